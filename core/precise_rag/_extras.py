@@ -18,6 +18,4 @@ def require(module: str, *, extra: str) -> ModuleType:
         missing = error.name or ""
         if module != missing and not module.startswith(f"{missing}."):
             raise
-        raise MissingExtra(
-            f"{module!r} is not installed; run: pip install 'precise-rag[{extra}]'"
-        ) from error
+        raise MissingExtra(f"{module!r} is not installed; run: pip install 'precise-rag[{extra}]'") from error

@@ -53,7 +53,8 @@ class Document:
             raise InputError(f"Document id must be a non-empty string, got {self.id!r}")
         if not isinstance(self.text, str):
             raise InputError(
-                f"Document {self.id!r}: text must be a string, got {type(self.text).__name__}; decode it first"
+                f"Document {self.id!r}: text must be a string, "
+                f"got {type(self.text).__name__}; decode it first"
             )
 
 
@@ -128,12 +129,13 @@ class SentenceTable:
         n = len(self.spans)
         if self.spans.shape != (n, 2) or self.paragraphs.shape != (n,) or self.n_tokens.shape != (n,):
             raise InputError(
-                f"SentenceTable {self.doc_id!r}: spans {self.spans.shape}, paragraphs {self.paragraphs.shape} "
-                f"and n_tokens {self.n_tokens.shape} must be (n, 2), (n,) and (n,)"
+                f"SentenceTable {self.doc_id!r}: spans {self.spans.shape}, "
+                f"paragraphs {self.paragraphs.shape} and n_tokens {self.n_tokens.shape} must be (n, 2), (n,) and (n,)"
             )
         if self.vectors is not None and (self.vectors.ndim != 2 or len(self.vectors) != n):
             raise InputError(
-                f"SentenceTable {self.doc_id!r}: vectors {self.vectors.shape} must be ({n}, d), one row a sentence"
+                f"SentenceTable {self.doc_id!r}: vectors {self.vectors.shape} must be ({n}, d), "
+                "one row a sentence"
             )
 
     def __len__(self) -> int:

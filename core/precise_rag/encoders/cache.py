@@ -89,8 +89,6 @@ class CachedEncoder:
         return found
 
     def _store(self, keys: Sequence[bytes], vectors: FloatArray) -> None:
-        rows = [
-            (key, vector.astype(np.float32).tobytes()) for key, vector in zip(keys, vectors, strict=True)
-        ]
+        rows = [(key, vector.astype(np.float32).tobytes()) for key, vector in zip(keys, vectors, strict=True)]
         with self._connect() as db:
             db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)

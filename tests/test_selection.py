@@ -1,0 +1,204 @@
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.errors import InputError, ScoreScaleError
+from precise_rag.selection import GradientSelector, gradient_cut, ratio_scores
+from precise_rag.types import Candidate, ScoreScale
+
+SAGE_FIG_8 = [
+    13.79,
+    13.58,
+    11.91,
+    11.55,
+    10.94,
+    7.815,
+    7.665,
+    5.490,
+    4.416,
+    1.304,
+    0.800,
+    0.255,
+    0.198,
+    0.093,
+    0.089,
+]
+SAGE_FIG_9 = [5.080, 3.854, 3.016, 1.734, 1.560, 1.146, 0.842, 0.823, 0.685]
+
+
+def candidates(scores: list[float], scale: ScoreScale = "bm25", n_tokens: int | None = 10) -> list[Candidate]:
+    return [
+        Candidate("doc", 100 * i, 100 * i + 40, "x" * 40, score, scale, n_tokens=n_tokens)
+        for i, score in enumerate(scores)
+    ]
+
+
+def kept_scores(selector: GradientSelector, scores: list[float], scale: ScoreScale = "bm25") -> list[float]:
+    return [c.score for c in selector.select(candidates(scores, scale)).kept]
+
+
+def test_sage_figure_8_is_cut_before_the_tenth_chunk() -> None:
+    selection = GradientSelector(min_k=7, ratio=0.3).select(candidates(SAGE_FIG_8))
+    assert [c.score for c in selection.kept] == SAGE_FIG_8[:9]
+    assert selection.reasons[6] == "among the first 7 (min_k)"
+    assert selection.reasons[8] == "4.416 is above 0.3 × 5.49"
+    assert selection.reasons[9] == "sharp drop: 1.304 is not above 0.3 × 4.416"
+    assert set(selection.reasons[10:]) == {"after the sharp drop at rank 10"}
+    assert [d.rank for d in selection.decisions] == list(range(1, 16))
+
+
+def test_sage_figure_9_is_kept_whole() -> None:
+    assert kept_scores(GradientSelector(min_k=7, ratio=0.3), SAGE_FIG_9) == SAGE_FIG_9
+    assert kept_scores(GradientSelector(min_k=1, ratio=0.3), SAGE_FIG_9) == SAGE_FIG_9
+
+
+def test_the_first_failure_ends_it_even_if_later_ratios_hold() -> None:
+    assert gradient_cut([8.0, 4.0, 1.0, 1.0, 1.0], min_k=1, ratio=0.3) == 2
+
+
+def test_a_score_exactly_at_the_ratio_is_a_sharp_drop() -> None:
+    assert gradient_cut([8.0, 4.0], min_k=1, ratio=0.5) == 1
+
+
+def test_zero_after_zero_is_a_drop() -> None:
+    assert gradient_cut([1.0, 0.0, 0.0], min_k=2, ratio=0.0) == 2
+
+
+def test_a_drop_within_min_gap_is_not_sharp() -> None:
+    selector = GradientSelector(min_k=1, min_gap=0.05)
+    selection = selector.select(candidates([0.9, 0.5, 0.01, 0.001], "probability"))
+    assert [d.kept for d in selection.decisions] == [True, True, False, False]
+    near_ties = selector.select(candidates([0.02, 0.001], "probability"))
+    assert near_ties.reasons[1] == "the drop from 0.02 to 0.001 is smaller than 0.05 (min_gap)"
+    assert len(near_ties.kept) == 2
+
+
+def test_the_floor_outranks_min_k_and_can_leave_nothing() -> None:
+    selector = GradientSelector(min_k=3, floor=0.5)
+    assert kept_scores(selector, [0.9, 0.6, 0.4], "probability") == [0.9, 0.6]
+    nothing = selector.select(candidates([0.4, 0.3], "probability"))
+    assert nothing.kept == ()
+    assert nothing.reasons == ("0.4 is under the floor 0.5", "0.3 is under the floor 0.5")
+
+
+def test_max_k_outranks_min_k() -> None:
+    selection = GradientSelector(max_k=2).select(candidates([3.0, 2.9, 2.8]))
+    assert [d.kept for d in selection.decisions] == [True, True, False]
+    assert selection.reasons[2] == "2 are kept already (max_k)"
+
+
+def test_what_does_not_fit_in_the_tokens_is_passed_over() -> None:
+    sized = [
+        Candidate("doc", i, i + 1, "x", 1.0 - i / 10, "probability", n_tokens=n)
+        for i, n in enumerate([60, 50, 40])
+    ]
+    selection = GradientSelector(max_tokens=100).select(sized)
+    assert [d.kept for d in selection.decisions] == [True, False, True]
+    assert selection.reasons[1] == "50 tokens do not fit in the 40 left of 100"
+
+
+def test_unknown_sizes_are_counted_or_marked_as_estimates() -> None:
+    unsized = candidates([3.0, 2.0], n_tokens=None)
+    assert GradientSelector(max_tokens=15).select(unsized).reasons[1] == (
+        "about 10 tokens do not fit in the 5 left of 15"
+    )
+    counted = GradientSelector(max_tokens=50, count_tokens=len).select(unsized)
+    assert counted.reasons[1] == "40 tokens do not fit in the 10 left of 50"
+
+
+def test_logits_go_through_one_sigmoid() -> None:
+    logits = candidates([0.0, math.log(3.0), -800.0, 800.0], "logit")
+    assert ratio_scores(logits) == pytest.approx([0.5, 0.75, 0.0, 1.0])
+    selection = GradientSelector(min_k=1, floor=0.6).select(logits)
+    assert [c.score for c in selection.kept] == [800.0, math.log(3.0)]
+    assert {c.score_scale for c in selection.kept} == {"logit"}
+
+
+@pytest.mark.parametrize("scale", ["cosine", "rank"])
+def test_scales_without_ratios_are_refused_unless_the_caller_insists(scale: ScoreScale) -> None:
+    scored = candidates([0.8, 0.7, 0.1], scale)
+    with pytest.raises(ScoreScaleError, match=r"rerank first .*assume_ratio=True"):
+        GradientSelector().select(scored)
+    assert len(GradientSelector(min_k=1, assume_ratio=True).select(scored).kept) == 2
+
+
+@pytest.mark.parametrize(
+    ("scale", "scores"),
+    [
+        ("probability", [1.2, 0.3]),
+        ("probability", [0.3, -0.1]),
+        ("bm25", [2.0, -1.0]),
+        ("bm25", [math.inf, 1.0]),
+    ],
+)
+def test_values_off_their_scale_are_refused(scale: ScoreScale, scores: list[float]) -> None:
+    with pytest.raises(ScoreScaleError):
+        GradientSelector().select(candidates(scores, scale))
+
+
+def test_negative_cosines_are_refused_even_on_insistence() -> None:
+    with pytest.raises(ScoreScaleError, match="non-negative"):
+        GradientSelector(assume_ratio=True).select(candidates([0.2, -0.1], "cosine"))
+
+
+def test_mixed_scales_are_refused() -> None:
+    with pytest.raises(ScoreScaleError, match="bm25, probability"):
+        GradientSelector().select(candidates([0.5], "probability") + candidates([3.0], "bm25"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"min_k": 0}, {"ratio": 1.5}, {"ratio": -0.1}, {"min_gap": -1.0}, {"max_k": 0}, {"max_tokens": 0}],
+)
+def test_impossible_settings_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        GradientSelector(**options)
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert GradientSelector().select([]).decisions == ()
+
+
+SCORES = st.lists(st.floats(0.0, 1.0) | st.sampled_from([0.1, 0.5]), max_size=30)
+SELECTORS = st.builds(
+    GradientSelector,
+    min_k=st.integers(1, 10),
+    ratio=st.floats(0.0, 1.0),
+    max_k=st.none() | st.integers(1, 10),
+    max_tokens=st.none() | st.integers(1, 200),
+    floor=st.none() | st.floats(0.0, 1.0),
+    min_gap=st.floats(0.0, 0.2),
+)
+
+
+@given(SCORES, SELECTORS, st.integers(0, 2**32))
+def test_input_order_does_not_matter(scores: list[float], selector: GradientSelector, seed: int) -> None:
+    scored = candidates(scores, "probability")
+    shuffled = random.Random(seed).sample(scored, len(scored))
+    assert selector.select(shuffled) == selector.select(scored)
+
+
+@given(SCORES, SELECTORS)
+def test_limits_always_hold_and_nothing_is_lost(scores: list[float], selector: GradientSelector) -> None:
+    selection = selector.select(candidates(scores, "probability"))
+    kept = selection.kept
+    assert sorted(d.candidate.score for d in selection.decisions) == sorted(scores)
+    assert all(d.reason for d in selection.decisions)
+    assert selector.max_k is None or len(kept) <= selector.max_k
+    assert selector.max_tokens is None or sum(c.n_tokens or 0 for c in kept) <= selector.max_tokens
+    assert selector.floor is None or all(c.score >= selector.floor for c in kept)
+    assert [c.score for c in kept] == sorted((c.score for c in kept), reverse=True)
+    if selector.max_k is selector.max_tokens is selector.floor is None:
+        assert len(kept) >= min(selector.min_k, len(scores))
+
+
+@given(SCORES, st.integers(1, 10), st.floats(0.0, 0.5), st.floats(0.0, 0.5))
+def test_a_stricter_ratio_never_keeps_more(scores: list[float], min_k: int, low: float, more: float) -> None:
+    falling = sorted(scores, reverse=True)
+    assert gradient_cut(falling, min_k=min_k, ratio=low + more) <= gradient_cut(
+        falling, min_k=min_k, ratio=low
+    )

@@ -9,12 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from precise_rag.errors import InputError, ScoreScaleError
+from precise_rag.order import best_first
 from precise_rag.types import Candidate, Decision, Selection
-
-
-def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Candidates by falling score; ties by document and place, so that input order never matters."""
-    return sorted(candidates, key=lambda c: (-c.score, c.doc_id, c.start, c.end))
 
 
 def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: float = 0.0) -> int:

@@ -1,0 +1,141 @@
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.errors import InputError
+from precise_rag.filtering import RedundancyFilter
+from precise_rag.filtering.tfidf import similar_earlier, tfidf_vectors
+from precise_rag.types import Candidate, FloatArray, IntArray
+
+COPIES = [
+    "The harbour master opens the gate at dawn and closes it at dusk.",
+    "A ferry to the island leaves from the northern pier.",
+    "The harbour master opens the gate at dawn, and closes it at dusk!",
+]
+
+
+def candidates(texts: Sequence[str], scores: Sequence[float] | None = None) -> list[Candidate]:
+    scores = scores or [1.0 - i / 100 for i in range(len(texts))]
+    return [
+        Candidate(f"d{i}", 0, len(text), text, score, "probability", metadata={"page": i})
+        for i, (text, score) in enumerate(zip(texts, scores, strict=True))
+    ]
+
+
+def test_a_copy_is_dropped_and_names_what_it_repeats() -> None:
+    given_ = candidates(COPIES)
+    selection = RedundancyFilter().filter(given_)
+    assert selection.kept == (given_[0], given_[1])
+    assert selection.reasons == (
+        "repeats no better candidate",
+        "repeats no better candidate",
+        "repeats d0:0-64 (cosine 1.00 > 0.9)",
+    )
+    assert selection.dropped[0].metadata == {"page": 2}
+
+
+def test_the_better_scored_copy_is_kept() -> None:
+    selection = RedundancyFilter().filter(candidates(COPIES, [0.2, 0.5, 0.9]))
+    assert [c.doc_id for c in selection.kept] == ["d2", "d1"]
+    assert selection.reasons[2].startswith("repeats d2:0-65")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "Sales of the northern branch rose by 12 percent in the third quarter of 2020, says the report.",
+        "Sales of the northern branch never rose by 12 percent in the third quarter of 2019, says the report.",
+    ],
+)
+def test_another_number_or_a_negation_is_no_repetition(changed: str) -> None:
+    text = "Sales of the northern branch rose by 12 percent in the third quarter of 2019, says the report."
+    selection = RedundancyFilter(threshold=0.5).filter(candidates([text, changed]))
+    assert len(selection.kept) == 2
+
+
+def test_a_piece_inside_a_kept_piece_repeats_it() -> None:
+    outer = Candidate("d", 0, 30, "Rain fell. The river rose fast", 0.9, "probability")
+    inner = Candidate("d", 11, 30, "The river rose fast", 0.8, "probability")
+    selection = RedundancyFilter().filter([inner, outer])
+    assert selection.kept == (outer,)
+    assert selection.reasons[1] == "repeats d:0-30, which holds it"
+    assert (
+        len(RedundancyFilter().filter([inner, Candidate("d", 0, 30, outer.text, 0.1, "probability")]).kept)
+        == 2
+    )
+
+
+class TwoTopics:
+    """Puts texts about ferries on one axis and all others on another, 0.6 of the way between."""
+
+    name, dimension = "two-topics", 2
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        rows = [[1.0, 0.0] if "ferry" in text else [0.6, 0.8] for text in texts]
+        return np.array(rows, dtype=np.float32)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        return self.encode(queries)
+
+    def count_tokens(self, texts: Sequence[str]) -> IntArray:
+        return np.array([len(t.split()) for t in texts])
+
+
+def test_with_an_encoder_its_cosine_decides_among_pairs_that_share_words() -> None:
+    texts = [
+        "The ferry to the island leaves at noon.",
+        "To the island the ferry departs at midday.",
+        "A tram to the island leaves at noon.",
+        "One ferry ticket costs a lot of money here.",
+    ]
+    selection = RedundancyFilter(encoder=TwoTopics()).filter(candidates(texts))
+    assert [d.kept for d in selection.decisions] == [True, False, True, True]
+    assert selection.reasons[1] == "repeats d0:0-39 (cosine 1.00 > 0.9)"
+    looser = RedundancyFilter(encoder=TwoTopics(), threshold=0.5).filter(candidates(texts))
+    assert [d.kept for d in looser.decisions] == [True, False, False, True]
+
+
+def test_empty_texts_and_empty_lists_survive() -> None:
+    assert RedundancyFilter().filter([]).decisions == ()
+    assert len(RedundancyFilter().filter(candidates(["", "...", "word"])).kept) == 3
+
+
+@pytest.mark.parametrize("options", [{"threshold": 0.0}, {"threshold": 1.1}, {"prefilter": -0.5}])
+def test_impossible_settings_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        RedundancyFilter(**options)
+
+
+TEXTS = st.lists(
+    st.lists(st.sampled_from(["ash", "birch", "cedar", "elm", "fir", "oak"]), max_size=6), max_size=12
+)
+
+
+@given(TEXTS, st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9, 1.0]))
+def test_similar_pairs_agree_with_comparing_all(words: list[list[str]], at_least: float) -> None:
+    vectors = tfidf_vectors([" ".join(w) for w in words])
+    for row, found in enumerate(similar_earlier(vectors, at_least)):
+        exact = {
+            other: sum(w * vectors[other].get(t, 0.0) for t, w in vectors[row].items())
+            for other in range(row)
+        }
+        surely = {o for o, c in exact.items() if c > at_least + 1e-9}
+        maybe = {o for o, c in exact.items() if c >= at_least - 1e-9}
+        assert surely <= set(found) <= maybe
+        assert all(found[o] == pytest.approx(exact[o]) for o in found)
+
+
+@given(TEXTS, st.integers(0, 2**32))
+def test_input_order_does_not_matter_and_nothing_kept_repeats(words: list[list[str]], seed: int) -> None:
+    scored = candidates([" ".join(w) for w in words])
+    shuffled = random.Random(seed).sample(scored, len(scored))
+    selection = RedundancyFilter(threshold=0.8).filter(shuffled)
+    assert selection == RedundancyFilter(threshold=0.8).filter(scored)
+    ids = {c.id for c in selection.kept}
+    for decision in selection.decisions:
+        if not decision.kept:
+            assert decision.reason.split()[1].strip(",") in ids

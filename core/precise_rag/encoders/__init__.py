@@ -1,0 +1,5 @@
+"""Texts to vectors: sentence-transformers, OpenAI, or a framework's own embedding object."""
+
+from precise_rag.encoders.cache import CachedEncoder as CachedEncoder
+from precise_rag.encoders.load import DEFAULT_ENCODER as DEFAULT_ENCODER
+from precise_rag.encoders.load import load_encoder as load_encoder

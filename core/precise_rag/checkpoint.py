@@ -1,0 +1,51 @@
+"""Models on disk: `config.json` beside `model.safetensors`, trusted only if the checksum agrees."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from precise_rag.errors import ModelError
+
+Tensors = dict[str, np.ndarray[Any, Any]]
+
+_CONFIG, _WEIGHTS, _SUM = "config.json", "model.safetensors", "weights_sha256"
+
+
+def save_checkpoint(folder: str | Path, config: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    """Write both files into `folder`, made if need be; `config` gains the weights' sha256."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
+    (folder / _WEIGHTS).write_bytes(weights)
+    settings = {**config, _SUM: hashlib.sha256(weights).hexdigest()}
+    (folder / _CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
+    """The config and the tensors of a saved model.
+
+    Raises ModelError if a file is missing or broken, or the weights are not those of the config.
+    """
+    folder = Path(folder)
+    try:
+        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
+        weights = (folder / _WEIGHTS).read_bytes()
+    except OSError as error:
+        raise ModelError(f"{folder} holds no model: {error.strerror} ({error.filename})") from error
+    except ValueError as error:
+        raise ModelError(f"{folder / _CONFIG} is not valid JSON: {error}") from error
+    found = hashlib.sha256(weights).hexdigest()
+    if not isinstance(config, dict) or config.get(_SUM) != found:
+        raise ModelError(
+            f"{folder / _WEIGHTS} has sha256 {found}, which {_CONFIG} does not name; install or train it again"
+        )
+    try:
+        return config, load(weights)
+    except SafetensorError as error:
+        raise ModelError(f"{folder / _WEIGHTS} is not a safetensors file: {error}") from error

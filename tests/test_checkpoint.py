@@ -1,0 +1,48 @@
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from precise_rag.checkpoint import load_checkpoint, save_checkpoint
+from precise_rag.errors import ModelError
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    tensors = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3).T, "idf": np.array([7], dtype=np.uint8)}
+    save_checkpoint(tmp_path / "model", {"kind": "test"}, tensors)
+    return tmp_path / "model"
+
+
+def test_a_model_comes_back_as_it_was(saved: Path) -> None:
+    config, tensors = load_checkpoint(saved)
+    assert config["kind"] == "test"
+    assert config["weights_sha256"] == hashlib.sha256((saved / "model.safetensors").read_bytes()).hexdigest()
+    assert tensors["weight"].tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert tensors["idf"].dtype == np.uint8
+
+
+def test_changed_weights_are_not_trusted(saved: Path) -> None:
+    with (saved / "model.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x01")
+    with pytest.raises(ModelError, match="sha256"):
+        load_checkpoint(saved)
+
+
+def test_what_is_no_model_says_so(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="holds no model"):
+        load_checkpoint(tmp_path / "elsewhere")
+    (saved / "config.json").write_text("{")
+    with pytest.raises(ModelError, match="not valid JSON"):
+        load_checkpoint(saved)
+
+
+def test_weights_of_another_format_are_refused(saved: Path) -> None:
+    (saved / "model.safetensors").write_bytes(b"not tensors")
+    digest = hashlib.sha256(b"not tensors").hexdigest()
+    (saved / "config.json").write_text(json.dumps({"weights_sha256": digest}))
+    with pytest.raises(ModelError, match="not a safetensors file"):
+        load_checkpoint(saved)

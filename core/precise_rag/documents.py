@@ -53,17 +53,36 @@ def _files(path: Path) -> list[tuple[Path, str]]:
 
 
 def _read(file: Path, name: str) -> Iterator[tuple[Document, str]]:
-    text = _decode(file)
     if name.endswith((".txt", ".md")):
-        yield Document(name, text, {"source": name}), str(file)
+        yield Document(name, read_text(file), {"source": name}), str(file)
         return
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            place = f"{file}, line {number}"
-            yield _from_record(line, f"{name}#{number}", place), place
+    for number, place, record in read_json_lines(file):
+        yield _from_record(record, f"{name}#{number}", place), place
 
 
-def _decode(file: Path) -> str:
+def read_json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Each record of a .jsonl(.gz) file with its line number and its place in words, for messages.
+
+    Raises InputError for a line that is not a JSON object.
+    """
+    for number, line in enumerate(read_text(file).split("\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{file}, line {number}"
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{place}: not valid JSON ({error})") from error
+        if not isinstance(record, dict):
+            raise InputError(f"{place}: expected a JSON object, got {type(record).__name__}")
+        yield number, place, record
+
+
+def read_text(file: Path) -> str:
+    """The UTF-8 text of a file, unpacked if its name ends in .gz.
+
+    Raises InputError if it is something else.
+    """
     try:
         data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     except (gzip.BadGzipFile, EOFError) as error:
@@ -79,13 +98,7 @@ def _decode(file: Path) -> str:
     return text
 
 
-def _from_record(line: str, default_id: str, place: str) -> Document:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{place}: not valid JSON ({error})") from error
-    if not isinstance(record, dict):
-        raise InputError(f"{place}: expected a JSON object, got {type(record).__name__}")
+def _from_record(record: dict[str, Any], default_id: str, place: str) -> Document:
     identifier = record.get("id", default_id)
     metadata = {key: value for key, value in record.items() if key not in _RECORD_FIELDS}
     return Document(str(identifier), _record_text(record, place), metadata)

@@ -84,11 +84,15 @@ class LLM(Protocol):
 
 @runtime_checkable
 class StreamingLLM(LLM, Protocol):
-    """A chat model that can also give its answer piece by piece."""
+    """A chat model that can also give its answer piece by piece.
 
-    def stream(self, messages: Sequence[Message]) -> Iterator[str]: ...
+    The pieces join to the whole text. A Completion may come last, to say what the call used; without
+    it, tokens are estimated.
+    """
 
-    def astream(self, messages: Sequence[Message]) -> AsyncIterator[str]: ...
+    def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]: ...
+
+    def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]: ...
 
 
 @runtime_checkable

@@ -1,0 +1,90 @@
+"""Asking a model to judge an answer and the context it was given (SAGE, section VI-A).
+
+`json` is the default. `sage` asks for all that the paper's Fig. 6 asks for, in our own words,
+its reply format and its 60/40 instruction included, so that the paper's loop can be repeated.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from precise_rag.errors import InputError
+from precise_rag.prompts.prompt import Fence, Prompt
+from precise_rag.types import Candidate, Message
+
+JudgeStyle = Literal["json", "sage"]
+
+JUDGE_VERSION = "judge/1"
+
+JUDGEMENT_SCHEMA: Mapping[str, Any] = {
+    "title": "judgement",
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "description": "one short sentence"},
+        "score": {"type": "integer", "enum": list(range(1, 11))},
+        "adjustment": {"type": "integer", "enum": [-1, 0, 1]},
+    },
+    "required": ["reason", "score", "adjustment"],
+    "additionalProperties": False,
+}
+
+_JSON_TASK = """\
+You judge an answer that was written from some passages, and whether those passages were the right ones.
+
+score: 1 to 10. 9 or 10 only if the answer is correct, complete and borne out by the passages; 5 if it is
+partly right; 1 if it is wrong, or claims what no passage says. An answer that rightly says that the
+passages do not contain the answer scores at most 5, because other passages may.
+adjustment: 1 if something needed to answer is missing from the passages, -1 if passages that have nothing
+to do with the question get in the way, 0 if they are right as they are.
+
+Reply with one JSON object and nothing else: {"reason": "one short sentence", "score": 7, "adjustment": 1}"""
+
+_SAGE_TASK = """\
+Your objective is to rate how good an answer is as a reply to the prompt that it was written for. Rate its
+accuracy and its soundness together on a scale from 1 to 10. Decide as well whether that prompt should have
+carried more of the related context (1) or less of it (-1).
+
+Keep the evaluation short, clear, formal and professional in tone.
+
+Reply in exactly two lines of this form:
+Evaluation Score: a whole number from 1 to 10, where 9 or above means that the answer is highly accurate
+Context Adjustment: 1 or -1
+
+Across evaluations, the adjustment should be less context (-1) in 60% of them, and more context (1) in 40%.
+
+An example of the two lines:
+Evaluation Score: 8
+Context Adjustment: -1"""
+
+
+def judge_prompt(
+    question: str,
+    passages: Sequence[Candidate],
+    answer: str,
+    *,
+    style: JudgeStyle = "json",
+    options: Sequence[str] = (),
+    mark: str | None = None,
+) -> Prompt:
+    """The prompt that asks for a score and a context adjustment for `answer`."""
+    if style not in _STYLES:
+        raise InputError(f"judge prompt is {style!r}; expected one of {', '.join(_STYLES)}")
+    task, schema = _STYLES[style]
+    fence = Fence(mark)
+    data = [
+        fence.blocks("passage", (passage.text for passage in passages)),
+        fence.block("question", question),
+    ]
+    if options:
+        data.append(fence.block("options", "\n".join(options)))
+    data.append(fence.block("answer", answer))
+    return Prompt(
+        f"{JUDGE_VERSION}/{style}",
+        (Message("system", f"{task}\n\n{fence.rule}"), Message("user", "\n\n".join(data))),
+        schema,
+    )
+
+
+_STYLES: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {
+    "json": (_JSON_TASK, JUDGEMENT_SCHEMA),
+    "sage": (_SAGE_TASK, None),
+}

@@ -1,0 +1,21 @@
+"""Rewriting a question so that it retrieves better (ChunkRAG, query rewriting)."""
+
+from precise_rag.prompts.prompt import Fence, Prompt
+from precise_rag.types import Message
+
+REWRITE_VERSION = "rewrite/1"
+
+_TASK = (
+    "You rewrite a question into one query for a search over documents. Keep its meaning, its names and "
+    "its numbers; spell out abbreviations you are sure of, replace pronouns by what they stand for where "
+    "the question says it, drop small talk, and add no facts. Reply with the query alone, on one line."
+)
+
+
+def rewrite_prompt(question: str, *, mark: str | None = None) -> Prompt:
+    """The prompt that asks for a search query in place of `question`."""
+    fence = Fence(mark)
+    return Prompt(
+        REWRITE_VERSION,
+        (Message("system", f"{_TASK}\n\n{fence.rule}"), Message("user", fence.block("question", question))),
+    )

@@ -1,0 +1,8 @@
+"""The explain record of one question."""
+
+from precise_rag.trace.record import CallRecord as CallRecord
+from precise_rag.trace.record import OpenStage as OpenStage
+from precise_rag.trace.record import Record as Record
+from precise_rag.trace.record import RoundRecord as RoundRecord
+from precise_rag.trace.record import StageRecord as StageRecord
+from precise_rag.trace.record import Trace as Trace

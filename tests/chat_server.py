@@ -1,0 +1,180 @@
+"""A local chat-completions server that behaves, or misbehaves, on cue.
+
+`ChatServer(script)` serves on a free port of localhost; `script` is a list of replies, used up in
+order with the last one repeated, or a function from the request body to a reply. Each request body
+is kept in `requests`, its headers in `headers`.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer. A dict body is sent as JSON, text as it is.
+
+    stall: seconds of silence, before the first byte, or for a stream after its first half. cut: close
+    the connection before the body, or in the middle of a stream, is complete.
+    """
+
+    body: dict[str, Any] | str = ""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    stall: float = 0.0
+    cut: bool = False
+
+
+def says(text: str, usage: tuple[int, int] | None = (11, 7), **options: Any) -> Reply:
+    """A proper completion."""
+    body: dict[str, Any] = {
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "local-model",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+    }
+    if usage is not None:
+        body["usage"] = {
+            "prompt_tokens": usage[0],
+            "completion_tokens": usage[1],
+            "total_tokens": sum(usage),
+        }
+    return Reply(body, **options)
+
+
+def fails(status: int, message: str = "no", code: str | None = None, **headers: str) -> Reply:
+    """An error in OpenAI's form."""
+    error = {"message": message, "type": "error", "code": code, "param": None}
+    return Reply({"error": error}, status, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+Script = Sequence[Reply] | Callable[[dict[str, Any]], Reply]
+
+
+class ChatServer:
+    def __init__(self, script: Script) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.open_requests = 0
+        self.most_open_requests = 0
+        self._script = script
+        self._lock = threading.Lock()
+        self._released = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> "ChatServer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._released.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _next(self, request: dict[str, Any], headers: dict[str, str]) -> Reply:
+        with self._lock:
+            self.requests.append(request)
+            self.headers.append(headers)
+            if callable(self._script):
+                return self._script(request)
+            return self._script[min(len(self.requests), len(self._script)) - 1]
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self.open_requests += change
+            self.most_open_requests = max(self.most_open_requests, self.open_requests)
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                server._count(1)
+                try:
+                    reply = server._next(request, {k.lower(): v for k, v in self.headers.items()})
+                    if request.get("stream") and reply.status == 200 and isinstance(reply.body, dict):
+                        self._stream(request, reply)
+                    else:
+                        self._whole(reply)
+                except (BrokenPipeError, ConnectionResetError):
+                    self.close_connection = True
+                finally:
+                    server._count(-1)
+
+            def _whole(self, reply: Reply) -> None:
+                server._released.wait(reply.stall)
+                is_json = isinstance(reply.body, dict)
+                body = (json.dumps(reply.body) if is_json else str(reply.body)).encode()
+                self.send_response(reply.status)
+                for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if reply.cut:
+                    self.close_connection = True
+                else:
+                    self.wfile.write(body)
+
+            def _stream(self, request: dict[str, Any], reply: Reply) -> None:
+                assert isinstance(reply.body, dict)
+                text = reply.body["choices"][0]["message"]["content"]
+                words = [f"{word} " for word in text.split()]
+                words[-1:] = [word.rstrip() for word in words[-1:]]
+                events = [self._event(reply, {"content": word}, None) for word in words]
+                middle = len(events) // 2
+                events.append(self._event(reply, {}, "stop"))
+                if request.get("stream_options", {}).get("include_usage") and "usage" in reply.body:
+                    events.append(
+                        {**self._event(reply, {}, None), "choices": [], "usage": reply.body["usage"]}
+                    )
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.send_header("Connection", "close")
+                self.end_headers()
+                self.close_connection = True
+                for number, event in enumerate(events):
+                    if number == middle and reply.cut:
+                        return
+                    if number == middle:
+                        server._released.wait(reply.stall)
+                    self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+                    self.wfile.flush()
+                self.wfile.write(b"data: [DONE]\n\n")
+
+            def _event(self, reply: Reply, delta: dict[str, str], finish: str | None) -> dict[str, Any]:
+                assert isinstance(reply.body, dict)
+                return {
+                    "id": "c1",
+                    "object": "chat.completion.chunk",
+                    "created": 0,
+                    "model": reply.body["model"],
+                    "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+                }
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        return Handler
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    """Whether `condition` came true within the time."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.005)
+    return condition()

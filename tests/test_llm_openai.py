@@ -1,0 +1,227 @@
+"""The OpenAI-compatible client against a real local server that misbehaves on cue."""
+
+import asyncio
+from contextlib import aclosing, asynccontextmanager, contextmanager
+
+import pytest
+
+from precise_rag.errors import (
+    ContextLengthError,
+    InputError,
+    LLMAuthenticationError,
+    LLMConnectionError,
+    LLMError,
+    LLMRateLimitError,
+    LLMResponseError,
+    LLMServerError,
+)
+from precise_rag.llm import OpenAIChat, estimate_prompt_tokens
+from precise_rag.types import Completion, Message
+from tests.chat_server import ChatServer, Reply, fails, says, wait_until
+
+PROMPT = (Message("system", "Be brief."), Message("user", "Where is Paris?"))
+SCHEMA = {"title": "place", "type": "object", "properties": {"where": {"type": "string"}}}
+
+
+@contextmanager
+def client(script, **options):
+    with ChatServer(script) as server:
+        llm = OpenAIChat("m", base_url=server.url, **{"timeout": 5.0, "max_retries": 0, **options})
+        try:
+            yield llm, server
+        finally:
+            llm.close()
+
+
+@asynccontextmanager
+async def async_client(script, **options):
+    with client(script, **options) as (llm, server):
+        try:
+            yield llm, server
+        finally:
+            await llm.aclose()
+
+
+def test_a_completion_carries_the_servers_usage():
+    with client([says("France")], api_key="k1", temperature=0) as (llm, server):
+        assert llm.complete(PROMPT) == Completion("France", "local-model", 11, 7)
+    assert server.requests == [
+        {
+            "model": "m",
+            "temperature": 0,
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Where is Paris?"},
+            ],
+        }
+    ]
+    assert server.headers[0]["authorization"] == "Bearer k1"
+
+
+def test_without_a_usage_field_tokens_are_estimated_and_marked():
+    with client([says("In France.", usage=None)]) as (llm, _):
+        completion = llm.complete(PROMPT)
+    assert completion.usage_estimated
+    assert (completion.input_tokens, completion.output_tokens) == (estimate_prompt_tokens(PROMPT), 3)
+
+
+def test_structured_output_is_asked_for_and_dropped_where_refused():
+    def script(request):
+        if "response_format" in request:
+            return fails(400, "response_format is not supported")
+        return says("{}")
+
+    with client([says("{}")]) as (llm, server):
+        llm.complete(PROMPT, schema=SCHEMA)
+    assert server.requests[0]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "place", "schema": SCHEMA, "strict": True},
+    }
+    with client(script) as (llm, server):
+        assert [llm.complete(PROMPT, schema=SCHEMA).text for _ in range(2)] == ["{}", "{}"]
+    assert ["response_format" in request for request in server.requests] == [True, False, False]
+
+
+def test_a_refusal_that_has_another_cause_is_not_remembered():
+    with client([fails(400, "bad"), fails(400, "bad"), says("{}")]) as (llm, server):
+        with pytest.raises(LLMError, match="refused the request with 400"):
+            llm.complete(PROMPT, schema=SCHEMA)
+        llm.complete(PROMPT, schema=SCHEMA)
+    assert "response_format" in server.requests[-1]
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "message"),
+    [
+        (fails(401, "bad key"), LLMAuthenticationError, "check api_key or OPENAI_API_KEY"),
+        (fails(403, "not yours"), LLMAuthenticationError, "403"),
+        (fails(429, "slow down", retry_after="7"), LLMRateLimitError, "it asks to wait 7 s"),
+        (fails(500, "oops"), LLMServerError, "500"),
+        (fails(503, "busy"), LLMServerError, "503"),
+        (fails(400, "too much", code="context_length_exceeded"), ContextLengthError, "longer than the model"),
+        (fails(400, "the request exceeds the available context size"), ContextLengthError, "context size"),
+        (fails(404, "no such model"), LLMError, "no such model"),
+        (
+            Reply("<html>hello</html>", headers={"Content-Type": "text/html"}),
+            LLMResponseError,
+            "no completion",
+        ),
+        (Reply('{"choices": [{"mess'), LLMResponseError, "no completion"),
+        (Reply({"choices": []}), LLMResponseError, "no completion"),
+        (Reply({"unrelated": 1}), LLMResponseError, "no completion"),
+        (says("  \n"), LLMResponseError, "empty"),
+        (Reply("{}", cut=True), LLMConnectionError, "cannot be reached"),
+        (says("late", stall=5.0), LLMConnectionError, "no answer in time"),
+    ],
+)
+def test_each_failure_is_one_clear_error(reply, error, message):
+    with client([reply], timeout=0.2) as (llm, _), pytest.raises(error, match=message) as raised:
+        llm.complete(PROMPT)
+    assert type(raised.value) is error
+    assert str(raised.value).startswith("m: ")
+
+
+async def test_the_asynchronous_client_raises_the_same_errors():
+    async with async_client([fails(401), fails(503), says("")]) as (llm, _):
+        for error in (LLMAuthenticationError, LLMServerError, LLMResponseError):
+            with pytest.raises(error):
+                await llm.acomplete(PROMPT)
+
+
+def test_a_server_that_is_down_is_named():
+    with ChatServer([]) as server:
+        url = server.url
+    llm = OpenAIChat("m", base_url=url, max_retries=0)
+    with pytest.raises(LLMConnectionError, match=url):
+        llm.complete(PROMPT)
+    llm.close()
+
+
+def test_retries_wait_as_the_server_asks():
+    script = [fails(429, retry_after_ms="30"), fails(500, retry_after_ms="10"), says("France")]
+    with client(script, max_retries=2) as (llm, server):
+        assert llm.complete(PROMPT).text == "France"
+    assert len(server.requests) == 3
+
+
+def test_there_is_one_layer_of_retries():
+    with client([fails(500, retry_after_ms="5")], max_retries=2) as (llm, server):
+        with pytest.raises(LLMServerError):
+            llm.complete(PROMPT)
+        assert len(server.requests) == 3
+
+
+def test_a_stream_gives_pieces_and_then_the_completion():
+    with client([says("It is in France.")]) as (llm, _):
+        *pieces, completion = llm.stream(PROMPT)
+    assert pieces == ["It ", "is ", "in ", "France."]
+    assert completion == Completion("It is in France.", "local-model", 11, 7)
+
+
+async def test_an_asynchronous_stream_gives_the_same():
+    async with async_client([says("It is in France.", usage=None)]) as (llm, _):
+        *pieces, completion = [item async for item in llm.astream(PROMPT)]
+    assert "".join(pieces) == completion.text == "It is in France."
+    assert completion.usage_estimated
+
+
+def test_a_stream_that_stalls_or_breaks_off_is_an_error():
+    with client([says("one two three four", stall=5.0)], timeout=0.2) as (llm, _):
+        stream = llm.stream(PROMPT)
+        assert [next(stream), next(stream)] == ["one ", "two "]
+        with pytest.raises(LLMConnectionError, match="no answer in time"):
+            next(stream)
+    with client([says("one two three four", cut=True)]) as (llm, _), pytest.raises(LLMConnectionError):
+        list(llm.stream(PROMPT))
+    with client([says("")]) as (llm, _), pytest.raises(LLMResponseError, match="empty"):
+        list(llm.stream(PROMPT))
+
+
+def test_a_server_without_stream_options_still_streams():
+    def script(request):
+        return fails(400, "unknown field") if "stream_options" in request else says("in France")
+
+    with client(script) as (llm, _):
+        assert [item for item in llm.stream(PROMPT) if isinstance(item, str)] == ["in ", "France"]
+
+
+async def test_cancelling_leaves_no_request_open():
+    async with async_client([says("late", stall=30.0)], timeout=60) as (llm, server):
+        task = asyncio.create_task(llm.acomplete(PROMPT))
+        assert await asyncio.to_thread(wait_until, lambda: server.open_requests == 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_leaving_a_stream_early_closes_the_connection():
+    async with async_client([says("word " * 2000)]) as (llm, server):
+        async with aclosing(llm.astream(PROMPT)) as items:
+            async for _ in items:
+                break
+        assert await asyncio.to_thread(wait_until, lambda: server.open_requests == 0)
+
+
+def test_one_client_serves_several_event_loops_and_threads():
+    async def ask(llm):
+        try:
+            return (await llm.acomplete(PROMPT)).text
+        finally:
+            await llm.aclose()
+
+    with client([says("France")]) as (llm, _):
+        assert [asyncio.run(ask(llm)) for _ in range(3)] == ["France"] * 3
+
+
+def test_no_key_and_bad_settings_are_refused(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(LLMAuthenticationError, match="set OPENAI_API_KEY or pass api_key"):
+        OpenAIChat("m").complete(PROMPT)
+    with pytest.raises(InputError, match="timeout"):
+        OpenAIChat("m", timeout=0)
+
+
+def test_the_key_is_not_shown():
+    assert "secret" not in repr(OpenAIChat("m", api_key="secret"))

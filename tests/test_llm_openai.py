@@ -4,6 +4,7 @@ import asyncio
 from contextlib import aclosing, asynccontextmanager, contextmanager
 
 import pytest
+from chat_server import ChatServer, Reply, fails, says, wait_until
 
 from precise_rag.errors import (
     ContextLengthError,
@@ -17,7 +18,6 @@ from precise_rag.errors import (
 )
 from precise_rag.llm import OpenAIChat, estimate_prompt_tokens
 from precise_rag.types import Completion, Message
-from tests.chat_server import ChatServer, Reply, fails, says, wait_until
 
 PROMPT = (Message("system", "Be brief."), Message("user", "Where is Paris?"))
 SCHEMA = {"title": "place", "type": "object", "properties": {"where": {"type": "string"}}}

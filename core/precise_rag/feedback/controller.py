@@ -49,7 +49,7 @@ class FeedbackController:
         if score >= self.accept:
             return Step(None, f"accepted with {score} of 10")
         if len(rounds) >= self.max_rounds:
-            return Step(None, f"{len(rounds)} rounds are over")
+            return Step(None, f"round {len(rounds)} was the last")
         if adjustment == 0:
             return Step(None, "the judge asks for no other context")
         min_k = last.min_k + adjustment

@@ -54,6 +54,8 @@ class Conversation:
     prices: PriceTable
     style: AnswerStyle
     judge_style: JudgeStyle
+    answer_instructions: str | None
+    judge_instructions: str | None
     live_final: bool
     trace: Trace
     rounds: list[Round] = field(default_factory=list)
@@ -105,7 +107,13 @@ class Conversation:
     def _draft(self, selection: Selection) -> Generator[Ask, Any, tuple[str, Selection]]:
         """A draft, and the selection it was written from: smaller where the model accepts no more."""
         while True:
-            prompt = answer_prompt(self.question, selection.kept, style=self.style, options=self.options)
+            prompt = answer_prompt(
+                self.question,
+                selection.kept,
+                style=self.style,
+                options=self.options,
+                instructions=self.answer_instructions,
+            )
             try:
                 completion = yield from self._ask("answer", self.llm, prompt, live=self._is_live)
             except ContextLengthError as error:
@@ -129,7 +137,12 @@ class Conversation:
         if self.controller.max_rounds == 0:
             return None, "judging is off"
         prompt = judge_prompt(
-            self.question, selection.kept, draft, style=self.judge_style, options=self.options
+            self.question,
+            selection.kept,
+            draft,
+            style=self.judge_style,
+            options=self.options,
+            instructions=self.judge_instructions,
         )
         judgement, problem = Judgement(None, 0, "failed"), ""
         for _ in range(2):
@@ -152,7 +165,9 @@ class Conversation:
     ) -> Generator[Ask, Any, Completion]:
         """One call within the budget, recorded whether it succeeds or fails."""
         expected = estimate_prompt_tokens(prompt.messages)
-        self.spending.check(llm.name, expected, self.prices.cost(llm.name, expected, 0))
+        # A later draft cannot win without its judgement, so there must be room for both.
+        needed = 2 if role == "answer" and self.rounds and not live else 1
+        self.spending.check(llm.name, expected, self.prices.cost(llm.name, expected, 0), calls=needed)
         record = CallRecord(
             role, prompt.version, llm.name, 0.0, round=len(self.rounds) + 1, messages=prompt.messages
         )

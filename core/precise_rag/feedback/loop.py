@@ -27,7 +27,8 @@ class FeedbackLoop:
 
     llm: writes the answers. judge: judges them, by default the same model. controller: when to stop
     and where to go. budget: limits for each question. style: "open", "short" or "choice".
-    judge_prompt: "json", or "sage" for the paper's form. prices: for costs in the trace and in the
+    judge_prompt: "json", or "sage" for the paper's form. answer_instructions, judge_instructions: in
+    place of the packaged wording (`precise_rag.prompts`). prices: for costs in the trace and in the
     budget, by default the packaged table.
 
     `select` gives the selection for a `min_k`; it is called once a round. Every method calls it and
@@ -45,6 +46,8 @@ class FeedbackLoop:
         *,
         style: AnswerStyle = "open",
         judge_prompt: JudgeStyle = "json",
+        answer_instructions: str | None = None,
+        judge_instructions: str | None = None,
         prices: PriceTable | None = None,
     ) -> None:
         for name, value, kind in (("style", style, AnswerStyle), ("judge_prompt", judge_prompt, JudgeStyle)):
@@ -56,6 +59,8 @@ class FeedbackLoop:
         self.budget = budget or Budget()
         self.style = style
         self.judge_prompt = judge_prompt
+        self.answer_instructions = answer_instructions
+        self.judge_instructions = judge_instructions
         self.prices = prices or PriceTable.load()
 
     def run(
@@ -126,6 +131,8 @@ class FeedbackLoop:
             prices=self.prices,
             style=self.style,
             judge_style=self.judge_prompt,
+            answer_instructions=self.answer_instructions,
+            judge_instructions=self.judge_instructions,
             live_final=live_final,
             trace=trace or Trace(question),
         ).steps()

@@ -52,9 +52,10 @@ class Spending:
             return None
         return max(0.0, self.budget.seconds - (time.monotonic() - self._started))
 
-    def check(self, model: str, input_tokens: int, input_cost: float | None) -> None:
+    def check(self, model: str, input_tokens: int, input_cost: float | None, *, calls: int = 1) -> None:
         """Raises BudgetExceeded if a call with this input would pass the budget.
 
+        calls: how many must still be free, where one is of no use without the next.
         Raises InputError if the budget limits the cost and the model has no price.
         """
         budget = self.budget
@@ -63,8 +64,8 @@ class Spending:
                 f"the budget limits the cost to ${budget.cost:g}, but the price table has no {model!r}; "
                 "add its price, or limit calls or tokens instead"
             )
-        if budget.calls is not None and self.calls + 1 > budget.calls:
-            raise BudgetExceeded(f"the budget of {budget.calls} calls is used")
+        if budget.calls is not None and self.calls + calls > budget.calls:
+            raise BudgetExceeded(f"{self.calls} calls of {budget.calls} are used and {calls} more are needed")
         if budget.tokens is not None and self.tokens + input_tokens > budget.tokens:
             raise BudgetExceeded(
                 f"{self.tokens} tokens are used and the next prompt has about {input_tokens}; "

@@ -147,7 +147,7 @@ class _FunctionLLM:
         with translated(self.name):
             text = self._call(messages)
             if inspect.isawaitable(text):
-                text = asyncio.run(_awaited(text))
+                text = _finished(text, self.name)
             return counted_completion(self.name, text, messages)
 
     async def acomplete(
@@ -166,8 +166,17 @@ class _FunctionLLM:
         return self._function(prompt)
 
 
-async def _awaited(text: Any) -> Any:
-    return await text
+def _finished(awaitable: Any, name: str) -> Any:
+    async def wait() -> Any:
+        return await awaitable
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()
+    raise InputError(f"{name} is asynchronous and an event loop is running here; await the a… method instead")
 
 
 def _takes_messages(function: Callable[..., Any]) -> bool:

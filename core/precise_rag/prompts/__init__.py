@@ -2,11 +2,13 @@
 
 from precise_rag.prompts.answer import NOT_IN_PASSAGES as NOT_IN_PASSAGES
 from precise_rag.prompts.answer import AnswerStyle as AnswerStyle
+from precise_rag.prompts.answer import answer_instructions as answer_instructions
 from precise_rag.prompts.answer import answer_prompt as answer_prompt
 from precise_rag.prompts.answer import chosen_option as chosen_option
 from precise_rag.prompts.answer import cited_passages as cited_passages
 from precise_rag.prompts.judge import JUDGEMENT_SCHEMA as JUDGEMENT_SCHEMA
 from precise_rag.prompts.judge import JudgeStyle as JudgeStyle
+from precise_rag.prompts.judge import judge_instructions as judge_instructions
 from precise_rag.prompts.judge import judge_prompt as judge_prompt
 from precise_rag.prompts.prompt import Fence as Fence
 from precise_rag.prompts.prompt import Prompt as Prompt

@@ -46,11 +46,13 @@ def answer_prompt(
     *,
     style: AnswerStyle = "open",
     options: Sequence[str] = (),
+    instructions: str | None = None,
     mark: str | None = None,
 ) -> Prompt:
     """The prompt that asks for an answer from `passages`, best first.
 
-    options: the choices of style "choice", at most 26, lettered in order. mark: see `Fence`.
+    options: the choices of style "choice", at most 26, lettered in order. instructions: in place of
+    `answer_instructions(style)`; the version then ends in "custom". mark: see `Fence`.
     Raises InputError for an unknown style, or options that do not go with it.
     """
     if style not in get_args(AnswerStyle):
@@ -67,12 +69,17 @@ def answer_prompt(
     if options:
         data.append(fence.block("options", "\n".join(map("{}. {}".format, _LETTERS, options))))
     return Prompt(
-        f"{ANSWER_VERSION}/{style}",
+        f"{ANSWER_VERSION}/{'custom' if instructions else style}",
         (
-            Message("system", "\n\n".join((_TASK, _STYLE[style], fence.rule))),
+            Message("system", f"{instructions or answer_instructions(style)}\n\n{fence.rule}"),
             Message("user", "\n\n".join(data)),
         ),
     )
+
+
+def answer_instructions(style: AnswerStyle) -> str:
+    """What the model is told for a style, before the rule about data."""
+    return f"{_TASK}\n\n{_STYLE[style]}"
 
 
 def cited_passages(text: str, passages: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -63,9 +63,13 @@ def judge_prompt(
     *,
     style: JudgeStyle = "json",
     options: Sequence[str] = (),
+    instructions: str | None = None,
     mark: str | None = None,
 ) -> Prompt:
-    """The prompt that asks for a score and a context adjustment for `answer`."""
+    """The prompt that asks for a score and a context adjustment for `answer`.
+
+    instructions: in place of `judge_instructions(style)`; the version then ends in "custom".
+    """
     if style not in _STYLES:
         raise InputError(f"judge prompt is {style!r}; expected one of {', '.join(_STYLES)}")
     task, schema = _STYLES[style]
@@ -78,10 +82,15 @@ def judge_prompt(
         data.append(fence.block("options", "\n".join(options)))
     data.append(fence.block("answer", answer))
     return Prompt(
-        f"{JUDGE_VERSION}/{style}",
-        (Message("system", f"{task}\n\n{fence.rule}"), Message("user", "\n\n".join(data))),
+        f"{JUDGE_VERSION}/{'custom' if instructions else style}",
+        (Message("system", f"{instructions or task}\n\n{fence.rule}"), Message("user", "\n\n".join(data))),
         schema,
     )
+
+
+def judge_instructions(style: JudgeStyle) -> str:
+    """What the judge is told for a style, before the rule about data."""
+    return _STYLES[style][0]
 
 
 _STYLES: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {

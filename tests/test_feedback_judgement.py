@@ -1,0 +1,84 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.feedback import parse_judgement
+
+
+@pytest.mark.parametrize(
+    ("text", "score", "adjustment"),
+    [
+        ('{"reason": "fine", "score": 9, "adjustment": 0}', 9, 0),
+        ("Evaluation Score: 8\nContext Adjustment: -1", 8, -1),
+        ("**Evaluation Score:** 10\n**Context Adjustment:** 1", 10, 1),
+        ("Evaluation Score: [7].\nContext Adjustment: [−1].", 7, -1),
+        ("Evaluation Score: 8/10\nContext Adjustment: less context (-1)", 8, -1),
+        ("Evaluation score = 6\nContext adjustment: more context", 6, 1),
+        ('```json\n{"Evaluation Score": "7/10", "Context Adjustment": "+1"}\n```', 7, 1),
+        ('Let me think. {"a": 1} Then: {"score": 4.9, "adjustment": -1}. Done.', 4, -1),
+        ('{"score": 3, "adjustment": 1} on reflection {"score": 6, "adjustment": -1}', 6, -1),
+        ('{"result": {"score": 5, "adjustment": 1}}', 5, 1),
+        (
+            "Evaluation Score: [1-10].\nEvaluation Score: 8\nContext Adjustment: [1, -1].\nAdjustment: 1",
+            8,
+            1,
+        ),
+        ("The score is 8.9 and the adjustment is none.", 8, 0),
+        ("Score: 9", 9, 0),
+        ("score 7 of 10; I would keep the context", 7, 0),
+        ('{"score": 8, "adjustment": null}', 8, 0),
+        ('{"score": 8, "adjustment": 3}', 8, 1),
+        ('{"score": 6, "adjustment": "less"}', 6, -1),
+        ('{"score": [8]}', 8, 0),
+    ],
+)
+def test_a_judgement_is_read(text, score, adjustment):
+    judgement = parse_judgement(text)
+    assert (judgement.score, judgement.adjustment, judgement.status, judgement.raw) == (
+        score,
+        adjustment,
+        "parsed",
+        text,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I like it.",
+        "Evaluation Score: [1-10]. Context Adjustment: [1, -1].",
+        '{"score": 0, "adjustment": 1}',
+        '{"score": 11, "adjustment": 1}',
+        '{"score": true, "adjustment": 1}',
+        '{"score": NaN, "adjustment": 1}',
+        "Evaluation Score: 85",
+        "The year is 2024.",
+    ],
+)
+def test_what_holds_no_score_from_1_to_10_is_unparsed(text):
+    judgement = parse_judgement(text)
+    assert (judgement.score, judgement.adjustment, judgement.status) == (None, 0, "unparsed")
+
+
+@given(st.text())
+def test_any_text_is_parsed_or_not_but_never_an_error(text):
+    judgement = parse_judgement(text)
+    assert (judgement.status == "parsed") == (judgement.score is not None)
+    assert judgement.score is None or 1 <= judgement.score <= 10
+
+
+PROSE = st.text(
+    st.characters(exclude_characters='{}[]:="', exclude_categories=["N", "C"]), max_size=60
+).filter(lambda text: "score" not in text.lower() and "adjustment" not in text.lower())
+
+
+@given(PROSE, PROSE, st.integers(1, 10), st.sampled_from([-1, 0, 1]))
+def test_both_forms_are_found_in_any_prose(before, after, score, adjustment):
+    in_json = json.dumps({"reason": before, "score": score, "adjustment": adjustment})
+    in_lines = f"Evaluation Score: {score}\nContext Adjustment: {adjustment}"
+    for form in (in_json, in_lines):
+        judgement = parse_judgement(f"{before}\n{form}\n{after}")
+        assert (judgement.score, judgement.adjustment) == (score, adjustment)

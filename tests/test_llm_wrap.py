@@ -1,0 +1,219 @@
+import asyncio
+import subprocess
+import sys
+from contextlib import aclosing
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
+from llama_index.core.llms import CustomLLM
+from llama_index.core.llms.mock import MockLLM
+
+from precise_rag.errors import (
+    ContextLengthError,
+    InputError,
+    LLMAuthenticationError,
+    LLMError,
+    LLMResponseError,
+)
+from precise_rag.llm import OpenAIChat, estimate_tokens, load_llm
+from precise_rag.protocols import LLM, StreamingLLM
+from precise_rag.testing import ScriptedLLM
+from precise_rag.types import Completion, Message
+
+PROMPT = (Message("system", "Be brief."), Message("user", "Where?"))
+
+
+class LlamaLLM(MockLLM):
+    """Echoes the roles it saw, and reports usage as LlamaIndex's OpenAI class does."""
+
+    @property
+    def metadata(self):
+        return LLMMetadata(model_name="llama-m", is_chat_model=True)
+
+    def chat(self, messages, **_):
+        roles = " ".join(message.role.value for message in messages)
+        raw = {"usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+        return ChatResponse(message=ChatMessage(role="assistant", content=roles), raw=raw)
+
+    async def achat(self, messages, **_):
+        return self.chat(messages)
+
+    def stream_chat(self, messages, **_):
+        for delta in ("in ", "France"):
+            yield ChatResponse(message=ChatMessage(role="assistant", content=delta), delta=delta)
+
+    async def astream_chat(self, messages, **_):
+        async def responses():
+            for response in self.stream_chat(messages):
+                yield response
+
+        return responses()
+
+
+def lang_model(*replies):
+    return GenericFakeChatModel(messages=iter(replies))
+
+
+def both(llm):
+    """The completion by complete and by acomplete."""
+    return llm.complete(PROMPT), asyncio.run(llm.acomplete(PROMPT))
+
+
+def test_our_own_models_are_taken_as_they_are():
+    scripted = ScriptedLLM(["x"])
+    assert load_llm(scripted) is scripted
+    named = load_llm("gpt-4o-mini")
+    assert isinstance(named, OpenAIChat)
+    assert named.name == "gpt-4o-mini"
+
+
+def test_a_llamaindex_llm_keeps_roles_and_usage():
+    llm = load_llm(LlamaLLM())
+    assert isinstance(llm, LLM)
+    assert both(llm) == (Completion("system user", "llama-m", 5, 2),) * 2
+
+
+def test_a_llamaindex_llm_that_only_completes_prompts_works_too():
+    completion = load_llm(MockLLM(max_tokens=3)).complete(PROMPT)
+    assert completion.text == "text text text"
+    assert completion.usage_estimated
+
+
+async def test_a_llamaindex_llm_streams():
+    llm = load_llm(LlamaLLM())
+    assert isinstance(llm, StreamingLLM)
+    *pieces, completion = llm.stream(PROMPT)
+    assert pieces == ["in ", "France"]
+    assert completion.text == "in France"
+    assert [item async for item in llm.astream(PROMPT)] == [*pieces, completion]
+
+
+def test_a_langchain_model_keeps_usage():
+    usage = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
+    message = AIMessage("France", usage_metadata=usage)
+    llm = load_llm(lang_model(message, message))
+    assert isinstance(llm, LLM)
+    assert both(llm) == (Completion("France", "GenericFakeChatModel", 9, 1),) * 2
+
+
+async def test_a_langchain_model_streams():
+    llm = load_llm(lang_model(AIMessage("in France"), AIMessage("in France")))
+    *pieces, completion = llm.stream(PROMPT)
+    assert pieces == ["in", " ", "France"]
+    assert completion.text == "in France"
+    async with aclosing(llm.astream(PROMPT)) as items:
+        assert [item async for item in items] == [*pieces, completion]
+
+
+def test_content_blocks_are_joined():
+    message = AIMessage([{"type": "text", "text": "in "}, {"type": "text", "text": "France"}])
+    assert load_llm(lang_model(message)).complete(PROMPT).text == "in France"
+
+
+def test_langchain_context_reaches_the_model_by_itself():
+    class Handler(BaseCallbackHandler):
+        seen = 0
+
+        def on_chat_model_start(self, *args, **kwargs):
+            Handler.seen += 1
+
+    llm = load_llm(lang_model(AIMessage("France")))
+    chain = RunnableLambda(lambda _: llm.complete(PROMPT).text)
+    assert chain.invoke("x", config={"callbacks": [Handler()]}) == "France"
+    assert Handler.seen == 1
+
+
+def prompt_to_text(prompt: str) -> str:
+    return prompt.replace("\n\n", " | ")
+
+
+def messages_to_text(messages):
+    return " ".join(message.role for message in messages)
+
+
+async def async_function(prompt: str) -> str:
+    return "async"
+
+
+class Callable:
+    def __call__(self, prompt):
+        return "called"
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "text"),
+    [
+        (prompt_to_text, "prompt_to_text", "Be brief. | Where?"),
+        (messages_to_text, "messages_to_text", "system user"),
+        (async_function, "async_function", "async"),
+        (Callable(), "Callable", "called"),
+    ],
+)
+def test_functions(function, name, text):
+    llm = load_llm(function)
+    assert llm.name == name
+    for completion in both(llm):
+        assert (completion.text, completion.usage_estimated) == (text, True)
+        assert completion.output_tokens == estimate_tokens(text)
+
+
+async def test_an_async_function_in_a_running_loop_says_what_to_do():
+    with pytest.raises(InputError, match="await"):
+        load_llm(async_function).complete(PROMPT)
+
+
+def test_what_a_function_raises_is_an_llm_error_with_its_cause():
+    def broken(prompt):
+        raise KeyError("x")
+
+    with pytest.raises(LLMError, match="broken: KeyError: 'x'") as raised:
+        load_llm(broken).complete(PROMPT)
+    assert isinstance(raised.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message", "error"),
+    [
+        ({"status_code": 401}, "nope", LLMAuthenticationError),
+        ({}, "This model's maximum context length is 8192 tokens", ContextLengthError),
+    ],
+)
+def test_a_framework_models_errors_are_recognised_by_shape(attributes, message, error):
+    class Broken(CustomLLM):
+        @property
+        def metadata(self):
+            return LLMMetadata(model_name="b")
+
+        def complete(self, *args, **kwargs):
+            raise type("ProviderError", (Exception,), attributes)(message)
+
+        def stream_complete(self, *args, **kwargs):
+            raise NotImplementedError
+
+    with pytest.raises(error, match=r"^b: "):
+        load_llm(Broken()).complete(PROMPT)
+
+
+@pytest.mark.parametrize("reply", ["", " \n", None, 3])
+def test_an_empty_completion_is_an_error(reply):
+    with pytest.raises(LLMResponseError):
+        load_llm(lambda prompt: reply).complete(PROMPT)
+
+
+@pytest.mark.parametrize("thing", [3, None, object(), dict])
+def test_other_things_are_refused(thing):
+    with pytest.raises(InputError, match="as a language model"):
+        load_llm(thing)
+
+
+def test_wrapping_imports_no_framework():
+    code = (
+        "import sys; from precise_rag.llm import load_llm; load_llm('gpt-4o'); load_llm(lambda prompt: 'x')\n"
+        "print([m for m in ('openai', 'llama_index', 'langchain_core') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

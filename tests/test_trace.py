@@ -1,0 +1,132 @@
+import json
+
+import pytest
+
+from precise_rag.trace import CallRecord, RoundRecord, StageRecord, Trace
+from precise_rag.types import Candidate, Decision, Judgement, Message, Selection
+
+SECRET = "the patient's name"
+KEPT = Candidate("d", 0, 9, f"Text with {SECRET}.", 0.9, "probability", n_tokens=5, scores={"bm25": 8.4})
+DROPPED = Candidate("d", 9, 20, f"More of {SECRET}.", 0.2, "probability", n_tokens=6)
+SELECTION = Selection((Decision(1, KEPT, True, "first"), Decision(2, DROPPED, False, "sharp drop")))
+
+
+def full_trace():
+    trace = Trace(f"What is {SECRET}?")
+    trace.add(StageRecord("selection", SELECTION, 1.25, {"ratio": 0.3, "min_k": 1}, 1))
+    trace.add(
+        CallRecord(
+            "answer",
+            "answer/1/open",
+            "m",
+            20.0,
+            input_tokens=100,
+            output_tokens=10,
+            cost=0.002,
+            round=1,
+            messages=(Message("user", f"Where is {SECRET}?"),),
+            text=f"Here is {SECRET}.",
+        )
+    )
+    trace.add(CallRecord("judge", "judge/1/json", "m", 5.0, error=f"LLMServerError: m: {SECRET}", round=1))
+    judgement = Judgement(None, 0, "failed", f"raw {SECRET}")
+    trace.add(RoundRecord(1, 7, ("d:0-9",), judgement, "the judge failed", f"Here is {SECRET}."))
+    trace.notes.append(f"the judge failed: {SECRET}")
+    return trace
+
+
+def test_the_whole_record_as_json():
+    record = json.loads(full_trace().to_json())
+    assert record["question"] == f"What is {SECRET}?"
+    assert (record["input_tokens"], record["output_tokens"], record["cost"]) == (100, 10, 0.002)
+    assert record["ms"] == 26.25
+    assert record["stages"] == [
+        {
+            "stage": "selection",
+            "round": 1,
+            "ms": 1.25,
+            "settings": {"ratio": 0.3, "min_k": 1},
+            "note": "",
+            "candidates": [
+                {
+                    "rank": 1,
+                    "id": "d:0-9",
+                    "score": 0.9,
+                    "score_scale": "probability",
+                    "scores": {"bm25": 8.4},
+                    "n_tokens": 5,
+                    "kept": True,
+                    "reason": "first",
+                    "text": KEPT.text,
+                },
+                {
+                    "rank": 2,
+                    "id": "d:9-20",
+                    "score": 0.2,
+                    "score_scale": "probability",
+                    "scores": {},
+                    "n_tokens": 6,
+                    "kept": False,
+                    "reason": "sharp drop",
+                    "text": DROPPED.text,
+                },
+            ],
+        }
+    ]
+    assert [call["prompt_version"] for call in record["calls"]] == ["answer/1/open", "judge/1/json"]
+    assert record["calls"][0]["messages"] == [{"role": "user", "content": f"Where is {SECRET}?"}]
+    assert record["rounds"][0] == {
+        "round": 1,
+        "min_k": 7,
+        "kept": ["d:0-9"],
+        "score": None,
+        "adjustment": 0,
+        "judgement": "failed",
+        "decision": "the judge failed",
+        "text": f"Here is {SECRET}.",
+        "judgement_text": f"raw {SECRET}",
+    }
+
+
+def test_texts_of_users_and_documents_can_be_left_out():
+    trace = full_trace()
+    private = trace.to_json(include_text=False)
+    assert SECRET not in private
+    record = json.loads(private)
+    assert record["calls"][1]["error"] == "LLMServerError"
+    assert record["notes"] == ["the judge failed"]
+    assert record["stages"][0]["candidates"][1]["reason"] == "sharp drop"
+    assert SECRET in trace.to_json()
+
+
+def test_a_stage_is_timed_and_shown():
+    seen = []
+    trace = Trace("q", observer=seen.append)
+    with trace.stage("rerank", reranker="r") as stage:
+        stage.outcome = [KEPT, DROPPED]
+        stage.note = "n"
+    (record,) = trace.stages
+    assert seen == [record]
+    assert (record.name, record.settings, record.note) == ("rerank", {"reranker": "r"}, "n")
+    assert record.ms >= 0
+    assert [(d.rank, d.kept, d.reason) for d in record.selection.decisions] == [
+        (1, True, "candidate"),
+        (2, True, "candidate"),
+    ]
+
+
+def test_a_stage_that_raises_leaves_no_record():
+    trace = Trace("q")
+    with pytest.raises(ValueError, match="x"), trace.stage("search"):
+        raise ValueError("x")
+    assert trace.stages == []
+
+
+def test_an_unknown_cost_is_none_and_not_nothing():
+    trace = Trace("q")
+    assert trace.cost == 0
+    trace.add(CallRecord("answer", "v", "m", 1.0, input_tokens=1, cost=0.5))
+    trace.add(CallRecord("answer", "v", "m", 1.0, error="LLMError: x"))
+    assert trace.cost == 0.5
+    trace.add(CallRecord("judge", "v", "other", 1.0, input_tokens=1))
+    assert trace.cost is None

@@ -240,7 +240,7 @@ def test_instructions_of_ones_own_replace_ours():
         (Budget(calls=1), 1, "the answer is not judged: 1 calls of 1 are used and 1 more are needed"),
         (Budget(calls=3), 1, "round 2 gave no draft: 2 calls of 3 are used and 2 more are needed"),
         (
-            Budget(tokens=1000),
+            Budget(tokens=800),
             1,
             "the answer is not judged: 650 tokens are used and the next prompt has about",
         ),

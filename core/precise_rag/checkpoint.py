@@ -43,7 +43,8 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
     found = hashlib.sha256(weights).hexdigest()
     if not isinstance(config, dict) or config.get(_SUM) != found:
         raise ModelError(
-            f"{folder / _WEIGHTS} has sha256 {found}, which {_CONFIG} does not name; install or train it again"
+            f"{folder / _WEIGHTS} has sha256 {found}, which {_CONFIG} does not name; "
+            "install or train the model again"
         )
     try:
         return config, load(weights)

@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from precise_rag.errors import ModelError
+from precise_rag.rerank import load_reranker
+from precise_rag.types import Candidate
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "river", "bridge", "bread", "opens"]
+
+
+def tiny_model(folder: Path, n_labels: int) -> Path:
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(WORDS))
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        num_labels=n_labels,
+        initializer_range=1.0,
+    )
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    transformers.BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("models") / "one", 1)
+
+
+TEXTS = ["bridge opens", "bread", "river bridge opens bread"]
+CANDIDATES = [Candidate("d", i, i + len(t), t, 0.0, "rank") for i, t in enumerate(TEXTS)]
+
+
+def test_scores_are_one_sigmoid_of_the_models_logits(model: Path) -> None:
+    reranker = load_reranker(model, device="cpu")
+    scores = reranker.score("river bridge", CANDIDATES)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(model).eval()
+    batch = tokenizer(["river bridge"] * 3, TEXTS, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        logits = network(**batch).logits[:, 0].numpy()
+    assert scores == pytest.approx(1 / (1 + np.exp(-logits)), abs=1e-5)
+    assert reranker.score_scale == "probability"
+    assert reranker.score("river", []).shape == (0,)
+
+
+def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
+    reranker = load_reranker(str(tiny_model(tmp_path / "three", 3)), device="cpu")
+    with pytest.raises(ModelError, match="3 numbers per pair"):
+        reranker.score("river", CANDIDATES)
+
+
+def test_an_unknown_model_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="cannot load the cross-encoder"):
+        load_reranker(tmp_path / "nowhere", device="cpu").score("river", CANDIDATES)

@@ -1,0 +1,145 @@
+import copy
+import json
+
+import numpy as np
+import pytest
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.load import dumps, load, loads
+from langchain_core.runnables import RunnableParallel, RunnablePassthrough, RunnableSerializable
+
+from langchain_precise import GradientSelectionCompressor
+from precise_rag.errors import ScoreScaleError
+from precise_rag.selection import GradientSelector
+
+beta = pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
+
+SAGE_FIG_8 = [5.103, 4.816, 4.684, 4.617, 4.416, 1.304, 1.189]
+
+
+def scored(*scores):
+    return [Document(f"text {i}", id=str(i), metadata={"relevance_score": s}) for i, s in enumerate(scores)]
+
+
+class LastWord:
+    """A reranker that believes the number a text ends with."""
+
+    name = "last-word"
+    score_scale = "probability"
+
+    def __init__(self):
+        self.queries = []
+
+    def score(self, query, candidates):
+        self.queries.append(query)
+        return np.array([float(c.text.split()[-1]) for c in candidates])
+
+
+def test_the_papers_figure_is_cut_where_the_paper_cuts_it():
+    compressor = GradientSelectionCompressor(reranker=None, score_scale="bm25", min_k=1)
+    kept = compressor.compress_documents(scored(*SAGE_FIG_8), "q")
+    assert [d.metadata["relevance_score"] for d in kept] == SAGE_FIG_8[:5]
+
+
+def test_documents_are_reranked_before_the_cut_and_come_back_best_first():
+    documents = [Document("a 0.02", id="a"), Document("b 0.9", id="b"), Document("c 0.8", id="c")]
+    before = copy.deepcopy(documents)
+
+    kept = GradientSelectionCompressor(reranker=LastWord(), min_k=1).compress_documents(documents, "q")
+
+    assert [(d.id, d.metadata["relevance_score"]) for d in kept] == [("b", 0.9), ("c", 0.8)]
+    assert [d.metadata["precise_rag"]["reason"] for d in kept] == [
+        "among the first 1 (min_k)",
+        "0.8 is above 0.3 × 0.9",
+    ]
+    assert all(type(d.metadata["relevance_score"]) is float for d in kept)
+    assert documents == before
+
+
+def test_what_one_of_ours_reranked_is_not_reranked_again():
+    reranker = LastWord()
+    compressor = GradientSelectionCompressor(reranker=reranker, min_k=1)
+    once = compressor.compress_documents([Document("a 0.9"), Document("b 0.8")], "q")
+    twice = compressor.compress_documents(once, "q")
+    assert reranker.queries == ["q"]
+    assert [d.page_content for d in twice] == ["a 0.9", "b 0.8"]
+
+
+def test_select_explains_the_dropped_ones_too():
+    selection = GradientSelectionCompressor(reranker=LastWord(), min_k=1).select(
+        [Document("a 0.9"), Document("b 0.1")], "q"
+    )
+    assert [d.kept for d in selection.decisions] == [True, False]
+    assert "sharp drop" in selection.reasons[1]
+
+
+def test_scores_without_ratios_are_refused_rather_than_guessed():
+    compressor = GradientSelectionCompressor(reranker=None)
+    with pytest.raises(ScoreScaleError, match="rerank first"):
+        compressor.compress_documents([Document("a"), Document("b")], "q")
+    with pytest.raises(ScoreScaleError, match="cosine"):
+        GradientSelectionCompressor(reranker=None, score_scale="cosine").compress_documents(scored(0.5), "q")
+
+
+def test_options_are_those_of_the_selector():
+    assert GradientSelectionCompressor(reranker=None).selector() == GradientSelector()
+    with pytest.raises(ValueError, match="min_k is 0"):
+        GradientSelectionCompressor(reranker=None, min_k=0)
+    with pytest.raises(ValueError, match="topk"):
+        GradientSelectionCompressor(reranker=None, topk=3)
+
+
+def test_nothing_in_nothing_out():
+    assert GradientSelectionCompressor(reranker=LastWord()).compress_documents([], "q") == []
+
+
+async def test_the_ways_in_agree():
+    compressor = GradientSelectionCompressor(reranker=LastWord(), min_k=1)
+    documents = [Document("a 0.9"), Document("b 0.8"), Document("c 0.1")]
+    expected = compressor.compress_documents(documents, "q")
+    runnable = compressor.as_runnable()
+    input = {"query": "q", "documents": documents}
+
+    assert len(expected) == 2
+    assert await compressor.acompress_documents(documents, "q") == expected
+    assert runnable.invoke(input) == expected
+    assert await runnable.ainvoke(input) == expected
+    assert runnable.batch([input, input], {"max_concurrency": 1}) == [expected, expected]
+    assert list(runnable.stream(input)) == [expected]
+
+
+def test_it_is_a_compressor_and_a_runnable_with_a_schema():
+    compressor = GradientSelectionCompressor(reranker=None)
+    assert isinstance(compressor, BaseDocumentCompressor)
+    assert isinstance(compressor.as_runnable(), RunnableSerializable)
+    schema = compressor.as_runnable().get_input_jsonschema()["$defs"]["CompressorInput"]
+    assert schema["required"] == ["query", "documents"]
+
+
+async def test_it_pipes_and_tells_callbacks_what_it_decided():
+    chain = RunnableParallel(
+        query=RunnablePassthrough(), documents=lambda query: [Document("a 0.9"), Document("b 0.1")]
+    ) | GradientSelectionCompressor(reranker=LastWord(), min_k=1)
+    events = [event async for event in chain.astream_events("q", version="v2")]
+    [decided] = [e["data"] for e in events if e["event"] == "on_custom_event"]
+    assert decided["stage"] == "GradientSelectionCompressor"
+    assert [(c["score"], c["kept"]) for c in decided["candidates"]] == [(0.9, True), (0.1, False)]
+    assert [d.page_content for d in events[-1]["data"]["output"]] == ["a 0.9"]
+
+
+@beta
+def test_settings_survive_serialization():
+    compressor = GradientSelectionCompressor(min_k=2, floor=0.1)
+    text = dumps(compressor)
+    again = loads(text, allowed_objects=[GradientSelectionCompressor], valid_namespaces=["langchain_precise"])
+    assert again.selector() == compressor.selector()
+    assert again.reranker == compressor.reranker
+    with pytest.raises(ValueError, match="not allowed"):
+        loads(text, allowed_objects="core")
+
+
+@beta
+def test_an_object_as_reranker_cannot_be_serialized_silently():
+    dumped = json.loads(dumps(GradientSelectionCompressor(reranker=LastWord())))
+    assert dumped["kwargs"]["reranker"]["type"] == "not_implemented"
+    with pytest.raises(NotImplementedError):
+        load(dumped, allowed_objects=[GradientSelectionCompressor], valid_namespaces=["langchain_precise"])

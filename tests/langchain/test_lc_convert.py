@@ -1,0 +1,154 @@
+import copy
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+
+from langchain_precise.convert import kept_documents, to_candidates, to_core_documents, to_document
+from precise_rag.errors import InputError
+from precise_rag.types import Candidate, Decision, Selection, Span
+
+FOUND = Candidate(
+    "guide",
+    5,
+    9,
+    "Eels",
+    0.25,
+    "probability",
+    n_tokens=2,
+    passage=Span(0, 40),
+    scores={"dense": np.float32(0.5)},
+    metadata={"tags": ["fish"]},
+)
+
+
+def test_documents_keep_their_ids_and_nameless_ones_get_ids_from_their_text():
+    named, first, second, other = to_core_documents(
+        [Document("a", id="x"), Document("a"), Document("a"), Document("b")]
+    )
+    again = to_core_documents([Document("a")])
+    assert named.id == "x"
+    assert first.id == again[0].id
+    assert second.id == f"{first.id}#2"
+    assert other.id not in (first.id, second.id)
+
+
+def test_a_candidate_becomes_a_document_with_its_place_and_score():
+    document = to_document(FOUND)
+    assert document == Document(
+        id="guide:5-9",
+        page_content="Eels",
+        metadata={
+            "tags": ["fish"],
+            "doc_id": "guide",
+            "start_index": 5,
+            "end_index": 9,
+            "relevance_score": 0.25,
+            "precise_rag": {
+                "score": 0.25,
+                "score_scale": "probability",
+                "scores": {"dense": 0.5},
+                "n_tokens": 2,
+                "passage": [0, 40],
+            },
+        },
+    )
+    assert type(document.metadata["relevance_score"]) is float
+    assert json.loads(json.dumps(document.metadata)) == document.metadata
+
+
+def test_results_share_nothing_that_can_be_changed_with_the_index():
+    to_document(FOUND).metadata["tags"].append("changed")
+    assert FOUND.metadata["tags"] == ["fish"]
+
+
+def test_a_candidate_survives_the_way_out_and_back():
+    [candidate] = to_candidates([to_document(FOUND)])
+    assert candidate.id == FOUND.id
+    for field in ("doc_id", "start", "end", "text", "score", "score_scale", "n_tokens", "passage", "scores"):
+        assert getattr(candidate, field) == getattr(FOUND, field)
+
+
+def test_a_score_that_somebody_else_changed_lost_its_scale():
+    document = to_document(FOUND)
+    document.metadata["relevance_score"] = 0.9
+    [candidate] = to_candidates([document])
+    assert (candidate.score, candidate.score_scale) == (0.0, "rank")
+    [candidate] = to_candidates([document], "cosine")
+    assert (candidate.score, candidate.score_scale) == (0.9, "cosine")
+
+
+def test_documents_without_scores_are_in_the_order_given():
+    scores = [c.score for c in to_candidates([Document("a"), Document("b"), Document("c")])]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == 3
+
+
+def test_scores_on_several_scales_are_not_compared():
+    bm25 = Candidate("other", 0, 1, "x", 8.0, "bm25")
+    candidates = to_candidates([to_document(FOUND), to_document(bm25)])
+    assert [c.score_scale for c in candidates] == ["rank", "rank"]
+    assert candidates[0].score > candidates[1].score
+
+
+def test_one_missing_score_leaves_the_order_given():
+    scored = Document("a", metadata={"relevance_score": 0.5})
+    candidates = to_candidates([Document("b"), scored], "probability")
+    assert [c.score_scale for c in candidates] == ["rank", "rank"]
+
+
+def test_repeated_documents_are_told_apart():
+    ids = [c.id for c in to_candidates([Document("a", id="x")] * 3)]
+    assert ids == ["x:0-1", "x#2:0-1", "x#3:0-1"]
+
+
+def test_a_place_that_does_not_fit_the_text_is_not_believed():
+    stripped = to_document(FOUND).model_copy(update={"page_content": "Eel"})
+    [candidate] = to_candidates([stripped])
+    assert (candidate.doc_id, candidate.start, candidate.end) == ("guide:5-9", 0, 3)
+
+
+def test_not_a_number_is_refused():
+    with pytest.raises(InputError, match="NaN"):
+        to_candidates([Document("a", metadata={"relevance_score": float("nan")})], "probability")
+
+
+def test_kept_documents_are_copies_in_the_order_of_the_selection():
+    documents = [Document("a", id="1", metadata={"n": [1]}), Document("b", id="2"), Document("c", id="3")]
+    before = copy.deepcopy(documents)
+    a, b, c = candidates = to_candidates(documents)
+    scored = Candidate(c.doc_id, c.start, c.end, c.text, 0.75, "probability")
+    selection = Selection(
+        (Decision(1, scored, True, "good"), Decision(2, a, True, "first"), Decision(3, b, False, "bad"))
+    )
+
+    kept = kept_documents(selection, documents, candidates)
+
+    assert [d.id for d in kept] == ["3", "1"]
+    assert kept[0].metadata["relevance_score"] == 0.75
+    assert kept[0].metadata["precise_rag"]["reason"] == "good"
+    assert "relevance_score" not in kept[1].metadata
+    kept[1].metadata["n"].append(2)
+    assert documents == before
+
+
+@given(
+    st.lists(
+        st.builds(
+            Document,
+            st.text(max_size=5),
+            id=st.none() | st.text(min_size=1, max_size=2),
+            metadata=st.fixed_dictionaries({}, optional={"relevance_score": st.floats(0, 1)}),
+        ),
+        max_size=6,
+    )
+)
+def test_every_document_gets_a_candidate_of_its_own_and_is_left_alone(documents):
+    before = copy.deepcopy(documents)
+    candidates = to_candidates(documents, "probability")
+    assert [c.text for c in candidates] == [d.page_content for d in documents]
+    assert len({c.id for c in candidates}) == len(documents)
+    assert documents == before

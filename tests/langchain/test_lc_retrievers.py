@@ -1,0 +1,134 @@
+import asyncio
+import copy
+import threading
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+
+from langchain_precise import SentenceContextRetriever
+from precise_rag import Document as CoreDocument
+from precise_rag import SentenceContextIndex
+from precise_rag.errors import EmptyIndexError
+from precise_rag.testing import HashEncoder
+
+QUESTION = "Who built the town clock?"
+KINDS = [(SentenceContextRetriever, SentenceContextIndex)]
+
+each_kind = pytest.mark.parametrize(("kind", "index_class"), KINDS, ids=lambda c: c.__name__)
+
+
+@each_kind
+def test_it_finds_what_the_index_finds(kind, index_class, documents, encoder):
+    core = [CoreDocument(d.id, d.page_content, d.metadata) for d in documents]
+    expected = index_class.build(core, encoder).search(QUESTION, 4)
+
+    found = kind.from_documents(documents, encoder).invoke(QUESTION, k=4)
+
+    assert found[0].page_content.startswith("The town clock was built by Ada Brandt")
+    assert [d.id for d in found] == [c.id for c in expected]
+    assert [d.metadata["relevance_score"] for d in found] == [c.score for c in expected]
+    assert [d.metadata["precise_rag"]["score_scale"] for d in found] == [c.score_scale for c in expected]
+
+
+@each_kind
+def test_results_point_to_their_source_and_leave_it_alone(kind, index_class, documents, encoder):
+    before = copy.deepcopy(documents)
+    sources = {d.id: d for d in documents}
+    retriever = kind.from_documents(documents, encoder)
+    for document in retriever.invoke(QUESTION):
+        metadata = document.metadata
+        source = sources[metadata["doc_id"]]
+        assert source.page_content[metadata["start_index"] : metadata["end_index"]] == document.page_content
+        assert metadata["title"] == source.metadata["title"]
+        assert type(metadata["relevance_score"]) is float
+        metadata["tags"].append("changed")
+    assert documents == before
+    assert all(len(d.metadata["tags"]) == 1 for d in retriever.invoke(QUESTION))
+
+
+@each_kind
+async def test_async_gives_the_same_and_leaves_the_loop_free(kind, index_class, documents, encoder):
+    retriever = kind.from_documents(documents, encoder, k=3)
+    threads = []
+    search = retriever.index.search
+
+    class Watched:
+        def search(self, *args, **kwargs):
+            threads.append(threading.current_thread())
+            return search(*args, **kwargs)
+
+    watched = kind.from_index(Watched(), k=3)
+    assert await watched.ainvoke(QUESTION) == retriever.invoke(QUESTION)
+    assert len(await watched.ainvoke(QUESTION, k=1)) == 1
+    assert threading.main_thread() not in threads
+    results = await asyncio.gather(*(retriever.ainvoke(QUESTION) for _ in range(8)))
+    assert all(result == results[0] for result in results)
+
+
+def test_k_is_set_at_construction_and_at_invocation(documents, encoder):
+    retriever = SentenceContextRetriever.from_documents(documents, encoder, k=2, alpha=0.5)
+    assert len(retriever.invoke(QUESTION)) == 2
+    assert len(retriever.invoke(QUESTION, k=1)) == 1
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        SentenceContextRetriever.from_index(retriever.index, k=0)
+
+
+def test_options_of_the_search_are_set_once_or_for_one_call(documents, encoder):
+    retriever = SentenceContextRetriever.from_documents(
+        documents, encoder, k=1, search_kwargs={"returns": "passage"}
+    )
+    passage = documents[1].page_content.split("\n\n")[0]
+    assert retriever.invoke(QUESTION)[0].page_content.strip() == passage
+    sentence = retriever.invoke(QUESTION, returns="sentence")[0].page_content.strip()
+    assert passage.startswith(sentence)
+    assert sentence.endswith("1911.")
+
+
+def test_langchain_embeddings_serve_as_encoder(documents):
+    retriever = SentenceContextRetriever.from_documents(documents, DeterministicFakeEmbedding(size=16))
+    sentence = "The harbour of Velm freezes in January. "
+    assert len(retriever.invoke(sentence, k=2)) == 2
+
+
+def test_it_grows_and_shrinks(documents, encoder):
+    retriever = SentenceContextRetriever.from_documents(documents[:1], encoder)
+    assert retriever.add_documents(documents[1:]) == ["clock", "bread"]
+    assert retriever.invoke(QUESTION)[0].metadata["doc_id"] == "clock"
+    retriever.delete(["clock"])
+    assert {d.metadata["doc_id"] for d in retriever.invoke(QUESTION)} == {"harbour", "bread"}
+
+
+def test_nameless_and_blank_documents_are_welcome(encoder):
+    documents = [Document("One thing. Another thing."), Document(" "), Document("")]
+    [first, second] = SentenceContextRetriever.from_documents(documents, encoder).invoke("thing")
+    assert first.metadata["doc_id"] == second.metadata["doc_id"]
+
+
+def test_an_empty_index_says_so(encoder):
+    with pytest.raises(EmptyIndexError):
+        SentenceContextRetriever.from_documents([], encoder).invoke(QUESTION)
+
+
+def test_it_is_a_retriever_with_tags_and_a_name_for_tracing(documents, encoder):
+    index = SentenceContextRetriever.from_documents(documents, encoder).index
+    retriever = SentenceContextRetriever.from_index(index, k=1, tags=["mine"])
+    assert isinstance(retriever, BaseRetriever)
+
+    async def started():
+        return [
+            event
+            async for event in retriever.astream_events(QUESTION, version="v2")
+            if event["event"] == "on_retriever_start"
+        ]
+
+    [event] = asyncio.run(started())
+    assert event["name"] == "SentenceContextRetriever"
+    assert event["tags"] == ["mine"]
+
+
+def test_threads_agree(documents, encoder):
+    retriever = SentenceContextRetriever.from_documents(documents, HashEncoder(), k=3)
+    results = retriever.batch([QUESTION] * 20, {"max_concurrency": 8})
+    assert all(result == results[0] for result in results)

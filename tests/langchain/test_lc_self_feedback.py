@@ -1,0 +1,172 @@
+import asyncio
+import json
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+
+from langchain_precise import GradientSelectionCompressor, SelfFeedbackChain
+from precise_rag.testing import ScriptedLLM
+
+QUESTION = "Who built the town clock?"
+FOUND = [
+    Document("Ada Brandt built the town clock.", id="a", metadata={"relevance_score": 0.9}),
+    Document("The clock is wound up every Sunday.", id="b", metadata={"relevance_score": 0.2}),
+    Document("Eels are smoked.", id="c", metadata={"relevance_score": 0.01}),
+]
+
+
+def judgement(score, adjustment=0):
+    return json.dumps({"reason": "so it is", "score": score, "adjustment": adjustment})
+
+
+def good(prompt):
+    return judgement(9) if "You judge" in prompt else "Ada Brandt built it [1]."
+
+
+@pytest.fixture
+def make_chain():
+    def make(llm, **options):
+        options.setdefault(
+            "compressor", GradientSelectionCompressor(reranker=None, score_scale="probability", min_k=1)
+        )
+        return SelfFeedbackChain(retriever=RunnableLambda(lambda question: FOUND), llm=llm, **options)
+
+    return make
+
+
+def test_an_accepted_answer_comes_with_its_context_and_its_trace(make_chain, scripted_chat):
+    output = make_chain(scripted_chat(script=good)).invoke(QUESTION)
+
+    assert (output["question"], output["answer"]) == (QUESTION, "Ada Brandt built it [1].")
+    assert (output["kind"], output["score"]) == ("generated", 9)
+    assert [d.id for d in output["context"]] == ["a"]
+    assert [d.id for d in FOUND] == ["a", "b", "c"]
+    assert "precise_rag" not in FOUND[0].metadata
+    assert [call["role"] for call in output["trace"]["calls"]] == ["answer", "judge"]
+    json.dumps(output["trace"])
+
+
+def test_a_weak_answer_gets_more_context_and_the_best_one_is_returned(make_chain):
+    llm = ScriptedLLM(["First.", judgement(4, 1), "Second.", judgement(8, 1), "Third.", judgement(6, 1)])
+    output = make_chain(llm).invoke(QUESTION)
+    assert (output["answer"], output["score"]) == ("Second.", 8)
+    assert [d.id for d in output["context"]] == ["a", "b"]
+    assert [turn["min_k"] for turn in output["trace"]["rounds"]] == [1, 2, 3]
+
+
+async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
+    chain = make_chain(scripted_chat(script=good))
+
+    def outcome(output):
+        return {key: value for key, value in output.items() if key != "trace"}
+
+    expected = outcome(chain.invoke(QUESTION))
+    assert outcome(await chain.ainvoke(QUESTION)) == expected
+    assert [outcome(o) for o in chain.batch([QUESTION] * 2)] == [expected] * 2
+    assert [outcome(o) for o in await chain.abatch([QUESTION] * 2)] == [expected] * 2
+
+    parts = list(chain.stream(QUESTION))
+    apart = [part async for part in chain.astream(QUESTION)]
+    for stream in (parts, apart):
+        assert len([part for part in stream if "answer" in part]) > 1
+        whole = stream[0]
+        for part in stream[1:]:
+            whole = whole + part
+        assert outcome(whole) == expected
+
+
+def test_it_composes(make_chain, scripted_chat):
+    chain = {"question": lambda text: text} | RunnableLambda(lambda d: d["question"])
+    answer = chain | make_chain(scripted_chat(script=good)) | RunnableLambda(lambda o: o["answer"])
+    assert answer.invoke(QUESTION) == "Ada Brandt built it [1]."
+
+
+class Recorder(BaseCallbackHandler):
+    """Which runs began under which parent, with which tags, and the custom events."""
+
+    def __init__(self):
+        self.parents = {}
+        self.names = {}
+        self.tags = {}
+        self.events = []
+
+    def _start(self, name, run_id, parent_run_id, tags):
+        self.names[run_id] = name
+        self.parents[name] = self.names.get(parent_run_id)
+        self.tags[name] = tags
+
+    def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, tags=None, **kwargs):
+        self._start(kwargs["name"], run_id, parent_run_id, tags)
+
+    def on_chat_model_start(self, serialized, messages, *, run_id, parent_run_id=None, tags=None, **kwargs):
+        self._start("chat", run_id, parent_run_id, tags)
+
+    def on_custom_event(self, name, data, *, run_id, **kwargs):
+        self.events.append((name, self.names[run_id]))
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way):
+    recorder = Recorder()
+    chain = make_chain(scripted_chat(script=good))
+    config = {"callbacks": [recorder], "tags": ["mine"], "metadata": {"user": "u"}}
+
+    async def consume(stream):
+        return [part async for part in stream]
+
+    if way == "invoke":
+        chain.invoke(QUESTION, config)
+    elif way == "stream":
+        list(chain.stream(QUESTION, config))
+    elif way == "ainvoke":
+        asyncio.run(chain.ainvoke(QUESTION, config))
+    else:
+        asyncio.run(consume(chain.astream(QUESTION, config)))
+
+    assert recorder.parents["chat"] == "SelfFeedbackChain"
+    assert recorder.parents["RunnableLambda"] == "SelfFeedbackChain"
+    assert "mine" in recorder.tags["chat"]
+    assert recorder.events == [
+        ("precise_rag_stage", "SelfFeedbackChain"),
+        ("precise_rag_stage", "SelfFeedbackChain"),
+        ("precise_rag_call", "SelfFeedbackChain"),
+        ("precise_rag_call", "SelfFeedbackChain"),
+        ("precise_rag_round", "SelfFeedbackChain"),
+    ]
+
+
+async def test_events_tell_the_whole_story(make_chain, scripted_chat):
+    chain = make_chain(scripted_chat(script=good))
+    events = [event async for event in chain.astream_events(QUESTION, version="v2")]
+    kinds = [(event["event"], event["name"]) for event in events]
+    assert kinds[0] == ("on_chain_start", "SelfFeedbackChain")
+    assert kinds[-1] == ("on_chain_end", "SelfFeedbackChain")
+    assert kinds.count(("on_chat_model_start", "ScriptedChat")) == 2
+    [turn] = [e["data"] for e in events if e["name"] == "precise_rag_round"]
+    assert (turn["score"], turn["decision"]) == (9, "accepted with 9 of 10")
+    assert events[-1]["data"]["output"]["answer"] == "Ada Brandt built it [1]."
+
+
+def test_max_concurrency_holds(make_chain, scripted_chat):
+    chat = scripted_chat(script=good, delay=0.01)
+    make_chain(chat).batch([QUESTION] * 6, {"max_concurrency": 2})
+    assert 1 <= chat.peak <= 2
+    chat = scripted_chat(script=good, delay=0.01)
+    asyncio.run(make_chain(chat).abatch([QUESTION] * 6, {"max_concurrency": 2}))
+    assert 1 <= chat.peak <= 2
+
+
+def test_a_failing_model_is_an_error_of_the_run(make_chain):
+    chain = make_chain(ScriptedLLM([RuntimeError("out of order")]))
+    with pytest.raises(RuntimeError, match="out of order"):
+        chain.invoke(QUESTION)
+
+
+def test_its_schemas_say_what_goes_in_and_comes_out(make_chain):
+    chain = make_chain(ScriptedLLM([]))
+    assert chain.get_input_jsonschema()["type"] == "string"
+    assert {"answer", "context", "score"} <= set(
+        chain.get_output_jsonschema()["$defs"]["SelfFeedbackOutput"]["properties"]
+    )

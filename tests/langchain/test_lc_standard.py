@@ -1,0 +1,47 @@
+"""LangChain's own test suites."""
+
+import pytest
+from langchain_core.documents import Document
+
+from langchain_precise import PreciseEmbeddings, SentenceContextRetriever
+from precise_rag.testing import HashEncoder
+
+integration_tests = pytest.importorskip("langchain_tests.integration_tests")
+unit_tests = pytest.importorskip("langchain_tests.unit_tests")
+
+
+def retriever_over_a_town(kind, **options):
+    documents = [
+        Document("The harbour freezes in January. Ice breakers keep a channel open.", id="harbour"),
+        Document("The town clock was built in 1911. The keeper winds it up on Sundays.", id="clock"),
+        Document("Rye bread is baked twice. Sailors took it to sea.", id="bread"),
+    ]
+    return kind.from_documents(documents, HashEncoder(), **options)
+
+
+class RetrieverSuite(integration_tests.RetrieversIntegrationTests):
+    retriever_query_example = "When was the town clock built?"
+
+    @property
+    def retriever_constructor_params(self):
+        return {"index": retriever_over_a_town(self.retriever_constructor).index}
+
+
+class TestSentenceContextRetriever(RetrieverSuite):
+    retriever_constructor = SentenceContextRetriever
+
+
+class TestEmbeddingsUnit(unit_tests.EmbeddingsUnitTests):
+    embeddings_class = PreciseEmbeddings
+
+    @property
+    def embedding_model_params(self):
+        return {"encoder": HashEncoder()}
+
+
+class TestEmbeddings(integration_tests.EmbeddingsIntegrationTests):
+    embeddings_class = PreciseEmbeddings
+
+    @property
+    def embedding_model_params(self):
+        return {"encoder": HashEncoder()}

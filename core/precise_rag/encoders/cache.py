@@ -35,6 +35,16 @@ class CachedEncoder:
         return self._encoder.name
 
     @property
+    def source(self) -> str:
+        """What loads the wrapped encoder again."""
+        return str(getattr(self._encoder, "source", self.name))
+
+    @property
+    def tokenizer(self) -> object:
+        """The wrapped encoder's tokenizer, or None."""
+        return getattr(self._encoder, "tokenizer", None)
+
+    @property
     def dimension(self) -> int:
         """Length of a vector."""
         return self._encoder.dimension

@@ -1,0 +1,10 @@
+"""Indexes: documents in, scored candidates out."""
+
+from precise_rag.index.base import DocumentIndex as DocumentIndex
+from precise_rag.index.bm25 import BM25Index as BM25Index
+from precise_rag.index.dense import DenseIndex as DenseIndex
+from precise_rag.index.faiss import FaissIndex as FaissIndex
+from precise_rag.index.hybrid import HybridIndex as HybridIndex
+from precise_rag.index.load import load_index as load_index
+from precise_rag.index.sentence_context import SentenceContextIndex as SentenceContextIndex
+from precise_rag.index.word_sentence import WordSentenceIndex as WordSentenceIndex

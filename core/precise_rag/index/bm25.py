@@ -1,0 +1,53 @@
+"""BM25 over chunks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from precise_rag.index.base import Hits, View, top_rows
+from precise_rag.index.chunked import ChunkIndex, ChunkSettings
+from precise_rag.index.collection import Collection, Columns
+from precise_rag.index.context import Groups
+from precise_rag.index.lexical import BM25Settings, bm25, word_columns
+from precise_rag.index.words import Vocabulary, words
+from precise_rag.protocols import Encoder
+from precise_rag.types import FloatArray, ScoreScale, SentenceTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkBM25Settings(ChunkSettings, BM25Settings):
+    """Chunks and BM25's own two numbers."""
+
+    def __post_init__(self) -> None:
+        ChunkSettings.__post_init__(self)
+        BM25Settings.__post_init__(self)
+
+
+class BM25Index(ChunkIndex):
+    """Chunks by Okapi BM25; one without a word of the query is never returned. Needs no encoder."""
+
+    kind = "bm25"
+    settings_type: ClassVar[type] = ChunkBM25Settings
+    score_scale: ClassVar[ScoreScale] = "bm25"
+    needs_encoder = False
+
+    def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
+        super().__init__(encoder, **settings)
+        self._vocabulary = Vocabulary()
+
+    def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
+        return word_columns(texts, self._vocabulary)
+
+    def _prepare(self, collection: Collection) -> Any:
+        return bm25(collection.columns, len(self._vocabulary), self.settings)
+
+    def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
+        scores = view.prepared.scores(self._vocabulary.numbers(words(query)))
+        rows = top_rows(scores, top_k)
+        return Hits.of(rows[scores[rows] > 0], scores, {"bm25": scores})
+
+    def _manifest(self) -> dict[str, Any]:
+        return {**super()._manifest(), "vocabulary": list(self._vocabulary)}
+
+    def _restore(self, manifest: Mapping[str, Any]) -> None:
+        self._vocabulary = Vocabulary(manifest["vocabulary"])

@@ -1,0 +1,145 @@
+"""ParetoRAG's weighting of a sentence and its context, as arithmetic on the sentence vectors.
+
+    h = alpha * core + (1 - alpha) * context                 ParetoRAG, section 3.2
+
+With `context="mean"` the context of sentence i is the length-weighted mean of the other sentences
+of its passage, normalised. Then its dot product with a query follows from the sentences' own:
+
+    q·context_i = (sum_j w_j q·v_j - w_i q·v_i) / r_i,   r_i = |sum_j w_j v_j - w_i v_i|
+
+so a search reads the sentence vectors once, and alpha costs nothing to change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.types import FloatArray, IntArray
+
+_SLICE = 65_536
+_TINY = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows in consecutive groups: group g has rows starts[g] to starts[g + 1]. of_row: (n,) group of each."""
+
+    starts: IntArray
+    of_row: IntArray
+
+    @classmethod
+    def by_change(cls, *keys: npt.NDArray[np.int64]) -> Groups:
+        """A new group begins wherever one of the (n,) or (n, k) keys changes."""
+        changes = np.zeros(len(keys[0]), dtype=bool)
+        changes[:1] = True
+        for key in keys:
+            different = key[1:] != key[:-1]
+            changes[1:] |= different.any(axis=1) if different.ndim == 2 else different
+        return cls(np.flatnonzero(changes), np.cumsum(changes) - 1)
+
+    @property
+    def sizes(self) -> IntArray:
+        """(n_groups,) rows in each group."""
+        return np.diff(np.append(self.starts, len(self.of_row)))
+
+    def spans(self, spans: IntArray) -> IntArray:
+        """(n_groups, 2) from the first row's start to the last row's end; spans: (n, 2) of the rows."""
+        last = self.starts + self.sizes - 1
+        return np.stack([spans[self.starts, 0], spans[last, 1]], axis=1)
+
+    def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """(n_groups, …) sums of the rows of each group."""
+        total: npt.NDArray[np.float64] = np.add.reduceat(values, self.starts, axis=0)
+        return total
+
+    def maxima(self, values: FloatArray) -> FloatArray:
+        """(n_groups,) the best row of each group."""
+        best: FloatArray = np.maximum.reduceat(values, self.starts)
+        return best
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceContext:
+    """What a search needs beside the sentence vectors.
+
+    overlap: (n,) core·context. present: (n,) whether the sentence has a context.
+    weights, residuals: (n,) w_i and r_i of the module's formula, where contexts are means.
+    """
+
+    groups: Groups
+    weights: npt.NDArray[np.float64]
+    residuals: npt.NDArray[np.float64]
+    overlap: npt.NDArray[np.float64]
+    present: npt.NDArray[np.bool_]
+    encoded: FloatArray | None = None
+
+    @classmethod
+    def of_means(cls, vectors: FloatArray, groups: Groups, n_tokens: IntArray) -> SentenceContext:
+        """Contexts that are means of the other rows, weighted by `n_tokens`."""
+        weights = np.maximum(n_tokens, 1).astype(np.float64)
+        own = np.empty(len(vectors))
+        norms = np.empty(len(groups.starts))
+        ends = np.append(groups.starts[1:], len(vectors))
+        first = 0
+        while first < len(groups.starts):  # whole groups, about _SLICE rows at a time
+            last = max(first + 1, int(np.searchsorted(ends, groups.starts[first] + _SLICE, side="right")))
+            rows = slice(int(groups.starts[first]), int(ends[last - 1]))
+            core = np.asarray(vectors[rows], dtype=np.float64)
+            sums = np.add.reduceat(core * weights[rows, None], groups.starts[first:last] - rows.start)
+            own[rows] = np.einsum("nd,nd->n", core, sums[groups.of_row[rows] - first])
+            norms[first:last] = np.einsum("nd,nd->n", sums, sums)
+            first = last
+        squares = norms[groups.of_row] - 2 * weights * own + weights**2
+        residuals = np.sqrt(np.maximum(squares, 0))
+        present = (groups.sizes[groups.of_row] > 1) & (residuals > _TINY * weights)
+        residuals[~present] = 1
+        return cls(groups, weights, residuals, (own - weights) / residuals * present, present)
+
+    @classmethod
+    def of_vectors(
+        cls, vectors: FloatArray, groups: Groups, n_tokens: IntArray, encoded: FloatArray
+    ) -> SentenceContext:
+        """Contexts that were encoded: (n, d) rows of unit length, zero where there is none."""
+        overlap = np.einsum("nd,nd->n", vectors, encoded, dtype=np.float64)
+        present = np.asarray(encoded.any(axis=1))
+        ones = np.ones(len(vectors))
+        return cls(groups, np.maximum(n_tokens, 1).astype(np.float64), ones, overlap, present, encoded)
+
+    def scores(
+        self, core: FloatArray, query: FloatArray, alpha: float, *, normalise: bool = True
+    ) -> FloatArray:
+        """(n,) similarity of each weighted sentence vector with the query.
+
+        core: (n,) that of each sentence alone; query: (d,).
+        """
+        context: npt.NDArray[Any]
+        if self.encoded is not None:
+            context = self.encoded @ query
+        else:
+            weighted = core * self.weights
+            context = (self.groups.sums(weighted)[self.groups.of_row] - weighted) / self.residuals
+        total = alpha * core + (1 - alpha) * context
+        if normalise:
+            total /= self._norms(alpha)
+        return np.where(self.present, total, core).astype(np.float32)
+
+    def vectors(self, core: FloatArray, alpha: float, *, normalise: bool = True) -> FloatArray:
+        """(n, d) the weighted sentence vectors themselves, for a store of the caller's."""
+        context: npt.NDArray[Any]
+        if self.encoded is not None:
+            context = self.encoded
+        else:
+            weighted = core * self.weights[:, None]
+            context = (self.groups.sums(weighted)[self.groups.of_row] - weighted) / self.residuals[:, None]
+        total = alpha * core + (1 - alpha) * context
+        if normalise:
+            total /= self._norms(alpha)[:, None]
+        return np.where(self.present[:, None], total, core).astype(np.float32)
+
+    def _norms(self, alpha: float) -> npt.NDArray[np.float64]:
+        squares = alpha**2 + (1 - alpha) ** 2 + 2 * alpha * (1 - alpha) * self.overlap
+        return np.sqrt(np.maximum(squares, _TINY))

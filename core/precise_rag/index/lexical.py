@@ -1,0 +1,43 @@
+"""The words of an index's rows: columns, vocabulary and BM25, for the indexes that search by word."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.errors import InputError
+from precise_rag.index.collection import Columns
+from precise_rag.index.context import Groups
+from precise_rag.index.postings import BM25, Postings
+from precise_rag.index.words import Vocabulary, words
+
+
+@dataclass(frozen=True, kw_only=True)
+class BM25Settings:
+    """k1: how soon repetition stops to count. b: how much long rows are held back."""
+
+    k1: float = 1.5
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        if self.k1 < 0 or not 0 <= self.b <= 1:
+            raise InputError(f"k1 is {self.k1} and b is {self.b}; expected k1 >= 0 and 0 <= b <= 1")
+
+
+def word_columns(texts: Iterable[str], vocabulary: Vocabulary) -> dict[str, npt.NDArray[Any]]:
+    """Ragged column "words": the numbers of each text's words."""
+    numbers = [vocabulary.learn(words(text)) for text in texts]
+    return {
+        "words.values": np.concatenate([np.zeros(0, dtype=np.int32), *numbers]),
+        "words.lengths": np.array([len(n) for n in numbers], dtype=np.int32),
+    }
+
+
+def bm25(columns: Columns, n_terms: int, settings: BM25Settings, groups: Groups | None = None) -> BM25:
+    """BM25 over the rows, or over groups of rows taken as one text each."""
+    lengths = np.asarray(columns["words.lengths"], dtype=np.int64)
+    if groups is not None:
+        lengths = np.add.reduceat(lengths, groups.starts)
+    return BM25.of(Postings.of(columns["words.values"], lengths, n_terms), lengths, settings.k1, settings.b)

@@ -1,0 +1,40 @@
+"""Words too common to search by."""
+
+from precise_rag._extras import require
+from precise_rag.errors import InputError
+
+_ENGLISH = """
+    a an the this that these those such some any all both each every either neither no none not nor
+    i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself
+    she her hers herself it its itself they them their theirs themselves one ones
+    who whom whose which what when where why how there here then
+    am is are was were be been being do does did doing done have has had having
+    can could may might must shall should will would
+    and or but if because as until while although though than so
+    of at by for with about against between into through during before after above below to from
+    up down in out on off over under again further upon within without
+    only own same too very just also more most other few s t d ll m re ve
+"""
+
+
+def stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
+    """The words meant: "english", "none", "nltk:german" for a list of the NLTK corpus, or themselves.
+
+    Raises InputError if there is no such list.
+    """
+    if not isinstance(source, str):
+        return frozenset(word.lower() for word in source)
+    if source == "english":
+        return frozenset(_ENGLISH.split())
+    if source == "none":
+        return frozenset()
+    library, _, language = source.partition(":")
+    if library != "nltk" or not language:
+        raise InputError(f"stop_words is {source!r}; expected 'english', 'none', 'nltk:LANGUAGE' or words")
+    corpus = require("nltk.corpus", extra="nltk").stopwords
+    try:
+        return frozenset(corpus.words(language))
+    except (LookupError, OSError) as error:
+        raise InputError(
+            f"NLTK has no stop words for {language!r} here; run: python -m nltk.downloader stopwords"
+        ) from error

@@ -7,14 +7,18 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 
-from langchain_precise import SentenceContextRetriever
+from langchain_precise import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
 from precise_rag import Document as CoreDocument
-from precise_rag import SentenceContextIndex
+from precise_rag import HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.errors import EmptyIndexError
 from precise_rag.testing import HashEncoder
 
 QUESTION = "Who built the town clock?"
-KINDS = [(SentenceContextRetriever, SentenceContextIndex)]
+KINDS = [
+    (SentenceContextRetriever, SentenceContextIndex),
+    (WordSentenceRetriever, WordSentenceIndex),
+    (HybridRetriever, HybridIndex),
+]
 
 each_kind = pytest.mark.parametrize(("kind", "index_class"), KINDS, ids=lambda c: c.__name__)
 

@@ -3,7 +3,12 @@
 import pytest
 from langchain_core.documents import Document
 
-from langchain_precise import PreciseEmbeddings, SentenceContextRetriever
+from langchain_precise import (
+    HybridRetriever,
+    PreciseEmbeddings,
+    SentenceContextRetriever,
+    WordSentenceRetriever,
+)
 from precise_rag.testing import HashEncoder
 
 integration_tests = pytest.importorskip("langchain_tests.integration_tests")
@@ -12,9 +17,9 @@ unit_tests = pytest.importorskip("langchain_tests.unit_tests")
 
 def retriever_over_a_town(kind, **options):
     documents = [
-        Document("The harbour freezes in January. Ice breakers keep a channel open.", id="harbour"),
+        Document("The town harbour freezes in January. Ice breakers keep a channel open.", id="harbour"),
         Document("The town clock was built in 1911. The keeper winds it up on Sundays.", id="clock"),
-        Document("Rye bread is baked twice. Sailors took it to sea.", id="bread"),
+        Document("The town bread is baked twice. Sailors from the town took it to sea.", id="bread"),
     ]
     return kind.from_documents(documents, HashEncoder(), **options)
 
@@ -29,6 +34,14 @@ class RetrieverSuite(integration_tests.RetrieversIntegrationTests):
 
 class TestSentenceContextRetriever(RetrieverSuite):
     retriever_constructor = SentenceContextRetriever
+
+
+class TestWordSentenceRetriever(RetrieverSuite):
+    retriever_constructor = WordSentenceRetriever
+
+
+class TestHybridRetriever(RetrieverSuite):
+    retriever_constructor = HybridRetriever
 
 
 class TestEmbeddingsUnit(unit_tests.EmbeddingsUnitTests):

@@ -1,0 +1,124 @@
+"""Documents with human paragraphs and sections to labelled gaps between sentences."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.documents import SUFFIXES
+from precise_rag.errors import InputError
+from precise_rag.sentences import split_sentences
+
+LabelArray = npt.NDArray[np.int8]
+
+UNKNOWN = -1
+_DIALOGUE_LENGTH = 1.5
+"""A document with fewer sentences per paragraph is a transcript: its breaks mark speakers, not topics."""
+_QUOTES = "\"'“‘«„»—–-"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledDocument:
+    """The sentences of a document, and what its author put into each gap between them.
+
+    paragraph, section: (n - 1,) int8, 1 where a paragraph or a section ends after sentence i, 0
+    where it does not, UNKNOWN where the source does not tell.
+    """
+
+    id: str
+    domain: str
+    sentences: tuple[str, ...]
+    paragraph: LabelArray
+    section: LabelArray
+
+
+def read_labelled(*paths: str | Path) -> Iterator[LabelledDocument]:
+    """The labelled documents in the given files and folders: .jsonl(.gz), .txt and .md.
+
+    A .jsonl record has `"sections": [{"paragraphs": […]}]`, or a `"text"` with blank lines between
+    paragraphs, as text files have; `"unit": "sentence"` says that paragraphs are sentences, and
+    `"domain"` groups the report. Documents of fewer than two sentences are left out.
+    """
+    for path in map(Path, paths):
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if file.is_file() and file.name.endswith(SUFFIXES):
+                yield from (document for document in _read(file) if len(document.sentences) > 1)
+
+
+def is_held_out(identifier: str, share: float, seed: int = 0) -> bool:
+    """Whether a document belongs to the held-out part; depends on its id and the seed alone."""
+    digest = hashlib.blake2b(f"{seed}:{identifier}".encode("utf-8", "replace"), digest_size=4).digest()
+    return int.from_bytes(digest, "big") < share * 2**32
+
+
+def _read(file: Path) -> Iterator[LabelledDocument]:
+    if file.name.endswith((".txt", ".md")):
+        text = file.read_text(encoding="utf-8-sig")
+        yield label_sections(file.name, file.suffix[1:], [text.split("\n\n")])
+        return
+    with (
+        gzip.open(file, "rt", encoding="utf-8")
+        if file.suffix == ".gz"
+        else file.open(encoding="utf-8") as lines
+    ):
+        for number, line in enumerate(lines, start=1):
+            record = json.loads(line)
+            identifier = str(record.get("id", f"{file.name}#{number}"))
+            domain = str(record.get("domain", file.name.split(".")[0]))
+            yield label_sections(
+                identifier, domain, _sections(record, f"{file}, line {number}"), record.get("unit")
+            )
+
+
+def _sections(record: dict[str, Any], place: str) -> list[list[str]]:
+    if "sections" in record:
+        return [section["paragraphs"] for section in record["sections"]]
+    if isinstance(record.get("text"), str):
+        return [record["text"].split("\n\n")]
+    raise InputError(f'{place}: the record needs "sections" that each have "paragraphs", or a "text"')
+
+
+def label_sections(
+    identifier: str, domain: str, sections: Iterable[Sequence[str]], unit: str | None = None
+) -> LabelledDocument:
+    """The labelled gaps of a document given as sections of paragraphs.
+
+    Paragraph breaks inside dialogue, and in transcripts and other documents whose paragraphs are
+    single sentences, are UNKNOWN: they mark speakers. So are section breaks where there is one
+    section only.
+    """
+    sentences: list[str] = []
+    paragraph: list[int] = []
+    section: list[int] = []
+    paragraphs = [[p for p in part if p.strip()] for part in sections]
+    paragraphs = [part for part in paragraphs if part]
+    one_section = UNKNOWN if len(paragraphs) < 2 else 0
+    previous = ""
+    for part in paragraphs:
+        for place, text in enumerate(part):
+            pieces = [text] if unit == "sentence" else [text[a:b].strip() for a, b in split_sentences(text)]
+            if sentences:
+                spoken = (
+                    unit == "sentence"
+                    or previous.startswith(tuple(_QUOTES))
+                    or text.startswith(tuple(_QUOTES))
+                )
+                paragraph.append(1 if place == 0 else UNKNOWN if spoken else 1)
+                section.append(1 if place == 0 else one_section)
+            paragraph.extend([0] * (len(pieces) - 1))
+            section.extend([one_section] * (len(pieces) - 1))
+            sentences.extend(pieces)
+            previous = text
+    labels = np.array(paragraph, dtype=np.int8)
+    n_paragraphs = sum(map(len, paragraphs))
+    if unit != "sentence" and len(sentences) < _DIALOGUE_LENGTH * n_paragraphs:
+        labels[:] = UNKNOWN
+    return LabelledDocument(identifier, domain, tuple(sentences), labels, np.array(section, dtype=np.int8))

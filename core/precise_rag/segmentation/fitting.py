@@ -1,0 +1,185 @@
+"""Training: batches, early stopping on held-out documents, checkpoints that resume."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+from tqdm import tqdm
+
+from precise_rag.errors import InputError
+from precise_rag.segmentation.corpus import Batch, Corpus, area_under_curve
+from precise_rag.segmentation.data import UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSettings:
+    """One training run. batch_size, window: in sentences. patience: epochs without improvement."""
+
+    epochs: int = 6
+    batch_size: int = 2048
+    window: int = 128
+    learning_rate: float = 3e-3
+    dropout: float = 0.15
+    held_out: float = 0.05
+    patience: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.epochs, self.batch_size, self.window, self.patience) < 1:
+            raise InputError(f"epochs, batch_size, window and patience must be at least 1: {self}")
+        if not 0 < self.held_out < 1:
+            raise InputError(f"held_out is {self.held_out}; it must lie between 0 and 1")
+
+
+Forward = Callable[[Batch, float], Tensor]
+"""(batch, dropout) to (n_places, 2) logits."""
+
+
+def train(
+    network: nn.Module,
+    forward: Forward,
+    corpus: Corpus,
+    settings: TrainingSettings,
+    checkpoint: Path,
+    *,
+    show_progress: bool = True,
+) -> dict[str, Any]:
+    """Fit `network`, leave it with the best epoch's weights, and return its held-out figures.
+
+    After every epoch the state is written to `checkpoint`; a run that finds one there with the
+    same settings goes on from it, and reaches the same weights as one never interrupted.
+    """
+    rng = np.random.default_rng(settings.seed)
+    torch.manual_seed(settings.seed)
+    plan = [list(corpus.batches(settings.batch_size, settings.window, rng)) for _ in range(settings.epochs)]
+    optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=0.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, settings.learning_rate, total_steps=sum(map(len, plan)) + 1, pct_start=0.1
+    )
+    state = _Checkpoint(checkpoint, network, optimizer, settings)
+    history = state.resume()
+    for _ in range(sum(map(len, plan[: len(history)]))):
+        schedule.step()
+    for epoch in range(len(history), settings.epochs):
+        if _stalled(history, settings.patience):
+            break
+        torch.manual_seed(settings.seed + epoch)
+        network.train()
+        total = 0.0
+        bar = tqdm(plan[epoch], desc=f"epoch {epoch + 1}/{settings.epochs}", disable=not show_progress)
+        for step, batch in enumerate(bar, start=1):
+            optimizer.zero_grad()
+            loss = _loss(forward(batch, settings.dropout), batch, corpus)
+            torch.autograd.backward(loss)
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            total += loss.item()
+            bar.set_postfix(loss=f"{total / step:.4f}")
+        figures = evaluate(network, forward, corpus, settings)
+        history.append({"epoch": epoch + 1, "train_loss": total / len(plan[epoch]), **figures})
+        bar.write(json.dumps({k: v for k, v in history[-1].items() if k != "domains"}))
+        state.save(history)
+    best = min(history, key=lambda figures: figures["loss"])
+    state.load_best()
+    return best
+
+
+def evaluate(
+    network: nn.Module, forward: Forward, corpus: Corpus, settings: TrainingSettings
+) -> dict[str, Any]:
+    """Loss and areas under the curve on the held-out documents, over all and by domain."""
+    network.eval()
+    logits = np.full(corpus.targets.shape, np.nan, dtype=np.float32)
+    losses = []
+    with torch.no_grad():
+        for batch in corpus.held_out_batches(settings.batch_size):
+            out = forward(batch, 0.0)
+            losses.append(_loss(out, batch, corpus).item())
+            logits[batch.sentences] = out[torch.from_numpy(batch.places)].cpu().numpy()
+    names = np.repeat(np.array(corpus.domains, dtype=object), np.diff(corpus.starts))
+    seen = ~np.isnan(logits[:, 0])
+    domains = {}
+    for domain in sorted(set(names[seen])):
+        domains[domain] = _areas(logits, corpus, seen & (names == domain))
+    areas = _areas(logits, corpus, seen)
+    return {"loss": float(np.mean(losses)) if losses else float("nan"), **areas, "domains": domains}
+
+
+def _areas(logits: Any, corpus: Corpus, chosen: Any) -> dict[str, float]:
+    areas = {}
+    for column, name in enumerate(("paragraph_auc", "section_auc")):
+        known = chosen & (corpus.targets[:, column] != UNKNOWN)
+        areas[name] = round(area_under_curve(logits[known, column], corpus.targets[known, column] == 1), 4)
+    areas["sentences"] = int(chosen.sum())
+    return areas
+
+
+def _loss(logits: Tensor, batch: Batch, corpus: Corpus) -> Tensor:
+    """Mean binary cross-entropy over the known labels of both kinds."""
+    targets = torch.from_numpy(corpus.targets[batch.sentences]).to(logits.device)
+    chosen = logits[torch.from_numpy(batch.places).to(logits.device)]
+    known = (targets != UNKNOWN).float()
+    losses = F.binary_cross_entropy_with_logits(chosen, targets.clamp(min=0).float(), reduction="none")
+    return (losses * known).sum() / known.sum().clamp(min=1)
+
+
+def _stalled(history: list[dict[str, Any]], patience: int) -> bool:
+    losses = [figures["loss"] for figures in history]
+    return len(losses) > patience and min(losses[-patience:]) > min(losses[:-patience])
+
+
+class _Checkpoint:
+    """The last epoch's weights and optimiser, the best epoch's weights, and the history."""
+
+    def __init__(
+        self, folder: Path, network: nn.Module, optimizer: torch.optim.Optimizer, settings: TrainingSettings
+    ) -> None:
+        self.folder, self.network, self.optimizer, self.settings = folder, network, optimizer, settings
+
+    def resume(self) -> list[dict[str, Any]]:
+        record = self.folder / "history.json"
+        if not record.exists():
+            return []
+        saved = json.loads(record.read_text())
+        if saved["settings"] != asdict(self.settings):
+            raise InputError(
+                f"{self.folder} holds a run with other settings: {saved['settings']}; "
+                "give the same ones to resume it, or another folder"
+            )
+        self.network.load_state_dict(load_file(self.folder / "last.safetensors"))
+        packed = load_file(self.folder / "optimizer.safetensors")
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in packed.items():
+            place, _, key = name.partition(".")
+            state.setdefault(int(place), {})[key] = value
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+        history: list[dict[str, Any]] = saved["history"]
+        return history
+
+    def save(self, history: list[dict[str, Any]]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        weights = {
+            name: value.detach().cpu().contiguous() for name, value in self.network.state_dict().items()
+        }
+        if history[-1]["loss"] == min(figures["loss"] for figures in history):
+            save_file(weights, self.folder / "best.safetensors")
+        save_file(weights, self.folder / "last.safetensors")
+        state = self.optimizer.state_dict()["state"]
+        packed = {f"{place}.{key}": value for place, values in state.items() for key, value in values.items()}
+        save_file(packed, self.folder / "optimizer.safetensors")
+        record = self.folder / "history.json.new"
+        record.write_text(json.dumps({"settings": asdict(self.settings), "history": history}, indent=1))
+        record.replace(self.folder / "history.json")
+
+    def load_best(self) -> None:
+        self.network.load_state_dict(load_file(self.folder / "best.safetensors"))

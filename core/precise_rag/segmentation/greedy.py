@@ -1,0 +1,102 @@
+"""ChunkRAG's greedy chunks: neighbours stay together while they are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from precise_rag.errors import InputError
+from precise_rag.protocols import Encoder, SentenceSplitter
+from precise_rag.segmentation.long_sentences import cut_long
+from precise_rag.sentences import load_splitter
+from precise_rag.types import Chunk, Document, IntArray, SentenceTable
+
+
+class GreedySegmenter:
+    """Opens a new chunk where the cosine of two neighbouring sentences falls below `threshold`.
+
+    No chunk has more than `max_chars` characters. Source: ChunkRAG, "Chunk Formation". Differs: a
+    sentence of more than max_chars is cut between words; the paper does not say.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        threshold: float = 0.7,
+        max_chars: int = 500,
+        splitter: SentenceSplitter | None = None,
+    ) -> None:
+        if not -1 <= threshold <= 1:
+            raise InputError(f"threshold is {threshold}; a cosine lies between -1 and 1")
+        if max_chars < 1:
+            raise InputError(f"max_chars is {max_chars}; it must be at least 1")
+        self.encoder = encoder
+        self.threshold = threshold
+        self.max_chars = max_chars
+        self.splitter = splitter or load_splitter()
+
+    @property
+    def name(self) -> str:
+        """Says which encoder decides, for cache keys."""
+        return f"greedy({self.encoder.name})"
+
+    @property
+    def weights_sha256(self) -> str:
+        """Empty: there are no weights but the encoder's."""
+        return ""
+
+    def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]:
+        """Chunks that tile the text; none where the text is empty or white space.
+
+        table: the document's sentences and their vectors where they exist already.
+        """
+        document = text if isinstance(text, Document) else Document("text", text)
+        body = document.text
+        if not body.strip():
+            return []
+        spans = np.array(self.splitter.split(body), dtype=np.int64) if table is None else table.spans
+        vectors = None if table is None else table.vectors
+        if vectors is None:
+            vectors = self.encoder.encode([body[start:end].strip() for start, end in spans.tolist()])
+        alike = np.einsum("ij,ij->i", vectors[:-1], vectors[1:]) >= self.threshold
+        rows, lengths, owners = cut_long(body, spans, np.diff(spans).ravel(), self.max_chars, _lengths)
+        together = [True] * (len(rows) - 1)
+        for gap in np.flatnonzero(np.diff(owners)).tolist():
+            together[gap] = bool(alike[owners[gap]])
+        pieces = _grow(rows, lengths, together, self.max_chars)
+        counts = self.encoder.count_tokens([body[start:end] for start, end in pieces]).tolist()
+        return [
+            Chunk(document.id, start, end, body[start:end], count, document.metadata)
+            for (start, end), count in zip(pieces, counts, strict=True)
+        ]
+
+    def segment_many(
+        self, texts: Iterable[str | Document], *, show_progress: bool = False
+    ) -> Iterator[list[Chunk]]:
+        """The chunks of each text, in order, as they come."""
+        if not show_progress:
+            yield from map(self.segment, texts)
+            return
+        from tqdm import tqdm
+
+        total = len(texts) if isinstance(texts, Sequence) else None
+        yield from tqdm(map(self.segment, texts), desc="segmenting", unit=" documents", total=total)
+
+
+def _lengths(texts: Sequence[str]) -> list[int]:
+    return list(map(len, texts))
+
+
+def _grow(rows: IntArray, lengths: IntArray, together: Sequence[bool], limit: int) -> list[tuple[int, int]]:
+    pieces: list[tuple[int, int]] = []
+    size = limit
+    for place, ((start, end), length) in enumerate(zip(rows.tolist(), lengths.tolist(), strict=True)):
+        if place and together[place - 1] and size + length <= limit:
+            pieces[-1] = (pieces[-1][0], end)
+            size += length
+        else:
+            pieces.append((start, end))
+            size = length
+    return pieces

@@ -1,0 +1,54 @@
+"""Sentences longer than a chunk may be, in pieces that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from precise_rag.types import IntArray
+
+CountTokens = Callable[[Sequence[str]], Sequence[int] | IntArray]
+"""Texts to their lengths in some measure."""
+
+
+def cut_long(
+    text: str, spans: IntArray, counts: IntArray, limit: int, count_tokens: CountTokens
+) -> tuple[IntArray, IntArray, IntArray]:
+    """The spans again, longer ones in pieces of at most `limit`, halved between words.
+
+    spans: (n, 2). counts: (n,) by `count_tokens`. Returns spans and counts of the m pieces, and
+    (m,) the row that each came from. A single character is never cut, whatever its count.
+    """
+    rows: list[tuple[int, int]] = []
+    lengths: list[int] = []
+    owners: list[int] = []
+    for owner, ((start, end), count) in enumerate(zip(spans.tolist(), counts.tolist(), strict=True)):
+        for first, last, length in _pieces(text, start, end, count, limit, count_tokens):
+            rows.append((first, last))
+            lengths.append(length)
+            owners.append(owner)
+    return np.array(rows, dtype=np.int64), np.array(lengths, dtype=np.int64), np.array(owners, dtype=np.int64)
+
+
+def _pieces(
+    text: str, start: int, end: int, count: int, limit: int, count_tokens: CountTokens
+) -> Iterator[tuple[int, int, int]]:
+    if count <= limit or end - start < 2:
+        yield start, end, count
+        return
+    middle = _word_boundary(text, start, end)
+    halves = [text[start:middle], text[middle:end]]
+    first, second = map(int, count_tokens(halves))
+    yield from _pieces(text, start, middle, first, limit, count_tokens)
+    yield from _pieces(text, middle, end, second, limit, count_tokens)
+
+
+def _word_boundary(text: str, start: int, end: int) -> int:
+    """The place nearest the middle of text[start:end] that has white space before it, if any."""
+    middle = (start + end) // 2
+    for step in range(end - middle):
+        for place in (middle - step, middle + step):
+            if start < place < end and text[place - 1].isspace() and not text[place].isspace():
+                return place
+    return middle

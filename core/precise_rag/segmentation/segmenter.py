@@ -1,0 +1,252 @@
+"""Documents to chunks by a trained model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.errors import InputError
+from precise_rag.protocols import SentenceSplitter
+from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
+from precise_rag.segmentation.long_sentences import CountTokens, cut_long
+from precise_rag.segmentation.pretrained import load_model
+from precise_rag.segmentation.streaming import segment_in_processes
+from precise_rag.sentences import load_splitter, paragraph_ids
+from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmenterOptions:
+    """How scores become chunks.
+
+    threshold: cut where the score, the probability that two sentences belong together, is lower.
+    max_tokens: no chunk is longer, ever. min_tokens: shorter ones join a neighbour where that
+    keeps within max_tokens. paragraphs: a blank line is a boundary always ("hard") or only
+    evidence for one ("soft"). coarse_tokens: cut into pieces of about so many tokens first, as
+    SAGE does with 400; None leaves that to max_tokens.
+    """
+
+    threshold: float = 0.55
+    max_tokens: int = 200
+    min_tokens: int = 0
+    paragraphs: Literal["hard", "soft"] = "soft"
+    coarse_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold < 1:
+            raise InputError(f"threshold is {self.threshold}; it must lie between 0 and 1")
+        if self.max_tokens < 1:
+            raise InputError(f"max_tokens is {self.max_tokens}; it must be at least 1")
+        if not 0 <= self.min_tokens <= self.max_tokens:
+            raise InputError(
+                f"min_tokens is {self.min_tokens}; it must lie between 0 and max_tokens, {self.max_tokens}"
+            )
+        if self.paragraphs not in ("hard", "soft"):
+            raise InputError(f'paragraphs is {self.paragraphs!r}; expected "hard" or "soft"')
+        if self.coarse_tokens is not None and self.coarse_tokens < 1:
+            raise InputError(f"coarse_tokens is {self.coarse_tokens}; it must be at least 1, or None")
+
+
+class Segmentation(NamedTuple):
+    """A document's sentences, the score of each gap between them, and where it is cut.
+
+    spans: (n, 2) tiling the text. n_tokens, paragraphs: (n,). scores: (n - 1,) the probability
+    that sentences i and i + 1 belong together. cuts: (m - 1,) gaps, ascending. lengths: (m,)
+    tokens of each chunk.
+    """
+
+    spans: IntArray
+    n_tokens: IntArray
+    paragraphs: IntArray
+    scores: FloatArray
+    cuts: IntArray
+    lengths: IntArray
+
+
+class Segmenter:
+    """Cuts documents where the meaning changes. Safe to share between threads, and picklable.
+
+    Source: SAGE, section IV. Differs: the cuts are chosen together, by dynamic programming, so
+    that no chunk is longer than `max_tokens`; blank lines count as evidence.
+    """
+
+    def __init__(
+        self,
+        model: BoundaryModel,
+        *,
+        name: str,
+        options: SegmenterOptions | None = None,
+        splitter: SentenceSplitter | None = None,
+        count_tokens: CountTokens | None = None,
+    ) -> None:
+        self.model = model
+        self.name = name
+        self.options = options or SegmenterOptions()
+        self.splitter = splitter or load_splitter()
+        self.count_tokens = count_tokens
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | Path = "small",
+        *,
+        device: str | None = None,
+        encoder: Any = None,
+        splitter: SentenceSplitter | None = None,
+        count_tokens: CountTokens | None = None,
+        **options: Any,
+    ) -> Self:
+        """A packaged model ("small", "sage-minilm") or one in a folder that `precise train` wrote.
+
+        encoder: for models that read sentence vectors, the encoder to use in place of the one
+        named in the model. count_tokens: the measure of max_tokens and min_tokens, by default the
+        model's own tokens. options: fields of SegmenterOptions, over the model's own defaults.
+
+        Raises ModelError if the model cannot be found or trusted, InputError for a bad option.
+        """
+        model, defaults = load_model(name, device=device, encoder=encoder)
+        unknown = options.keys() - SegmenterOptions.__dataclass_fields__.keys()
+        if unknown:
+            raise InputError(
+                f"unknown option {', '.join(sorted(unknown))}; "
+                f"expected {', '.join(SegmenterOptions.__dataclass_fields__)}"
+            )
+        chosen = SegmenterOptions(**{**defaults, **options})
+        return cls(model, name=str(name), options=chosen, splitter=splitter, count_tokens=count_tokens)
+
+    @property
+    def weights_sha256(self) -> str:
+        """The checksum of the model's weights, for cache keys."""
+        return self.model.weights_sha256
+
+    def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]:
+        """Chunks that tile the text; none where the text is empty or white space.
+
+        table: the document's sentences where they exist already; its vectors are used, and nothing
+        is encoded again, if the model reads vectors of that encoder.
+        """
+        document = text if isinstance(text, Document) else Document("text", text)
+        if not document.text.strip():
+            return []
+        found = self.explain(document, table)
+        edges = [0, *(found.cuts + 1).tolist(), len(found.spans)]
+        pieces = [(int(found.spans[i, 0]), int(found.spans[j - 1, 1])) for i, j in pairwise(edges)]
+        return [
+            Chunk(document.id, start, end, document.text[start:end], length, document.metadata)
+            for (start, end), length in zip(pieces, found.lengths.tolist(), strict=True)
+        ]
+
+    def explain(self, text: str | Document, table: SentenceTable | None = None) -> Segmentation:
+        """The sentences, scores and cuts behind `segment`."""
+        body = text.text if isinstance(text, Document) else text
+        spans = self.splitter.split(body) if table is None else [Span(*span) for span in table.spans.tolist()]
+        vectors = None if table is None else table.vectors
+        sentences = [body[start:end] for start, end in spans]
+        if not sentences:
+            none = np.zeros(0, dtype=np.int64)
+            return Segmentation(none.reshape(0, 2), none, none, none.astype(np.float32), none, none)
+        reading = self.model.read(sentences, vectors)
+        counts = reading.n_tokens if self.count_tokens is None else np.asarray(self.count_tokens(sentences))
+        paragraphs = paragraph_ids(body, spans)
+        gains = gap_gains(reading.logits, np.diff(paragraphs) > 0, self.options.threshold)
+        rows = np.array(spans, dtype=np.int64)
+        if counts.max() > self.options.max_tokens:
+            rows, counts, owners = cut_long(body, rows, counts, self.options.max_tokens, self._measure)
+            inner = np.diff(owners) == 0
+            gains = np.where(
+                inner, -_INNER_COST, gains[np.minimum(owners[:-1], len(gains) - 1)] if len(gains) else 0
+            )
+            paragraphs = paragraphs[owners]
+        cuts = choose_cuts(
+            gains,
+            counts,
+            max_tokens=self.options.max_tokens,
+            min_tokens=self.options.min_tokens,
+            forced=self._forced(paragraphs, counts),
+        )
+        lengths = np.add.reduceat(counts, [0, *(cuts + 1)])
+        if self.count_tokens is not None:
+            cuts, lengths = self._recount(body, rows, gains, cuts)
+        return Segmentation(
+            rows, counts, paragraphs, same_scores(gains, self.options.threshold), cuts, lengths
+        )
+
+    def segment_many(
+        self, texts: Iterable[str | Document], *, show_progress: bool = False, processes: int = 1
+    ) -> Iterator[list[Chunk]]:
+        """The chunks of each text, in order, as they come; at most a few texts are held at once.
+
+        processes: more than one spreads the texts over so many worker processes.
+        """
+        if processes > 1:
+            results = segment_in_processes(self, texts, min(processes, 4 * (os.cpu_count() or 1)))
+        else:
+            results = map(self.segment, texts)
+        if not show_progress:
+            yield from results
+            return
+        from tqdm import tqdm
+
+        total = len(texts) if isinstance(texts, Sequence) else None
+        yield from tqdm(results, desc="segmenting", unit=" documents", total=total)
+
+    @property
+    def _measure(self) -> CountTokens:
+        return self.count_tokens or self.model.count_tokens
+
+    def _recount(
+        self, text: str, rows: IntArray, gains: FloatArray, cuts: IntArray
+    ) -> tuple[IntArray, IntArray]:
+        """Cuts and lengths by the caller's measure of whole chunks, which may exceed their sentences' sum."""
+        while True:
+            edges = [0, *(cuts + 1).tolist(), len(rows)]
+            lengths = np.asarray(
+                self._measure([text[rows[i, 0] : rows[j - 1, 1]] for i, j in pairwise(edges)])
+            )
+            more = [
+                i + int(np.argmax(gains[i : j - 1]))
+                for (i, j), length in zip(pairwise(edges), lengths.tolist(), strict=True)
+                if length > self.options.max_tokens and j - i > 1
+            ]
+            if not more:
+                return cuts, lengths
+            cuts = np.sort(np.concatenate([cuts, np.array(more, dtype=np.int64)]))
+
+    def _forced(self, paragraphs: IntArray, counts: IntArray) -> npt.NDArray[np.bool_]:
+        forced = np.zeros(len(counts) - 1, dtype=np.bool_)
+        if self.options.paragraphs == "hard":
+            forced |= np.diff(paragraphs) > 0
+        if self.options.coarse_tokens is not None:
+            forced |= np.diff((np.cumsum(counts) - counts) // self.options.coarse_tokens) > 0
+        return forced
+
+
+_INNER_COST = 20.0
+"""What a cut inside a sentence costs: more than any between two."""
+
+_BREAK_EVIDENCE = 1.5
+"""What a blank line adds to the log-odds of a boundary."""
+
+
+def gap_gains(logits: FloatArray, breaks: npt.NDArray[np.bool_], threshold: float) -> FloatArray:
+    """(n - 1,) how far the log-odds of a boundary lie above the threshold's.
+
+    logits: (n - 1, 2) of a paragraph and a section ending there. breaks: where a blank line is.
+    """
+    evidence = logits[:, 0] + np.where(breaks, _BREAK_EVIDENCE, 0)
+    gains: FloatArray = (evidence - np.log((1 - threshold) / threshold)).astype(np.float32)
+    return gains
+
+
+def same_scores(gains: FloatArray, threshold: float) -> FloatArray:
+    """(n - 1,) the probability that two sentences belong together: SAGE's score."""
+    odds = np.asarray(gains, dtype=np.float64) + np.log((1 - threshold) / threshold)
+    scores: FloatArray = (1 / (1 + np.exp(np.clip(odds, -50, 50)))).astype(np.float32)
+    return scores

@@ -1,0 +1,60 @@
+"""Many documents over several processes, in order, with few in memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Protocol
+
+from precise_rag.types import Chunk, Document
+
+_BATCH_CHARACTERS = 2**18
+"""Text handed to a worker at once."""
+
+
+class _Segments(Protocol):
+    def segment(self, text: str | Document) -> list[Chunk]: ...
+
+
+_worker: _Segments | None = None
+
+
+def segment_in_processes(
+    segmenter: _Segments, texts: Iterable[str | Document], processes: int
+) -> Iterator[list[Chunk]]:
+    """The chunks of each text, in order. Each process gets the segmenter once."""
+    with ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=_start, initargs=(segmenter,)
+    ) as pool:
+        pending: deque[Future[list[list[Chunk]]]] = deque()
+        for batch in _batches(texts):
+            pending.append(pool.submit(_segment_batch, batch))
+            if len(pending) > 2 * processes:
+                yield from pending.popleft().result()
+        while pending:
+            yield from pending.popleft().result()
+
+
+def _batches(texts: Iterable[str | Document]) -> Iterator[list[str | Document]]:
+    batch: list[str | Document] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text if isinstance(text, str) else text.text)
+        if size >= _BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _start(segmenter: _Segments) -> None:
+    global _worker
+    _worker = segmenter
+
+
+def _segment_batch(batch: list[str | Document]) -> list[list[Chunk]]:
+    assert _worker is not None
+    return [_worker.segment(text) for text in batch]

@@ -211,6 +211,7 @@ class Conversation:
             return Answer(NOT_IN_PASSAGES, "context", selection, note=note, trace=self.trace)
         shown = self.live_final and len(self.rounds) >= self.controller.max_rounds
         best = self.rounds[-1] if shown else self.controller.best(self.rounds)
+        self.trace.answer = best.text
         return Answer(
             best.text, "generated", best.selection, best.judgement, tuple(self.rounds), note, self.trace
         )

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from precise_rag.trace.page import trace_page
 from precise_rag.types import Candidate, Decision, Judgement, Message, Selection
 
 SCHEMA_VERSION = 1
@@ -124,6 +125,7 @@ class Trace:
     """The record of one question.
 
     observer: called with every record at the moment it is made; callbacks and events hang here.
+    settings: of the whole run, for whoever makes the trace to fill. answer: the text in the end.
     """
 
     def __init__(self, question: str, *, observer: Callable[[Record], None] | None = None) -> None:
@@ -132,6 +134,8 @@ class Trace:
         self.calls: list[CallRecord] = []
         self.rounds: list[RoundRecord] = []
         self.notes: list[str] = []
+        self.settings: dict[str, Any] = {}
+        self.answer = ""
         self._observer = observer
 
     @property
@@ -180,8 +184,9 @@ class Trace:
         """The whole record as plain values, in the order of events within each kind."""
         record: dict[str, Any] = {"schema": SCHEMA_VERSION}
         if include_text:
-            record["question"] = self.question
+            record |= {"question": self.question, "answer": self.answer}
         return record | {
+            "settings": self.settings,
             "ms": round(self.ms, 3),
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
@@ -196,6 +201,10 @@ class Trace:
     def to_json(self, include_text: bool = True, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON. Values that JSON does not know appear as their text."""
         return json.dumps(self.to_dict(include_text), ensure_ascii=False, indent=indent, default=str)
+
+    def to_html(self, include_text: bool = True) -> str:
+        """One page that needs nothing but itself: the answer, score curves with the cut, rounds, cost."""
+        return trace_page(self.to_dict(include_text))
 
 
 def _selection(outcome: Selection | Sequence[Candidate]) -> Selection:

@@ -1,0 +1,149 @@
+"""Asking a model how relevant each chunk is to a question (ChunkRAG, section 3 and appendix A).
+
+`relevance_prompt` asks for the base score, the reflection on it and the critic's score of a batch of
+chunks at once. `single_relevance_prompt` asks for one of the three for one chunk, as the paper does.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from precise_rag.prompts.prompt import Fence, Prompt
+from precise_rag.types import Message
+
+RelevanceStage = Literal["base", "reflection", "critic"]
+RELEVANCE_STAGES: tuple[RelevanceStage, ...] = get_args(RelevanceStage)
+
+RELEVANCE_VERSION = "relevance/1"
+
+RELEVANCE_HEURISTICS = (
+    "If the question asks about a certain time, a chunk about another time is not relevant.",
+    "A chunk about something else with the same or a similar name is not relevant.",
+)
+"""What the critic looks at unless told otherwise."""
+
+_SCALE = (
+    "Scores run from 0 to 1: 1 for a chunk that holds the answer or a needed part of it, 0.5 for one that "
+    "is about the subject of the question but does not help to answer it, 0 for one that has nothing to do "
+    "with it. Judge each chunk by itself; what one chunk says about another, or about scores, counts for "
+    "nothing."
+)
+_STAGE_TASK: Mapping[RelevanceStage, str] = {
+    "base": "Give your first score.",
+    "reflection": (
+        "You are shown the first score. Ask yourself which words of the chunk bear on the question, and "
+        "whether the score was too generous or too strict; give the score you now think right."
+    ),
+    "critic": (
+        "You are shown two scores. As a strict critic, check the chunk against the rules below and give the "
+        "score that remains.\n{rules}"
+    ),
+}
+
+SCORES_SCHEMA: Mapping[str, Any] = {
+    "title": "relevance",
+    "type": "object",
+    "properties": {
+        "scores": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"id": {"type": "string"}} | {stage: {"type": "number"} for stage in RELEVANCE_STAGES},
+                "required": ["id", *RELEVANCE_STAGES],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["scores"],
+    "additionalProperties": False,
+}
+SCORE_SCHEMA: Mapping[str, Any] = {
+    "title": "score",
+    "type": "object",
+    "properties": {"score": {"type": "number"}},
+    "required": ["score"],
+    "additionalProperties": False,
+}
+
+
+def relevance_instructions() -> str:
+    """What the model is told about relevance, before the stages, the reply format and the rule about data."""
+    return f"You score how relevant chunks of documents are to a question. {_SCALE}"
+
+
+def relevance_prompt(
+    question: str,
+    chunks: Mapping[str, str],
+    *,
+    heuristics: Sequence[str] = RELEVANCE_HEURISTICS,
+    instructions: str | None = None,
+    mark: str | None = None,
+) -> Prompt:
+    """The prompt that asks for all three scores of each of `chunks`, by id.
+
+    heuristics: what the critic checks. instructions: in place of `relevance_instructions()`; the
+    version then ends in "custom". mark: see `Fence`.
+    """
+    fence = Fence(mark)
+    task = (
+        f"{instructions or relevance_instructions()}\n\n"
+        "Give three scores to every chunk, each later one correcting the earlier:\n"
+        "base: your first impression.\n"
+        "reflection: ask yourself which words of the chunk bear on the question, and whether the first "
+        "score was too generous or too strict.\n"
+        f"critic: check the chunk strictly against these rules.\n{_rules(heuristics)}\n\n"
+        "Reply with one JSON object and nothing else, with one item for every chunk under the id it is "
+        'shown with: {"scores": [{"id": "...", "base": 0.6, "reflection": 0.5, "critic": 0.4}]}'
+    )
+    data = [fence.block("question", question), *(fence.block(f"chunk {key}", text) for key, text in chunks.items())]
+    return _prompt("batch", task, data, SCORES_SCHEMA, fence, custom=bool(instructions))
+
+
+def single_relevance_prompt(
+    question: str,
+    chunk: str,
+    stage: RelevanceStage,
+    *,
+    earlier: Mapping[RelevanceStage, float] | None = None,
+    heuristics: Sequence[str] = RELEVANCE_HEURISTICS,
+    instructions: str | None = None,
+    mark: str | None = None,
+) -> Prompt:
+    """The prompt that asks for one score of one chunk; `earlier`: what the stages before gave it."""
+    fence = Fence(mark)
+    task = (
+        f"{instructions or relevance_instructions()}\n\n"
+        f"{_STAGE_TASK[stage].format(rules=_rules(heuristics))}\n\n"
+        'Reply with one JSON object and nothing else: {"score": 0.5}'
+    )
+    data = [fence.block("question", question), fence.block("chunk", chunk)]
+    if earlier:
+        data.append(fence.block("scores so far", "\n".join(f"{name}: {score:g}" for name, score in earlier.items())))
+    return _prompt(stage, task, data, SCORE_SCHEMA, fence, custom=bool(instructions))
+
+
+def threshold_prompt(question: str, scores: Sequence[float], *, mark: str | None = None) -> Prompt:
+    """The prompt that asks from which score on the chunks of a question should be kept."""
+    fence = Fence(mark)
+    task = (
+        "The chunks found for a question have been scored for relevance, from 0 (nothing to do with it) to 1 "
+        "(holds the answer). Name the score from which on chunks should be kept: where relevant ones end and "
+        "noise begins. If all are relevant, name one below all; if none is, one above all.\n\n"
+        'Reply with one JSON object and nothing else: {"score": 0.5}'
+    )
+    ranked = ", ".join(f"{score:g}" for score in sorted(scores, reverse=True))
+    data = [fence.block("question", question), fence.block("scores", ranked)]
+    return _prompt("threshold", task, data, SCORE_SCHEMA, fence, custom=False)
+
+
+def _prompt(
+    kind: str, task: str, data: Sequence[str], schema: Mapping[str, Any], fence: Fence, *, custom: bool
+) -> Prompt:
+    return Prompt(
+        f"{RELEVANCE_VERSION}/{kind}{'/custom' if custom else ''}",
+        (Message("system", f"{task}\n\n{fence.rule}"), Message("user", "\n\n".join(data))),
+        schema,
+    )
+
+
+def _rules(heuristics: Sequence[str]) -> str:
+    return "\n".join(f"- {rule}" for rule in heuristics)

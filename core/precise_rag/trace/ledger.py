@@ -1,0 +1,97 @@
+"""The bill over many questions."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from precise_rag.errors import InputError
+from precise_rag.llm.prices import cost_efficiency
+from precise_rag.trace.record import CallRecord, Trace
+
+
+class Bill(NamedTuple):
+    """What some calls used; cost is in dollars, None if one of them has no price."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+
+    def plus(self, other: "Bill") -> "Bill":
+        """Both together."""
+        return Bill(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
+        )
+
+
+class Ledger:
+    """Sums of what many questions used, by model and by role. Keeps no texts and does not grow with them.
+
+    `add` may be called from several threads.
+    """
+
+    def __init__(self) -> None:
+        self.questions = 0
+        self._bills: dict[tuple[str, str], Bill] = {}
+        self._lock = threading.Lock()
+
+    def add(self, trace: Trace) -> None:
+        """Count one question's calls, when it is answered."""
+        with self._lock:
+            self.questions += 1
+            for call in trace.calls:
+                key = call.model, call.role
+                self._bills[key] = self._bills.get(key, Bill()).plus(_bill(call))
+
+    @property
+    def total(self) -> Bill:
+        """All calls together."""
+        return _sum(self._bills)
+
+    @property
+    def by_model(self) -> Mapping[str, Bill]:
+        """The bill of each model."""
+        return {name: _sum(self._bills, model=name) for name, _ in self._bills}
+
+    @property
+    def by_role(self) -> Mapping[str, Bill]:
+        """The bill of each role: "answer", "judge" …"""
+        return {role: _sum(self._bills, role=role) for _, role in self._bills}
+
+    @property
+    def cost_per_question(self) -> float | None:
+        """Dollars for a question on average, or None if a call has no price."""
+        if not self.questions:
+            raise InputError("the ledger is empty; add a trace first")
+        cost = self.total.cost
+        return None if cost is None else cost / self.questions
+
+    def cost_efficiency(self, quality: float) -> float | None:
+        """Quality for a dollar (SAGE, eq. 2), or None if a call has no price."""
+        cost = self.cost_per_question
+        return None if cost is None else cost_efficiency(quality, cost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "questions": self.questions,
+            "total": self.total._asdict(),
+            "by_model": {name: bill._asdict() for name, bill in self.by_model.items()},
+            "by_role": {role: bill._asdict() for role, bill in self.by_role.items()},
+        }
+
+
+def _bill(call: CallRecord) -> Bill:
+    used_nothing = not call.input_tokens and not call.output_tokens
+    return Bill(1, call.input_tokens, call.output_tokens, 0.0 if used_nothing else call.cost)
+
+
+def _sum(bills: Mapping[tuple[str, str], Bill], *, model: str | None = None, role: str | None = None) -> Bill:
+    total = Bill()
+    for (name, purpose), bill in bills.items():
+        if model in (None, name) and role in (None, purpose):
+            total = total.plus(bill)
+    return total

@@ -10,6 +10,7 @@ from langchain_precise.retrievers import SentenceContextRetriever as SentenceCon
 from langchain_precise.retrievers import WordSentenceRetriever as WordSentenceRetriever
 from langchain_precise.self_feedback import SelfFeedbackChain as SelfFeedbackChain
 from langchain_precise.self_feedback import SelfFeedbackOutput as SelfFeedbackOutput
+from langchain_precise.text_splitters import GreedySemanticTextSplitter as GreedySemanticTextSplitter
 from langchain_precise.text_splitters import (
     SemanticSegmentationTextSplitter as SemanticSegmentationTextSplitter,
 )

@@ -10,8 +10,9 @@ from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
 from langchain_precise.convert import DOC_ID, END, START, piece_span
+from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.segmentation import Segmenter
+from precise_rag.segmentation import GreedySegmenter, Segmenter
 from precise_rag.types import Chunk, Span
 
 
@@ -30,8 +31,18 @@ class SegmentTextSplitter(TextSplitter):
     """
 
     def __init__(
-        self, segmenter: _Segmenter, *, add_start_index: bool = True, strip_whitespace: bool = False
+        self,
+        segmenter: _Segmenter,
+        *,
+        chunk_overlap: int = 0,
+        add_start_index: bool = True,
+        strip_whitespace: bool = False,
     ) -> None:
+        if chunk_overlap != 0:
+            raise InputError(
+                f"chunk_overlap is {chunk_overlap}, but pieces that end where the meaning changes do not "
+                "overlap; leave it at 0 (SentenceContextRetriever searches with the surroundings instead)"
+            )
         super().__init__(chunk_overlap=0, add_start_index=add_start_index, strip_whitespace=strip_whitespace)
         self._segmenter = segmenter
 
@@ -109,11 +120,6 @@ class SemanticSegmentationTextSplitter(SegmentTextSplitter):
         strip_whitespace: bool = False,
         **options: Any,
     ) -> None:
-        if chunk_overlap != 0:
-            raise InputError(
-                f"chunk_overlap is {chunk_overlap}, but pieces that end where the meaning changes do not "
-                "overlap; leave it at 0 (SentenceContextRetriever searches with the surroundings instead)"
-            )
         if chunk_size is not None:
             options["max_tokens"] = chunk_size
         if length_function is not None:
@@ -124,7 +130,40 @@ class SemanticSegmentationTextSplitter(SegmentTextSplitter):
                 "and the like to Segmenter.from_pretrained, or give the name of a model here"
             )
         segmenter = model if isinstance(model, Segmenter) else Segmenter.from_pretrained(model, **options)
-        super().__init__(segmenter, add_start_index=add_start_index, strip_whitespace=strip_whitespace)
+        super().__init__(
+            segmenter,
+            chunk_overlap=chunk_overlap,
+            add_start_index=add_start_index,
+            strip_whitespace=strip_whitespace,
+        )
+
+
+class GreedySemanticTextSplitter(SegmentTextSplitter):
+    """Joins each sentence to the piece before it while the two are alike (ChunkRAG).
+
+    encoder: a name or path, an encoder of the core's, or LangChain embeddings. chunk_size: the
+    longest piece in characters, by default the paper's. options: further ones of
+    `GreedySegmenter`.
+    """
+
+    def __init__(
+        self,
+        encoder: Any = DEFAULT_ENCODER,
+        *,
+        chunk_size: int | None = None,
+        chunk_overlap: int = 0,
+        add_start_index: bool = True,
+        strip_whitespace: bool = False,
+        **options: Any,
+    ) -> None:
+        if chunk_size is not None:
+            options["max_chars"] = chunk_size
+        super().__init__(
+            GreedySegmenter(load_encoder(encoder), **options),
+            chunk_overlap=chunk_overlap,
+            add_start_index=add_start_index,
+            strip_whitespace=strip_whitespace,
+        )
 
 
 def _lengths(length_function: Callable[[str], int], texts: Sequence[str]) -> list[int]:

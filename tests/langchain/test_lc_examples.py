@@ -1,0 +1,33 @@
+"""The examples, run as they stand but for a cheaper encoder."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from langchain_precise import PreciseEmbeddings
+from precise_rag.testing import HashEncoder
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def test_quickstart(capsys, monkeypatch):
+    example = load("langchain_quickstart")
+    monkeypatch.setattr(example, "PreciseEmbeddings", lambda: PreciseEmbeddings(HashEncoder()))
+    example.main('When is the context manager\'s "__exit__()" method invoked?')
+    prompt = capsys.readouterr().out
+    assert "Answer from this context only." in prompt
+    assert '"__exit__()" method is invoked' in prompt
+    assert len(prompt) < 6_000

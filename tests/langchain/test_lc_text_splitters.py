@@ -1,0 +1,166 @@
+import asyncio
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_text_splitters import TextSplitter
+
+from langchain_precise import GreedySemanticTextSplitter, SemanticSegmentationTextSplitter
+from precise_rag import Segmenter
+from precise_rag.errors import InputError
+from precise_rag.testing import HashEncoder
+
+TEXT = (
+    "Rye bread is baked twice. The crust is dark. It keeps for a month.\n\n"
+    "The town clock was built in 1911. It runs on a weight. It keeps for a month.\n\n"
+    "In January the harbour freezes. Ice breakers keep a channel open."
+)
+
+
+@pytest.fixture(scope="module")
+def splitter():
+    return SemanticSegmentationTextSplitter(chunk_size=24)
+
+
+def test_it_is_a_text_splitter_with_the_cores_cuts(splitter):
+    chunks = Segmenter.from_pretrained("small", max_tokens=24).segment(TEXT)
+    assert isinstance(splitter, TextSplitter)
+    assert len(chunks) > 1
+    assert splitter.split_text(TEXT) == [chunk.text for chunk in chunks]
+    assert [
+        (d.metadata["start_index"], d.metadata["end_index"]) for d in splitter.create_documents([TEXT])
+    ] == [(chunk.start, chunk.end) for chunk in chunks]
+
+
+def test_pieces_keep_the_metadata_and_the_id_of_their_source(splitter):
+    source = Document(TEXT, id="velm", metadata={"tags": ["town"]})
+    before = copy.deepcopy(source)
+
+    first, *rest = splitter.split_documents([source])
+
+    start, end = first.metadata["start_index"], first.metadata["end_index"]
+    assert first.metadata == {"tags": ["town"], "doc_id": "velm", "start_index": start, "end_index": end}
+    assert first.id == f"velm:{start}-{end}"
+    assert len({piece.id for piece in (first, *rest)}) == 1 + len(rest)
+    first.metadata["tags"].append("changed")
+    assert source == before
+    assert rest[0].metadata["tags"] == ["town"]
+
+
+def test_a_nameless_source_gives_nameless_pieces(splitter):
+    piece = splitter.split_documents([Document(TEXT)])[0]
+    assert piece.id is None
+    assert set(piece.metadata) == {"start_index", "end_index"}
+
+
+def test_offsets_are_in_the_first_source_when_splitters_are_chained(splitter):
+    coarse = splitter.split_documents([Document(TEXT, id="velm")])
+    fine = SemanticSegmentationTextSplitter(chunk_size=8).split_documents(coarse)
+    assert len(fine) > len(coarse)
+    for piece in fine:
+        assert TEXT[piece.metadata["start_index"] : piece.metadata["end_index"]] == piece.page_content
+        assert piece.metadata["doc_id"] == "velm"
+
+
+def test_repeated_sentences_have_offsets_of_their_own(splitter):
+    pieces = splitter.create_documents(["The same again. " * 30])
+    starts = [piece.metadata["start_index"] for piece in pieces]
+    assert starts == sorted(set(starts))
+    assert starts[0] == 0
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\n \t"])
+def test_blank_text_has_no_pieces(splitter, blank):
+    assert splitter.split_text(blank) == []
+    assert splitter.split_documents([Document(blank), Document("A word."), Document(blank)])[
+        0
+    ].page_content == ("A word.")
+
+
+def test_the_ways_in_agree(splitter):
+    source = Document(TEXT, id="velm")
+    expected = splitter.split_documents([source])
+    assert splitter.transform_documents([source]) == expected
+    assert asyncio.run(splitter.atransform_documents([source])) == expected
+    assert splitter.split_documents(iter([source])) == expected
+    assert splitter.create_documents([TEXT], [{"a": 1}])[0].metadata["a"] == 1
+
+
+def test_the_budget_is_in_the_units_of_the_length_function():
+    in_characters = SemanticSegmentationTextSplitter(chunk_size=60, length_function=len)
+    assert max(map(len, in_characters.split_text(TEXT))) <= 60
+    in_words = SemanticSegmentationTextSplitter(chunk_size=9, length_function=lambda text: len(text.split()))
+    sizes = [len(piece.split()) for piece in in_words.split_text(TEXT)]
+    assert max(sizes) <= 9
+    assert max(map(len, in_words.split_text(TEXT))) > 9
+
+
+def test_a_tokenizer_sets_the_budget():
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    model = tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]")
+    splitter = SemanticSegmentationTextSplitter.from_huggingface_tokenizer(fast, chunk_size=12)
+    assert isinstance(splitter, SemanticSegmentationTextSplitter)
+    assert max(len(fast.tokenize(piece)) for piece in splitter.split_text(TEXT)) <= 12
+
+
+def test_whitespace_is_stripped_when_asked_and_offsets_still_hold():
+    splitter = SemanticSegmentationTextSplitter(chunk_size=24, strip_whitespace=True)
+    for piece in splitter.create_documents([f"\n\n {TEXT} \n"]):
+        assert piece.page_content == piece.page_content.strip()
+        start, end = piece.metadata["start_index"], piece.metadata["end_index"]
+        assert f"\n\n {TEXT} \n"[start:end] == piece.page_content
+
+
+def test_offsets_can_be_left_out():
+    pieces = SemanticSegmentationTextSplitter(add_start_index=False).create_documents([TEXT])
+    assert pieces[0].metadata == {}
+
+
+def test_a_segmenter_that_is_ready_is_used_as_it_is():
+    segmenter = Segmenter.from_pretrained("small", max_tokens=24)
+    assert SemanticSegmentationTextSplitter(segmenter).split_text(TEXT) == [
+        c.text for c in segmenter.segment(TEXT)
+    ]
+    with pytest.raises(InputError, match="chunk_size"):
+        SemanticSegmentationTextSplitter(segmenter, chunk_size=10)
+
+
+@pytest.mark.parametrize("overlap", [1, 200, -1])
+def test_overlap_is_refused_with_a_reason(overlap):
+    with pytest.raises(ValueError, match="do not overlap"):
+        SemanticSegmentationTextSplitter(chunk_overlap=overlap)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(max_size=80), max_size=3))
+def test_pieces_tile_every_text(texts):
+    pieces = SPLITTER.create_documents(texts, [{"text": i} for i in range(len(texts))])
+    for i, text in enumerate(texts):
+        mine = [piece for piece in pieces if piece.metadata["text"] == i]
+        assert "".join(piece.page_content for piece in mine) == (text if text.strip() else "")
+        assert [text[p.metadata["start_index"] : p.metadata["end_index"]] for p in mine] == [
+            p.page_content for p in mine
+        ]
+
+
+SPLITTER = SemanticSegmentationTextSplitter(chunk_size=6)
+
+
+def test_greedy_pieces_follow_the_vectors_and_the_limit():
+    text = "Rye bread is very dark. Rye bread is very hard. The eels swim away. The eels swim far."
+    pieces = GreedySemanticTextSplitter(HashEncoder(), threshold=0.5).split_text(text)
+    assert pieces == [
+        "Rye bread is very dark. Rye bread is very hard. ",
+        "The eels swim away. The eels swim far.",
+    ]
+    short = GreedySemanticTextSplitter(HashEncoder(), threshold=0.5, chunk_size=24)
+    assert [piece.metadata["start_index"] for piece in short.create_documents([text])] == [0, 24, 48, 68]
+    assert short.split_text(" ") == []
+    with pytest.raises(InputError, match="do not overlap"):
+        GreedySemanticTextSplitter(HashEncoder(), chunk_overlap=20)

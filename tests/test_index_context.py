@@ -1,0 +1,201 @@
+"""ParetoRAG's weighting: the paper's formula by hand, by brute force, and as properties."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from precise_rag.errors import InputError
+from precise_rag.index import HybridIndex, SentenceContextIndex
+from precise_rag.index.context import Groups, SentenceContext
+from precise_rag.index.fusion import fuse, min_max
+from precise_rag.index.postings import BM25, Postings
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document, FloatArray, IntArray
+
+
+class AxisEncoder(HashEncoder):
+    """One axis a letter, so that every product can be worked out by hand."""
+
+    def __init__(self) -> None:
+        super().__init__(4)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        rows = np.array([[text.lower().count(c) for c in "abcd"] for text in queries], dtype=np.float32)
+        return rows.reshape(-1, 4) / np.maximum(np.linalg.norm(rows.reshape(-1, 4), axis=1, keepdims=True), 1)
+
+
+PASSAGES = Document("p", "Aa! Bb! Cc!\n\nDd!")
+
+
+def test_the_papers_formula_by_hand() -> None:
+    """alpha * core + (1 - alpha) * context, plain dot product; alone in its passage: the core."""
+    index = SentenceContextIndex.build(
+        [PASSAGES], AxisEncoder(), alpha=0.8, context="encode", similarity="dot"
+    )
+    scores = {c.text: c.score for c in index.search("a", 4)}
+    # context of B is "A C" = (1, 0, 1, 0) / sqrt 2; of A it is "B C", which is 0 on this axis
+    assert scores == pytest.approx(
+        {"Aa!": 0.8, "Bb!": 0.2 / math.sqrt(2), "Cc!": 0.2 / math.sqrt(2), "Dd!": 0}
+    )
+    assert {c.text: c.score for c in index.search("d", 1)} == pytest.approx({"Dd!": 1.0})
+
+
+@pytest.mark.parametrize("context", ["mean", "encode"])
+def test_the_weighted_sum_is_normalised_for_cosine(context: str) -> None:
+    index = SentenceContextIndex.build([PASSAGES], AxisEncoder(), alpha=0.6, context=context)
+    scores = {c.text: c.score for c in index.search("a", 4)}
+    norm = math.sqrt(0.36 + 0.16)  # core and context are orthogonal here
+    expected = {
+        "Aa!": 0.6 / norm,
+        "Bb!": 0.4 / math.sqrt(2) / norm,
+        "Cc!": 0.4 / math.sqrt(2) / norm,
+        "Dd!": 0,
+    }
+    assert scores == pytest.approx(expected, abs=1e-6)
+
+
+def test_alpha_changes_at_query_time_without_encoding() -> None:
+    encoder = HashEncoder()
+    document = Document("x", "Cats sleep. Dogs bark loudly. Owls hoot.\n\nFish swim. Dogs run.")
+    index = SentenceContextIndex.build([document], encoder)
+    encoder.calls.clear()
+    for alpha in (0.0, 0.3, 1.0):
+        fresh = SentenceContextIndex.build([document], HashEncoder(), alpha=alpha)
+        got = index.search("dogs bark", 5, alpha=alpha)
+        assert [(c.id, c.score) for c in got] == [(c.id, c.score) for c in fresh.search("dogs bark", 5)]
+    assert encoder.calls == []
+    alone = index.search("dogs bark", 5, alpha=1.0)
+    assert [c.score for c in alone] == pytest.approx([c.scores["core"] for c in alone])
+    with pytest.raises(InputError, match=r"alpha is 1\.5"):
+        index.search("x", alpha=1.5)
+
+
+def reference(
+    vectors: FloatArray, groups: Sequence[Sequence[int]], weights: IntArray, alpha: float
+) -> FloatArray:
+    """The definition in loops and float64."""
+    rows = np.array(vectors, dtype=np.float64)
+    for group in groups:
+        for i in group:
+            total = sum(
+                (weights[j] * np.asarray(vectors[j], np.float64) for j in group if j != i), np.zeros(1)
+            )
+            norm = np.linalg.norm(total)
+            if len(group) > 1 and norm > 1e-3:
+                mixed = alpha * vectors[i] + (1 - alpha) * total / norm
+                rows[i] = mixed / np.linalg.norm(mixed)
+    return rows.astype(np.float32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=8),
+    alpha=st.sampled_from([0.0, 0.25, 0.6, 1.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_mean_contexts_equal_the_definition(sizes: list[int], alpha: float, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    n = sum(sizes)
+    vectors = random.normal(size=(n, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    weights = random.integers(1, 40, n)
+    of_row = np.repeat(np.arange(len(sizes)), sizes)
+    groups = Groups.by_change(of_row)
+    context = SentenceContext.of_means(vectors, groups, weights)
+    members = [np.flatnonzero(of_row == g).tolist() for g in range(len(sizes))]
+    expected = reference(vectors, members, weights, alpha)
+    np.testing.assert_allclose(context.vectors(vectors, alpha), expected, atol=2e-4)
+    query = random.normal(size=8).astype(np.float32)
+    scores = context.scores(vectors @ query, query, alpha)
+    np.testing.assert_allclose(scores, expected @ query, atol=2e-3)
+
+
+def test_many_rows_are_read_in_slices_of_whole_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(100, 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    groups = Groups.by_change(np.sort(random.integers(0, 20, 100)))
+    whole = SentenceContext.of_means(vectors, groups, np.ones(100, dtype=np.int64))
+    monkeypatch.setattr("precise_rag.index.context._SLICE", 7)
+    sliced = SentenceContext.of_means(vectors, groups, np.ones(100, dtype=np.int64))
+    np.testing.assert_allclose(sliced.overlap, whole.overlap)
+    np.testing.assert_allclose(sliced.residuals, whole.residuals)
+
+
+def test_weighted_vectors_give_a_plain_store_the_same_ranking() -> None:
+    documents = [Document("x", "Cats sleep. Dogs bark loudly.\n\nFish swim. Dogs run."), PASSAGES]
+    index = SentenceContextIndex.build(documents, HashEncoder())
+    pieces, vectors = zip(*index.weighted_vectors(), strict=True)
+    query = HashEncoder().encode_queries(["dogs bark"])[0]
+    scores = {piece.id: float(vector @ query) for piece, vector in zip(pieces, vectors, strict=True)}
+    assert {c.id: c.score for c in index.search("dogs bark", 100)} == pytest.approx(scores, abs=1e-5)
+
+
+STORY = Document("story", "A cat sits. A cat runs. It rained.\n\nThe sun rose. A cat sleeps.")
+
+
+def test_passages_come_back_around_their_best_sentence() -> None:
+    index = SentenceContextIndex.build([STORY], HashEncoder())
+    sentence = index.search("cat runs", 1)[0]
+    passage = index.search("cat runs", 5, returns="passage")
+    assert [p.text for p in passage] == ["A cat sits. A cat runs. It rained.", "The sun rose. A cat sleeps."]
+    assert passage[0].score == sentence.score
+    assert [p.n_tokens for p in passage] == [8, 6]
+
+
+def test_neighbours_are_merged_in_document_order() -> None:
+    index = HybridIndex.build([STORY], HashEncoder())
+    single = {c.text: c for c in index.search("cat sits runs", 3, alpha=1.0)}
+    assert set(single) == {"A cat sits.", "A cat runs.", "A cat sleeps."}
+    merged = index.search("cat sits runs", 3, alpha=1.0, merge_adjacent=True)
+    assert [m.text for m in merged] == ["A cat sits. A cat runs.", "A cat sleeps."]
+    assert merged[0].score == max(single["A cat sits."].score, single["A cat runs."].score)
+    assert merged[0].n_tokens == 6
+
+
+def test_max_tokens_leaves_out_what_does_not_fit() -> None:
+    index = SentenceContextIndex.build([STORY], HashEncoder())
+    full = index.search("cat", 5)
+    assert sum(c.n_tokens or 0 for c in full) == 14
+    kept = index.search("cat", 5, max_tokens=8)
+    assert sum(c.n_tokens or 0 for c in kept) <= 8
+    assert [c.id for c in kept] == [c.id for c in full if c.id in {k.id for k in kept}]
+    assert index.search("cat", 5, max_tokens=1) == []
+
+
+def test_min_max() -> None:
+    assert min_max(np.array([2, 4, 3], dtype=np.float32)).tolist() == [0, 1, 0.5]
+    assert min_max(np.array([3, 3], dtype=np.float32)).tolist() == [0, 0]
+
+
+def test_fusion_takes_the_union_and_computes_what_is_missing() -> None:
+    dense = np.array([0.9, 0.5, 0.1, 0.7], dtype=np.float32)
+    words = np.array([0.0, 8.0, 9.0, 1.0], dtype=np.float32)
+    fused = fuse([dense, words], [0.5, 0.5], pool=1)
+    # best of each: rows 0 and 2; dense 0.9 and 0.1 become 1 and 0, words 0 and 9 become 0 and 1
+    assert fused.tolist() == [0.5, -np.inf, 0.5, -np.inf]
+    fused = fuse([dense, words], [0.5, 0.5], pool=2)
+    # rows 0, 1, 2, 3: dense 1, .5, 0, .75; words 0, 8/9, 1, 1/9
+    assert fused.tolist() == pytest.approx([0.5, 0.25 + 4 / 9, 0.5, 0.375 + 1 / 18])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.integers(0, 11), max_size=9), min_size=1, max_size=12).filter(any),
+    query=st.sets(st.integers(0, 11), max_size=5),
+)
+def test_bm25_equals_bm25s(rows: list[list[int]], query: set[int]) -> None:
+    bm25s = pytest.importorskip("bm25s")
+    oracle = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    oracle.index((rows, {str(i): i for i in range(12)}), show_progress=False)
+    terms = np.array([t for row in rows for t in row], dtype=np.int32)
+    lengths = np.array([len(row) for row in rows])
+    ours = BM25.of(Postings.of(terms, lengths, 12), lengths, 1.5, 0.75).scores(
+        np.array(sorted(query), dtype=np.int32)
+    )
+    expected = oracle.get_scores_from_ids(sorted(query)) if query else np.zeros(len(rows))
+    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)

@@ -1,0 +1,58 @@
+"""Tables: every sentence once, in order, across documents."""
+
+import numpy as np
+
+from precise_rag.sentence_table import build_tables
+from precise_rag.sentences import split_sentences
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+
+DOCUMENTS = [
+    Document("a", "One cat.  Two dogs.\n\nThree owls."),
+    Document("empty", ""),
+    Document("b", "Two dogs. Four mice."),
+]
+
+
+def test_rows_are_the_sentences_in_order() -> None:
+    encoder = HashEncoder()
+    tables = list(build_tables(iter(DOCUMENTS), encoder))
+    assert [table.doc_id for table in tables] == ["a", "empty", "b"]
+    assert [len(table) for table in tables] == [3, 0, 2]
+    assert tables[0].paragraphs.tolist() == [0, 0, 1]
+    assert tables[0].n_tokens.tolist() == [2, 2, 2]
+    for document, table in zip(DOCUMENTS, tables, strict=True):
+        assert [tuple(span) for span in table.spans.tolist()] == split_sentences(document.text)
+        texts = [document.text[start:end].strip() for start, end in table.spans]
+        assert table.vectors is not None
+        np.testing.assert_array_equal(table.vectors, HashEncoder().encode(texts))
+
+
+def test_each_text_is_encoded_once() -> None:
+    encoder = HashEncoder()
+    list(build_tables(DOCUMENTS, encoder))
+    assert encoder.calls == ["One cat.", "Two dogs.", "Three owls.", "Four mice."]
+
+
+def test_without_an_encoder_or_without_vectors_nothing_is_encoded() -> None:
+    encoder = HashEncoder()
+    assert [table.vectors for table in build_tables(DOCUMENTS, encoder, vectors=False)] == [None] * 3
+    assert encoder.calls == []
+    bare = next(build_tables(DOCUMENTS, None))
+    assert bare.vectors is None
+    assert bare.n_tokens.tolist() == [3, 3, 3]
+
+
+def test_documents_are_read_in_batches() -> None:
+    read = []
+
+    def endless() -> object:
+        number = 0
+        while True:
+            read.append(number)
+            yield Document(str(number), "A short sentence here. " * 100)
+            number += 1
+
+    tables = build_tables(endless(), HashEncoder())  # type: ignore[arg-type]
+    assert next(tables).doc_id == "0"
+    assert len(read) == 21  # 2,048 sentences at 100 a document

@@ -1,5 +1,8 @@
 """Measuring retrieval: evidence at token budgets, rankings, and what differences are worth."""
 
+from precise_rag.evaluation.answers import METRICS as METRICS
+from precise_rag.evaluation.answers import corpus_bleu as corpus_bleu
+from precise_rag.evaluation.answers import score_answers as score_answers
 from precise_rag.evaluation.corpus import Corpus as Corpus
 from precise_rag.evaluation.datasets import Dataset as Dataset
 from precise_rag.evaluation.datasets import Evidence as Evidence

@@ -1,0 +1,16 @@
+"""precise-rag for LlamaIndex: node parsers, retrievers, postprocessors and a query engine."""
+
+from llamaindex_precise.embeddings import EncoderEmbedding as EncoderEmbedding
+from llamaindex_precise.events import PreciseCallEvent as PreciseCallEvent
+from llamaindex_precise.events import PreciseRoundEvent as PreciseRoundEvent
+from llamaindex_precise.events import PreciseStageEvent as PreciseStageEvent
+from llamaindex_precise.node_parsers import GreedySemanticNodeParser as GreedySemanticNodeParser
+from llamaindex_precise.node_parsers import SemanticSegmentationNodeParser as SemanticSegmentationNodeParser
+from llamaindex_precise.node_parsers import SentenceContextNodeParser as SentenceContextNodeParser
+from llamaindex_precise.postprocessors import GradientSelectionPostprocessor as GradientSelectionPostprocessor
+from llamaindex_precise.postprocessors import PreciseRerankPostprocessor as PreciseRerankPostprocessor
+from llamaindex_precise.postprocessors import RedundancyPostprocessor as RedundancyPostprocessor
+from llamaindex_precise.query_engine import SelfFeedbackQueryEngine as SelfFeedbackQueryEngine
+from llamaindex_precise.retrievers import HybridRetriever as HybridRetriever
+from llamaindex_precise.retrievers import SentenceContextRetriever as SentenceContextRetriever
+from llamaindex_precise.retrievers import WordSentenceRetriever as WordSentenceRetriever

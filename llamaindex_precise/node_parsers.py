@@ -1,0 +1,226 @@
+"""Node parsers that cut by exact spans.
+
+Every node's text is `document.text[start_char_idx:end_char_idx]`, also for repeated text and for
+nodes cut from nodes; joined in order, the nodes of a document give its text back.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from itertools import groupby
+from typing import Any, Literal
+
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.node_parser.node_utils import build_nodes_from_splits
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
+
+from llamaindex_precise.component import SettingsComponent
+from llamaindex_precise.convert import root_offset, root_source
+from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
+from precise_rag import __version__
+from precise_rag.index import SentenceContextIndex
+from precise_rag.index.sentence_context import ContextSettings
+from precise_rag.protocols import Encoder
+from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
+from precise_rag.sentences import load_splitter
+from precise_rag.types import Candidate, Chunk, Document, FloatArray
+
+dispatcher = get_dispatcher(__name__)
+
+_CONTEXT = ContextSettings()
+
+
+class SpanNodeParser(SettingsComponent, NodeParser):
+    """Base of the parsers below: documents, text nodes or nodes of another parser in, nodes out.
+
+    Blank documents give no nodes. What the result depends on beyond the settings (versions,
+    weights, sentence splitter) stands in fields of its own, so that ingestion caches notice; those
+    are filled in by the parser, whatever is passed for them.
+    """
+
+    core_version: str = Field(default="", description="Version of precise-rag; filled in.")
+    sentence_splitter_name: str = Field(default="", description="Sentence splitter in use; filled in.")
+
+    def model_post_init(self, context: Any) -> None:
+        """Note the version."""
+        super().model_post_init(context)
+        self.core_version = __version__
+
+    @dispatcher.span
+    async def _aparse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        return await asyncio.to_thread(self._parse_nodes, nodes, show_progress, **kwargs)
+
+    def _segment(
+        self, segmenter: Segmenter | GreedySegmenter, nodes: Sequence[BaseNode], show_progress: bool
+    ) -> list[BaseNode]:
+        """The segments of all nodes that are not blank."""
+        parents = [node for node in nodes if _text(node).strip()]
+        texts = [_text(parent) for parent in parents]
+        chunks = segmenter.segment_many(texts, show_progress=show_progress)
+        return [
+            node for parent, pieces in zip(parents, chunks, strict=True) for node in self._cut(parent, pieces)
+        ]
+
+    def _cut(self, parent: BaseNode, spans: Iterable[Chunk | Candidate]) -> list[TextNode]:
+        """New nodes for `spans` of the parent's text, placed in its root document."""
+        text, source, offset = _text(parent), root_source(parent), root_offset(parent)
+        places = [(span.start, span.end) for span in spans]
+        children = build_nodes_from_splits([text[s:e] for s, e in places], parent, id_func=self.id_func)
+        for child, (start, end) in zip(children, places, strict=True):
+            child.embedding = None
+            child.relationships[NodeRelationship.SOURCE] = source
+            if self.include_metadata:
+                child.metadata = dict(parent.metadata)
+            if offset is not None:
+                child.start_char_idx, child.end_char_idx = offset + start, offset + end
+        return children
+
+    def _postprocess_parsed_nodes(
+        self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]
+    ) -> list[BaseNode]:
+        """Metadata of the source and links between neighbours, by the base class.
+
+        It is not shown the parents: it would look each node's text up in them and overwrite exact
+        offsets by those of the first text that looks the same.
+        """
+        return super()._postprocess_parsed_nodes(nodes, {})
+
+
+class SemanticSegmentationNodeParser(SpanNodeParser):
+    """Cuts where the meaning changes, by a small learned model (SAGE, section IV).
+
+    The options from `threshold` on are those of SegmenterOptions; where none is given, the model
+    says what suits it, and the field shows it.
+    """
+
+    model: str = Field(default="small", description='"small" (CPU), "sage-minilm", or a folder.')
+    device: str | None = Field(default=None, description='"cpu", "cuda", …; None: the best there is.')
+    sentence_splitter: str = Field(default="auto", description='"auto", "nupunkt", "sentencex" or "punkt".')
+    threshold: float | None = Field(default=None, description="Cut where the score is lower.")
+    max_tokens: int | None = Field(default=None, description="No node is longer, ever.")
+    min_tokens: int | None = Field(default=None, description="Shorter pieces join a neighbour.")
+    paragraphs: Literal["hard", "soft"] | None = Field(
+        default=None, description='A blank line is a boundary always ("hard") or evidence ("soft").'
+    )
+    coarse_tokens: int | None = Field(default=None, description="Cut into pieces of about this size first.")
+    weights_sha256: str = Field(default="", description="Checksum of the model in use; filled in.")
+
+    _segmenter: Segmenter = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Load the model now rather than with the first document."""
+        super().model_post_init(context)
+        names = [option.name for option in fields(SegmenterOptions)]
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        self._segmenter = Segmenter.from_pretrained(
+            self.model,
+            device=self.device,
+            splitter=load_splitter(self.sentence_splitter),
+            **given,
+        )
+        for name in names:
+            setattr(self, name, getattr(self._segmenter.options, name))
+        self.weights_sha256 = self._segmenter.weights_sha256
+        self.sentence_splitter_name = self._segmenter.splitter.name
+
+    def _parse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        return self._segment(self._segmenter, nodes, show_progress)
+
+
+class GreedySemanticNodeParser(EncoderComponent, SpanNodeParser):
+    """Joins neighbouring sentences while they are alike and the chunk is short (ChunkRAG)."""
+
+    threshold: float | None = Field(default=None, description="Cosine from which neighbours belong together.")
+    max_chars: int | None = Field(default=None, description="Most characters in a chunk.")
+
+    _segmenter: GreedySegmenter = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Find the encoder now rather than with the first document."""
+        super().model_post_init(context)
+        encoder = resolve_encoder(self.embed_model, self.encoder_name)
+        self.encoder_name = encoder.name
+        given = {"threshold": self.threshold, "max_chars": self.max_chars}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        self._segmenter = GreedySegmenter(encoder, **options)
+        self.threshold, self.max_chars = self._segmenter.threshold, self._segmenter.max_chars
+        self.sentence_splitter_name = self._segmenter.splitter.name
+
+    def _parse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        return self._segment(self._segmenter, nodes, show_progress)
+
+
+class SentenceContextNodeParser(EncoderComponent, SpanNodeParser):
+    """One node per sentence, its vector set: the sentence's own weighed with its context (ParetoRAG).
+
+    An index over these nodes keeps the vectors, so it must search with the same encoder, and no
+    embedding model may follow in an IngestionPipeline: that would overwrite them. The passage
+    around a sentence stands in its metadata, hidden from models, for MetadataReplacementPostProcessor
+    (as with SentenceWindowNodeParser). White space between sentences belongs to no node.
+    """
+
+    alpha: float = Field(default=_CONTEXT.alpha, description="Weight of the sentence against its context.")
+    context: Literal["mean", "encode"] = Field(
+        default=_CONTEXT.context, description="Contexts from the vectors there are, or encoded again."
+    )
+    passages: str | int = Field(
+        default="paragraphs", description='"paragraphs", "segments", or a number of sentences.'
+    )
+    window_metadata_key: str = Field(default="window", description="Metadata key of the passage.")
+    original_text_metadata_key: str = Field(
+        default="original_text", description="Metadata key of the sentence itself."
+    )
+
+    _encoder: Encoder = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Find the encoder now rather than with the first document."""
+        super().model_post_init(context)
+        ContextSettings(alpha=self.alpha, context=self.context, passages=self.passages)
+        self._encoder = resolve_encoder(self.embed_model, self.encoder_name)
+        self.encoder_name = self._encoder.name
+        self.sentence_splitter_name = load_splitter().name
+
+    def _parse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        parents = {str(i): node for i, node in enumerate(nodes) if _text(node).strip()}
+        if not parents:
+            return []
+        index = SentenceContextIndex.build(
+            [Document(i, _text(parent)) for i, parent in parents.items()],
+            self._encoder,
+            show_progress=show_progress,
+            alpha=self.alpha,
+            context=self.context,
+            passages=self.passages,
+        )
+        sentences = groupby(index.weighted_vectors(), key=lambda pair: pair[0].doc_id)
+        return [node for i, pairs in sentences for node in self._weighted(parents[i], list(pairs))]
+
+    def _weighted(self, parent: BaseNode, pairs: list[tuple[Candidate, FloatArray]]) -> list[TextNode]:
+        hidden = {self.window_metadata_key, self.original_text_metadata_key}
+        children = self._cut(parent, [candidate for candidate, _ in pairs])
+        for child, (candidate, vector) in zip(children, pairs, strict=True):
+            start, end = candidate.passage or (candidate.start, candidate.end)
+            child.embedding = vector.tolist()
+            child.metadata = {
+                **child.metadata,
+                self.window_metadata_key: _text(parent)[start:end],
+                self.original_text_metadata_key: candidate.text,
+            }
+            for keys in (child.excluded_embed_metadata_keys, child.excluded_llm_metadata_keys):
+                keys.extend(sorted(hidden - set(keys)))
+        return children
+
+
+def _text(node: BaseNode) -> str:
+    return node.get_content(MetadataMode.NONE)

@@ -1,0 +1,219 @@
+"""Node postprocessors: rerank, select by gradient, drop what is redundant or irrelevant.
+
+Each takes scored nodes of any retriever and returns new ones; the nodes given stay as they were.
+"""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
+from llama_index.core.callbacks import CBEventType, EventPayload
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.utils import get_tokenizer
+
+from llamaindex_precise.component import SettingsComponent
+from llamaindex_precise.convert import from_candidates, from_selection, to_candidates
+from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
+from llamaindex_precise.events import trace_events
+from precise_rag.filtering import RedundancyFilter
+from precise_rag.protocols import Reranker
+from precise_rag.rerank import load_reranker, rerank
+from precise_rag.selection import GradientSelector
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate, ScoreScale, Selection
+
+dispatcher = get_dispatcher(__name__)
+
+_GRADIENT = GradientSelector()
+_REDUNDANCY = RedundancyFilter()
+_RERANKERS = '"packaged" (no download), a CrossEncoder name or path, "cohere:<model>", or an object'
+
+
+class PreciseRerankPostprocessor(SettingsComponent, BaseNodePostprocessor):
+    """Scores nodes again and returns them best first; the scores they had stay in their facts."""
+
+    reranker: str | Reranker = Field(default="packaged", description=f"{_RERANKERS}.")
+    top_n: int | None = Field(default=None, gt=0, description="How many nodes to return; None: all.")
+
+    _reranker: Reranker = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Load the reranker now rather than in the first query."""
+        super().model_post_init(context)
+        self._reranker = load_reranker(self.reranker)
+
+    @field_serializer("reranker")
+    def _reranker_name(self, reranker: str | Reranker) -> str:
+        return reranker if isinstance(reranker, str) else reranker.name
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        query = _required(query_bundle)
+        if not nodes:
+            return []
+        name, top_n = self._reranker.name, self.top_n or len(nodes)
+        dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=name))
+        payload: dict[str, Any] = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: name,
+            EventPayload.QUERY_STR: query.query_str,
+            EventPayload.TOP_K: top_n,
+        }
+        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+            ranked = rerank(query.query_str, to_candidates(nodes), self._reranker)
+            reranked = from_candidates(ranked[:top_n], nodes)
+            event.on_end(payload={EventPayload.NODES: reranked})
+        dispatcher.event(ReRankEndEvent(nodes=reranked))
+        return reranked
+
+    @dispatcher.span
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._postprocess_nodes, nodes, query_bundle)
+
+
+class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
+    """Base of the postprocessors that keep some nodes and drop others, best first.
+
+    Every decision, on the dropped ones too, goes out as a PreciseStageEvent; a kept node carries
+    the reason in its facts.
+    """
+
+    @abstractmethod
+    def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
+        """The core's decision on each node, with its reason."""
+
+    async def aselect(
+        self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None
+    ) -> Selection:
+        """`select` without blocking the event loop."""
+        return await asyncio.to_thread(self.select, nodes, query)
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if not nodes:
+            return []
+        with self._trace(query_bundle).stage(self.class_name()) as stage:
+            stage.outcome = selection = self.select(nodes, query_bundle)
+        return from_selection(selection, nodes)
+
+    @dispatcher.span
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if not nodes:
+            return []
+        with self._trace(query_bundle).stage(self.class_name()) as stage:
+            stage.outcome = selection = await self.aselect(nodes, query_bundle)
+        return from_selection(selection, nodes)
+
+    def _trace(self, query_bundle: QueryBundle | None) -> Trace:
+        question = query_bundle.query_str if query_bundle else ""
+        return Trace(question, observer=trace_events(dispatcher))
+
+
+class GradientSelectionPostprocessor(SelectionPostprocessor):
+    """Keeps nodes up to the first sharp drop of the score (SAGE, section V)."""
+
+    reranker: str | Reranker | None = Field(
+        default="packaged",
+        description=f"Gives the scores to cut on: {_RERANKERS}. Not asked where nodes come reranked by "
+        "precise-rag, or score_scale says what their scores mean. None: never rerank.",
+    )
+    score_scale: ScoreScale | None = Field(
+        default=None, description='What the nodes\' own scores mean, such as "probability" or "logit".'
+    )
+    min_k: int = Field(default=_GRADIENT.min_k, description="Kept before a drop is looked for.")
+    ratio: float = Field(
+        default=_GRADIENT.ratio, description="A score at or under ratio times the one before is a sharp drop."
+    )
+    max_k: int | None = Field(default=_GRADIENT.max_k, description="Most nodes to keep.")
+    max_tokens: int | None = Field(default=_GRADIENT.max_tokens, description="Most tokens to keep.")
+    floor: float | None = Field(default=_GRADIENT.floor, description="Nothing that scores under it is kept.")
+    min_gap: float = Field(default=_GRADIENT.min_gap, description="A drop smaller than this is not sharp.")
+    assume_ratio: bool = Field(
+        default=_GRADIENT.assume_ratio, description="Take cosine or rank scores as a ratio scale."
+    )
+
+    _reranker: Reranker | None = PrivateAttr(default=None)
+
+    def model_post_init(self, context: Any) -> None:
+        """Check the settings and load the reranker now rather than in the first query."""
+        super().model_post_init(context)
+        self.selector()
+        self._reranker = None if self.reranker is None else load_reranker(self.reranker)
+
+    @field_serializer("reranker")
+    def _reranker_name(self, reranker: str | Reranker | None) -> str | None:
+        return reranker if reranker is None or isinstance(reranker, str) else reranker.name
+
+    def selector(self, min_k: int | None = None) -> GradientSelector:
+        """The core's selector with these settings, or with another `min_k`."""
+        return GradientSelector(
+            min_k=self.min_k if min_k is None else min_k,
+            ratio=self.ratio,
+            max_k=self.max_k,
+            max_tokens=self.max_tokens,
+            floor=self.floor,
+            min_gap=self.min_gap,
+            count_tokens=_count_tokens,
+            assume_ratio=self.assume_ratio,
+        )
+
+    def rank(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> list[Candidate]:
+        """The nodes as candidates with scores to cut on: their own, or else the reranker's."""
+        candidates = to_candidates(nodes, self.score_scale)
+        comparable = all(candidate.score_scale in ("probability", "logit") for candidate in candidates)
+        if self._reranker is None or self.score_scale is not None or comparable:
+            return candidates
+        return rerank(_required(query).query_str, candidates, self._reranker)
+
+    def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
+        """Nodes before the first sharp drop are kept."""
+        return self.selector().select(self.rank(nodes, query))
+
+
+class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
+    """Drops nodes that only repeat a better one (ChunkRAG).
+
+    Repetition is judged by words alone, or by meaning where an `embed_model` is given.
+    """
+
+    threshold: float = Field(default=_REDUNDANCY.threshold, description="A cosine above it is a repetition.")
+    prefilter: float = Field(
+        default=_REDUNDANCY.prefilter, description="TF-IDF cosine from which vectors are compared."
+    )
+
+    _filter: RedundancyFilter = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Check the settings now rather than in the first query."""
+        super().model_post_init(context)
+        encoder = None
+        if self.embed_model is not None or self.encoder_name:
+            encoder = resolve_encoder(self.embed_model, self.encoder_name)
+            self.encoder_name = encoder.name
+        self._filter = RedundancyFilter(threshold=self.threshold, prefilter=self.prefilter, encoder=encoder)
+
+    def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
+        """Nodes that repeat no better one are kept; the reason names the one that is repeated."""
+        return self._filter.filter(to_candidates(nodes))
+
+
+def _required(query: QueryBundle | str | None) -> QueryBundle:
+    if query is None:
+        raise ValueError("nodes can be reranked only for a query; pass query_bundle= or query_str=")
+    return QueryBundle(query) if isinstance(query, str) else query
+
+
+def _count_tokens(text: str) -> int:
+    """Tokens by the tokenizer that LlamaIndex counts with."""
+    return len(get_tokenizer()(text))

@@ -1,0 +1,122 @@
+"""Retrievers over the core's indexes."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
+
+from llamaindex_precise.convert import from_candidate, to_document
+from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
+from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.types import Candidate, FloatArray
+
+dispatcher = get_dispatcher(__name__)
+
+
+class IndexRetriever(BaseRetriever):
+    """Base of the retrievers below: any core index, answering with new nodes.
+
+    Each node points to its document (SOURCE), carries exact offsets into it, that document's
+    metadata with the keys it excludes, and what the index knew of it (see `convert.FACTS`).
+    search_options: further options of the index's `search`, such as `{"returns": "passage"}`.
+    """
+
+    index_class: ClassVar[type[DocumentIndex]]
+
+    def __init__(
+        self,
+        index: DocumentIndex,
+        similarity_top_k: int = 10,
+        search_options: Mapping[str, Any] | None = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(callback_manager, object_map, objects, verbose)
+        self.index = index
+        self.similarity_top_k = similarity_top_k
+        self.search_options = dict(search_options or {})
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Sequence[BaseNode],
+        embed_model: EmbedModel = None,
+        similarity_top_k: int = 10,
+        search_options: Mapping[str, Any] | None = None,
+        show_progress: bool = False,
+        callback_manager: CallbackManager | None = None,
+        **settings: Any,
+    ) -> Self:
+        """A retriever over `documents` (or nodes), indexed here; `settings` go to the index.
+
+        embed_model: a LlamaIndex embedding, the name or path of an encoder, or a core encoder; by
+        default `Settings.embed_model` where the application has set one, else the offline encoder.
+        """
+        index = cls.index_class.build(
+            [to_document(document) for document in documents],
+            resolve_encoder(embed_model),
+            show_progress=show_progress,
+            **settings,
+        )
+        return cls(index, similarity_top_k, search_options, callback_manager)
+
+    @classmethod
+    def from_index(cls, index: DocumentIndex, similarity_top_k: int = 10, **kwargs: Any) -> Self:
+        """A retriever over an index that exists: built by the core, or loaded from disk."""
+        return cls(index, similarity_top_k, **kwargs)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self._search(query_bundle)
+
+    @dispatcher.span
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._search, query_bundle)
+
+    def search(self, query: QueryBundle | str, top_k: int | None = None) -> list[Candidate]:
+        """The core's candidates for a query, best first.
+
+        A bundle that brings its embedding, or texts of its own to embed (HyDE), is searched by those.
+        """
+        bundle = QueryBundle(query) if isinstance(query, str) else query
+        return self.index.search(
+            bundle.query_str,
+            top_k or self.similarity_top_k,
+            vector=self._vector(bundle),
+            **self.search_options,
+        )
+
+    def _search(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return [from_candidate(candidate) for candidate in self.search(query_bundle)]
+
+    def _vector(self, bundle: QueryBundle) -> FloatArray | None:
+        if bundle.embedding is not None:
+            return np.asarray(bundle.embedding, dtype=np.float32)
+        if bundle.custom_embedding_strs and self.index.encoder is not None:
+            mean: FloatArray = self.index.encoder.encode_queries(bundle.custom_embedding_strs).mean(axis=0)
+            return mean
+        return None
+
+
+class SentenceContextRetriever(IndexRetriever):
+    """Finds sentences by `alpha * sentence + (1 - alpha) * context` (ParetoRAG)."""
+
+    index_class = SentenceContextIndex
+
+
+class WordSentenceRetriever(IndexRetriever):
+    """Finds sentences that share words with the query, ranked by meaning (recursive retrieval)."""
+
+    index_class = WordSentenceIndex
+
+
+class HybridRetriever(IndexRetriever):
+    """Finds sentences by meaning and by words at once, each with its context."""
+
+    index_class = HybridIndex

@@ -1,0 +1,90 @@
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.schema import Document
+
+from llamaindex_precise import EncoderEmbedding
+from precise_rag.testing import HashEncoder
+
+LIGHTHOUSE = (
+    "The lighthouse at Cape Orrin was lit in 1871. Its lamp burned whale oil. "
+    "A keeper climbed 212 steps every evening.\n\n"
+    "All visitors must leave by dusk. The stairs are steep.\n\n"
+    "In 1934 the lamp was replaced by an electric light. The last keeper, Ada Holm, left in 1958.\n\n"
+    "All visitors must leave by dusk. The stairs are steep."
+)
+BAKERY = (
+    "The bakery on Mill Street opens at five. Its rye bread needs two days. "
+    "The oven was built from river stone by Tomas Reyk."
+)
+
+
+class HashEmbedding(EncoderEmbedding):
+    """The deterministic test encoder as a LlamaIndex embedding."""
+
+    model_name: str = "hash"
+
+    @cached_property
+    def encoder(self) -> HashEncoder:
+        return HashEncoder()
+
+
+class ScriptedChat(CustomLLM):
+    """A LlamaIndex LLM that says what a function makes of each prompt."""
+
+    reply: Callable[[str], str]
+    prompts: list[str] = Field(default_factory=list)
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="scripted", context_window=32_000)
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        self.prompts.append(prompt)
+        return CompletionResponse(text=self.reply(prompt))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        text = self.complete(prompt).text
+
+        def pieces():
+            for end, character in enumerate(text, start=1):
+                yield CompletionResponse(text=text[:end], delta=character)
+
+        return pieces()
+
+
+@pytest.fixture
+def documents() -> list[Document]:
+    """Two documents; one repeats a paragraph, and has metadata that no model may see."""
+    hidden = {"excluded_embed_metadata_keys": ["secret"], "excluded_llm_metadata_keys": ["secret"]}
+    return [
+        Document(
+            doc_id="lighthouse", text=LIGHTHOUSE, metadata={"title": "Lamps", "secret": "s3cret"}, **hidden
+        ),
+        Document(doc_id="bakery", text=BAKERY, metadata={"title": "Bread"}),
+    ]
+
+
+@pytest.fixture
+def embedding() -> EncoderEmbedding:
+    return HashEmbedding()
+
+
+@pytest.fixture
+def scripted_chat() -> type[ScriptedChat]:
+    return ScriptedChat
+
+
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LlamaIndex's global settings as an application finds them, and left as they were."""
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    monkeypatch.setattr(Settings, "_llm", None)

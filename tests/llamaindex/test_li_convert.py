@@ -1,0 +1,108 @@
+import json
+
+import numpy as np
+import pytest
+from llama_index.core.schema import Document, MetadataMode, NodeWithScore, TextNode
+
+from llamaindex_precise.convert import (
+    FACTS,
+    from_candidate,
+    from_selection,
+    root_offset,
+    to_candidates,
+    to_document,
+)
+from precise_rag.types import Candidate, Decision, Selection, Span
+
+
+def candidate_of(document: Document, start: int, end: int, **fields) -> Candidate:
+    core = to_document(document)
+    values = {"score": 0.5, "score_scale": "cosine", "metadata": core.metadata, **fields}
+    return Candidate(core.id, start, end, core.text[start:end], **values)
+
+
+def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(documents):
+    item = from_candidate(
+        candidate_of(documents[0], 0, 45, scores={"dense": 0.5}, n_tokens=9, passage=Span(0, 110))
+    )
+    node = item.node
+
+    assert node.text == documents[0].text[node.start_char_idx : node.end_char_idx]
+    assert (node.node_id, node.ref_doc_id) == ("lighthouse:0-45", "lighthouse")
+    assert node.metadata[FACTS] == {
+        "score": 0.5,
+        "score_scale": "cosine",
+        "scores": {"dense": 0.5},
+        "n_tokens": 9,
+        "passage": [0, 110],
+    }
+    for mode in (MetadataMode.EMBED, MetadataMode.LLM):
+        assert node.get_content(mode) == f"title: Lamps\n\n{node.text}".strip()
+    assert json.loads(item.to_json())["score"] == 0.5
+
+
+def test_the_caller_s_document_is_not_shared(documents):
+    node = from_candidate(candidate_of(documents[0], 0, 45)).node
+    node.metadata["title"] = "changed"
+    node.excluded_llm_metadata_keys.append("title")
+    assert documents[0].metadata == {"title": "Lamps", "secret": "s3cret"}
+    assert documents[0].excluded_llm_metadata_keys == ["secret"]
+
+
+def test_a_piece_of_a_node_points_to_the_root_document(documents):
+    text = documents[0].text
+    parent = TextNode(id_="n1", text=text[100:200], start_char_idx=100, end_char_idx=200)
+    parent.relationships = {"1": documents[0].as_related_node_info()}
+    node = from_candidate(candidate_of(parent, 10, 30)).node
+    assert (node.ref_doc_id, node.start_char_idx, node.end_char_idx) == ("lighthouse", 110, 130)
+
+
+@pytest.mark.parametrize(("start", "end", "offset"), [(None, None, None), (5, 9, None), (5, 8, 5)])
+def test_an_offset_counts_only_if_the_text_lies_there_verbatim(documents, start, end, offset):
+    node = TextNode(text="abc", start_char_idx=start, end_char_idx=end)
+    assert root_offset(node) == 0
+    node.relationships = {"1": documents[0].as_related_node_info()}
+    assert root_offset(node) == offset
+
+
+def test_facts_survive_the_way_through_other_components():
+    given = candidate_of(Document(doc_id="d", text="One. Two."), 0, 5, n_tokens=2, scores={"bm25": 3.0})
+    (back,) = to_candidates([from_candidate(given)])
+    assert (back.id, back.text, back.score, back.score_scale) == (given.id, "One. ", 0.5, "cosine")
+    assert (back.n_tokens, back.scores) == (2, {"bm25": 3.0})
+
+
+def test_facts_about_another_score_are_not_believed():
+    item = from_candidate(
+        candidate_of(Document(doc_id="d", text="One. Two."), 0, 5, score_scale="probability")
+    )
+    item.score = 0.016
+    (fused,) = to_candidates([item])
+    assert (fused.score, fused.score_scale, fused.n_tokens) == (0.016, "rank", None)
+
+
+def test_foreign_nodes_are_read_as_their_embedding_model_saw_them():
+    node = TextNode(id_="n", text="Body.", metadata={"title": "T", "path": "/x"})
+    node.excluded_embed_metadata_keys = ["path"]
+    items = [NodeWithScore(node=node, score=np.float32(0.25))]
+    (candidate,) = to_candidates(items, "probability")
+    assert candidate.text == "title: T\n\nBody."
+    assert (candidate.id, candidate.score_scale) == ("n:0-15", "probability")
+    assert type(candidate.score) is float
+
+
+def test_without_scores_the_order_counts_and_no_score_is_invented():
+    items = [NodeWithScore(node=TextNode(text=text)) for text in ("a", "b")]
+    candidates = to_candidates(items, "probability")
+    assert [(c.score, c.score_scale) for c in candidates] == [(0.0, "rank"), (-1.0, "rank")]
+    kept = from_selection(Selection((Decision(1, candidates[1], True, "good"),)), items)
+    assert [(item.node.text, item.score, item.node.metadata[FACTS]["reason"]) for item in kept] == [
+        ("b", None, "good")
+    ]
+
+
+def test_nodes_with_one_id_stay_apart():
+    items = [NodeWithScore(node=TextNode(id_="same", text=text), score=0.5) for text in ("a", "b")]
+    candidates = to_candidates(items)
+    selection = Selection(tuple(Decision(n, c, True, "") for n, c in enumerate(candidates, start=1)))
+    assert [item.node.text for item in from_selection(selection, items)] == ["a", "b"]

@@ -1,0 +1,228 @@
+import pickle
+
+import pytest
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+from llama_index.core.node_parser import NodeParser, SentenceSplitter
+from llama_index.core.schema import Document, MetadataMode, NodeRelationship, TextNode
+from pydantic import ValidationError
+
+from llamaindex_precise import GreedySemanticNodeParser, SemanticSegmentationNodeParser
+from precise_rag import Segmenter, __version__
+from precise_rag.errors import InputError
+from precise_rag.testing import HashEncoder
+
+
+def semantic() -> SemanticSegmentationNodeParser:
+    return SemanticSegmentationNodeParser(max_tokens=30)
+
+
+def greedy() -> GreedySemanticNodeParser:
+    return GreedySemanticNodeParser(embed_model=HashEncoder(), max_chars=80)
+
+
+PARSERS = pytest.mark.parametrize("make", [semantic, greedy])
+
+
+@PARSERS
+def test_nodes_tile_the_document_verbatim(make, documents):
+    nodes = make().get_nodes_from_documents(documents, show_progress=True)
+    for document in documents:
+        own = [node for node in nodes if node.ref_doc_id == document.doc_id]
+        assert len(own) > 1
+        assert "".join(node.text for node in own) == document.text
+        for node in own:
+            assert node.text == document.text[node.start_char_idx : node.end_char_idx]
+
+
+@PARSERS
+def test_repeated_text_keeps_its_own_places(make):
+    text = "The same sentence comes again and again in this text.\n\n" * 12
+    nodes = make().get_nodes_from_documents([Document(text=text)])
+    assert len(nodes) > len({node.text for node in nodes})
+    assert [node.start_char_idx for node in nodes[1:]] == [node.end_char_idx for node in nodes[:-1]]
+    assert (nodes[0].start_char_idx, nodes[-1].end_char_idx) == (0, len(text))
+
+
+def test_the_spans_are_the_segmenter_s_own(documents):
+    chunks = Segmenter.from_pretrained("small", max_tokens=30).segment(documents[0].text)
+    nodes = semantic().get_nodes_from_documents(documents[:1])
+    assert [(n.start_char_idx, n.end_char_idx) for n in nodes] == [(c.start, c.end) for c in chunks]
+
+
+@PARSERS
+def test_metadata_arrives_and_hidden_keys_stay_hidden(make, documents):
+    for node in make().get_nodes_from_documents(documents[:1]):
+        assert node.metadata == {"title": "Lamps", "secret": "s3cret"}
+        assert "s3cret" not in node.get_content(MetadataMode.EMBED)
+        assert "s3cret" not in node.get_content(MetadataMode.LLM)
+
+
+@PARSERS
+def test_the_documents_are_not_changed(make, documents):
+    documents[0].embedding = [1.0, 2.0]
+    before = [document.to_json() for document in documents]
+    nodes = make().get_nodes_from_documents(documents)
+    nodes[0].metadata["title"] = "changed"
+    nodes[0].excluded_llm_metadata_keys.append("title")
+    assert [document.to_json() for document in documents] == before
+    assert all(node.embedding is None for node in nodes)
+
+
+def test_options_of_the_base_class(documents):
+    parser = SemanticSegmentationNodeParser.from_defaults(
+        max_tokens=30,
+        include_metadata=False,
+        include_prev_next_rel=False,
+        callback_manager=CallbackManager(),
+        id_func=lambda i, document: f"{document.node_id}-{i}",
+    )
+    nodes = parser.get_nodes_from_documents(documents[1:])
+    assert [node.node_id for node in nodes] == [f"bakery-{i}" for i in range(len(nodes))]
+    assert all(node.metadata == {} and set(node.relationships) == {NodeRelationship.SOURCE} for node in nodes)
+
+
+@PARSERS
+def test_neighbours_are_linked_within_a_document_only(make, documents):
+    nodes = make().get_nodes_from_documents(documents)
+    for document in documents:
+        own = [node for node in nodes if node.ref_doc_id == document.doc_id]
+        ids = [node.node_id for node in own]
+        assert [node.prev_node.node_id if node.prev_node else None for node in own] == [None, *ids[:-1]]
+        assert [node.next_node.node_id if node.next_node else None for node in own] == [*ids[1:], None]
+
+
+@PARSERS
+def test_chained_after_another_parser_offsets_are_those_of_the_document(make, documents):
+    coarse = SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(documents)
+    coarse[0].metadata["page"] = 1
+    nodes = make()(coarse)
+    texts = {document.doc_id: document.text for document in documents}
+    assert len(nodes) > len(coarse)
+    for node in nodes:
+        assert node.text == texts[node.ref_doc_id][node.start_char_idx : node.end_char_idx]
+    assert [node.metadata.get("page") for node in nodes[:2]] == [1, 1]
+    assert nodes[-1].metadata["title"] == "Bread"
+    own = [node for node in nodes if node.ref_doc_id == "lighthouse"]
+    assert [node.next_node.node_id for node in own[:-1]] == [node.node_id for node in own[1:]]
+
+
+def test_offsets_are_left_out_where_the_parent_s_place_is_not_known(documents):
+    parent = TextNode(text="Rewritten text. It lies nowhere.")
+    parent.relationships[NodeRelationship.SOURCE] = documents[0].as_related_node_info()
+    (node, *_) = semantic()([parent])
+    assert (node.ref_doc_id, node.start_char_idx, node.end_char_idx) == ("lighthouse", None, None)
+
+
+def test_a_text_node_without_a_source_is_its_own_document():
+    parent = TextNode(id_="note", text="One thing. Another thing.", start_char_idx=7, end_char_idx=32)
+    nodes = semantic()([parent])
+    assert "".join(parent.text[n.start_char_idx : n.end_char_idx] for n in nodes) == parent.text
+    assert {n.ref_doc_id for n in nodes} == {"note"}
+
+
+@PARSERS
+async def test_blank_documents_give_nothing_and_disturb_nobody(make, documents):
+    blank = [Document(text=""), Document(text=" \n\t\u3000")]
+    parser = make()
+    assert parser.get_nodes_from_documents(blank) == []
+    assert await parser.aget_nodes_from_documents(blank) == []
+    nodes = parser.get_nodes_from_documents([blank[0], *documents, blank[1]])
+    assert [n.text for n in nodes] == [n.text for n in parser.get_nodes_from_documents(documents)]
+
+
+def test_blank_documents_are_not_encoded():
+    encoder = HashEncoder()
+    GreedySemanticNodeParser(embed_model=encoder).get_nodes_from_documents([Document(text="  ")])
+    assert encoder.calls == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["e\u0301te\u0301 \U0001f600. Zwei.\r\n\r\nDrei.", "一つ。二つ。", "word " * 2000],
+)
+@PARSERS
+def test_any_text_is_tiled(make, text):
+    nodes = make().get_nodes_from_documents([Document(text=text)])
+    assert "".join(node.text for node in nodes) == text
+    assert all(text[n.start_char_idx : n.end_char_idx] == n.text for n in nodes)
+
+
+@PARSERS
+async def test_the_async_path_does_the_same_off_the_event_loop(make, documents):
+    spans = SimpleSpanHandler()
+    dispatcher = get_dispatcher("llamaindex_precise.node_parsers")
+    dispatcher.add_span_handler(spans)
+    try:
+        nodes = await make().aget_nodes_from_documents(documents)
+    finally:
+        dispatcher.span_handlers.remove(spans)
+    assert [n.text for n in nodes] == [n.text for n in make().get_nodes_from_documents(documents)]
+    names = [span.id_.split("-")[0].split(".")[1] for span in spans.completed_spans]
+    assert names == ["_parse_nodes", "_aparse_nodes"]
+
+
+def test_settings_make_the_round_trip(documents):
+    parser = SemanticSegmentationNodeParser(max_tokens=30, threshold=0.4, include_metadata=False)
+    data = parser.to_dict()
+    again = SemanticSegmentationNodeParser.from_dict(data)
+    assert again.to_dict() == data
+    assert isinstance(again, NodeParser)
+    assert (
+        data["class_name"] == SemanticSegmentationNodeParser.class_name() == "SemanticSegmentationNodeParser"
+    )
+    assert SemanticSegmentationNodeParser.from_json(parser.to_json()).threshold == 0.4
+
+
+def test_saved_settings_do_not_lie_about_versions_and_weights():
+    data = semantic().to_dict() | {"core_version": "0.0.0", "weights_sha256": "0" * 64}
+    again = SemanticSegmentationNodeParser.from_dict(data)
+    assert again.core_version == __version__
+    assert again.weights_sha256 == Segmenter.from_pretrained("small").weights_sha256
+
+
+def test_code_is_passed_again_when_settings_come_back():
+    parser = SemanticSegmentationNodeParser(id_func=number_nodes)
+    with pytest.raises(InputError, match="id_func 'number_nodes'"):
+        SemanticSegmentationNodeParser.from_dict(parser.to_dict())
+    again = SemanticSegmentationNodeParser.from_dict(parser.to_dict(), id_func=number_nodes)
+    assert again.get_nodes_from_documents([Document(text="One.")])[0].node_id == "0"
+
+
+def number_nodes(i: int, document: Document) -> str:
+    return str(i)
+
+
+def test_an_encoder_comes_back_by_name_or_from_the_application_s_settings(embedding, monkeypatch):
+    from llama_index.core import Settings
+
+    data = GreedySemanticNodeParser(embed_model=embedding).to_dict()
+    assert data["encoder_name"] == "hash-256"
+    assert "embed_model" not in data
+    Settings.embed_model = embedding
+    again = GreedySemanticNodeParser.from_dict(data)
+    assert again.to_dict() == data
+    assert again.get_nodes_from_documents([Document(text="One.")])[0].text == "One."
+
+
+def test_a_pickled_parser_is_a_few_settings(documents):
+    data = pickle.dumps(semantic())
+    assert len(data) < 2000
+    again = pickle.loads(data)
+    assert again.to_dict() == semantic().to_dict()
+    texts = [node.text for node in again.get_nodes_from_documents(documents)]
+    assert texts == [node.text for node in semantic().get_nodes_from_documents(documents)]
+
+
+def test_unknown_and_impossible_settings_are_refused():
+    with pytest.raises(ValidationError, match="max_token"):
+        SemanticSegmentationNodeParser(max_token=30)
+    with pytest.raises(ValueError, match="max_tokens is 0"):
+        SemanticSegmentationNodeParser(max_tokens=0)
+
+
+def test_chunks_respect_the_limit(documents):
+    counts = Segmenter.from_pretrained("small").model.count_tokens
+    nodes = SemanticSegmentationNodeParser(max_tokens=12).get_nodes_from_documents(documents)
+    assert max(counts([node.text for node in nodes])) <= 12

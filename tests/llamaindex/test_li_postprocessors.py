@@ -1,0 +1,217 @@
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from llamaindex_precise import (
+    GradientSelectionPostprocessor,
+    PreciseRerankPostprocessor,
+    RedundancyPostprocessor,
+)
+from llamaindex_precise.convert import FACTS
+from precise_rag.errors import ScoreScaleError
+from precise_rag.testing import HashEncoder
+
+POSTPROCESSORS = (GradientSelectionPostprocessor, PreciseRerankPostprocessor, RedundancyPostprocessor)
+
+
+class WordShare:
+    """A reranker that anybody can check: the share of the query's words that a text holds."""
+
+    name = "word-share"
+    score_scale = "probability"
+
+    def score(self, query, candidates):
+        words = set(query.lower().split())
+        return np.array([len(words & set(c.text.lower().split())) / len(words) for c in candidates])
+
+
+class Events(BaseEventHandler):
+    """Keeps what the postprocessors announce."""
+
+    seen: list = []  # noqa: RUF012
+
+    def handle(self, event, **kwargs):
+        self.seen.append(event)
+
+
+@pytest.fixture
+def events():
+    handler, dispatcher = Events(seen=[]), get_dispatcher("llamaindex_precise.postprocessors")
+    dispatcher.add_event_handler(handler)
+    yield handler.seen
+    dispatcher.event_handlers.remove(handler)
+
+
+def scored(*pairs: tuple[str, float | None]) -> list[NodeWithScore]:
+    return [
+        NodeWithScore(node=TextNode(id_=f"n{i}", text=text, metadata={"page": i}), score=score)
+        for i, (text, score) in enumerate(pairs)
+    ]
+
+
+def ids(nodes: list[NodeWithScore]) -> list[str]:
+    return [item.node.node_id for item in nodes]
+
+
+@pytest.mark.parametrize("cls", POSTPROCESSORS)
+def test_conventions(cls):
+    assert BaseNodePostprocessor.__name__ in [base.__name__ for base in cls.__mro__]
+    postprocessor = cls.from_defaults()
+    data = postprocessor.to_dict()
+    assert data["class_name"] == cls.class_name() == cls.__name__
+    assert cls.from_dict(data).to_dict() == data
+    assert pickle.loads(pickle.dumps(postprocessor)).to_dict() == data
+    assert postprocessor.postprocess_nodes([], query_str="q") == []
+    postprocessor.callback_manager = CallbackManager()
+    with pytest.raises(ValueError, match="both query_str and query_bundle"):
+        postprocessor.postprocess_nodes([], query_bundle=QueryBundle("q"), query_str="q")
+
+
+@pytest.mark.parametrize("cls", POSTPROCESSORS)
+async def test_nodes_given_stay_as_they_were_and_async_does_the_same(cls):
+    nodes = scored(("red fox", np.float32(0.5)), ("blue fox runs", 0.4), ("green sea", 0.1))
+    before = [item.model_dump() for item in nodes]
+    for item in nodes:
+        item.node.metadata.setdefault("page", 0)
+    result = cls().postprocess_nodes(nodes, query_str="red fox")
+    for item in result:
+        item.node.metadata["page"] = "changed"
+        assert type(item.score) is float
+        item.to_json()
+    assert [item.model_dump() for item in nodes] == before
+    again = await cls().apostprocess_nodes(nodes, query_str="red fox")
+    assert [(item.node.node_id, item.score) for item in again] == [(i.node.node_id, i.score) for i in result]
+
+
+def test_scores_on_a_ratio_scale_are_cut_at_the_drop():
+    nodes = scored(("a", 0.9), ("b", 0.8), ("c", 0.2), ("d", 0.19))
+    kept = GradientSelectionPostprocessor(score_scale="probability", min_k=1).postprocess_nodes(nodes)
+    assert [(item.node.node_id, item.score) for item in kept] == [("n0", 0.9), ("n1", 0.8)]
+    assert [item.node.metadata[FACTS]["reason"] for item in kept] == [
+        "among the first 1 (min_k)",
+        "0.8 is above 0.3 × 0.9",
+    ]
+
+
+def test_logits_go_through_a_sigmoid_once_and_are_returned_as_they_came():
+    nodes = scored(("a", 3.0), ("b", 2.5), ("c", -4.0))
+    kept = GradientSelectionPostprocessor(score_scale="logit", min_k=1).postprocess_nodes(nodes)
+    assert [item.score for item in kept] == [3.0, 2.5]
+
+
+def test_scores_of_unknown_meaning_are_reranked_first():
+    nodes = scored(("green sea", 0.8), ("red fox", 0.7), ("red sea", 0.6), ("tea", 0.5))
+    gradient = GradientSelectionPostprocessor(reranker=WordShare(), min_k=1, ratio=0.3)
+    selection = gradient.select(nodes, "red fox")
+    assert [(c.id, c.score) for c in selection.kept] == [("n1:0-16", 1.0), ("n2:0-16", 0.5)]
+    assert ids(gradient.postprocess_nodes(nodes, query_str="red fox")) == ["n1", "n2"]
+    facts = gradient.postprocess_nodes(nodes, query_str="red fox")[0].node.metadata[FACTS]
+    assert (facts["score_scale"], facts["scores"]) == ("probability", {"retrieval": 0.7})
+    with pytest.raises(ValueError, match="query"):
+        gradient.postprocess_nodes(nodes)
+
+
+def test_reranked_nodes_are_not_reranked_again():
+    nodes = scored(("green sea", 0.8), ("red fox", 0.7), ("red sea", 0.6))
+    reranked = PreciseRerankPostprocessor(reranker=WordShare()).postprocess_nodes(nodes, query_str="red fox")
+    kept = GradientSelectionPostprocessor(min_k=1, ratio=0.6).postprocess_nodes(reranked)
+    assert [(item.node.node_id, item.score) for item in kept] == [("n1", 1.0)]
+
+
+def test_without_a_reranker_unknown_scores_are_refused_with_advice():
+    gradient = GradientSelectionPostprocessor(reranker=None)
+    with pytest.raises(ScoreScaleError, match="rerank first"):
+        gradient.postprocess_nodes(scored(("a", 0.9), ("b", 0.1)), query_str="q")
+
+
+def test_limits_count_tokens_with_the_application_s_tokenizer():
+    nodes = scored(("one two three", 0.9), ("four five", 0.8), ("six", 0.7))
+    for item in nodes:
+        item.node.metadata.clear()
+    kept = GradientSelectionPostprocessor(score_scale="probability", max_tokens=4).postprocess_nodes(nodes)
+    assert ids(kept) == ["n0", "n2"]
+
+
+def test_reranking_keeps_ids_order_and_the_former_score(events):
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    nodes = scored(("green sea", None), ("red fox", None), ("red sea", None))
+    rerank = PreciseRerankPostprocessor(
+        reranker=WordShare(), top_n=2, callback_manager=CallbackManager([debug])
+    )
+    result = rerank.postprocess_nodes(nodes, query_bundle=QueryBundle("red fox"))
+
+    assert [(item.node.node_id, item.score) for item in result] == [("n1", 1.0), ("n2", 0.5)]
+    start, end = (event for event in events if "ReRank" in event.class_name())
+    assert (start.model_name, start.top_n, start.query.query_str) == ("word-share", 2, "red fox")
+    assert len(start.nodes) == 3
+    assert ids(end.nodes) == ["n1", "n2"]
+    assert len(debug.get_event_pairs(CBEventType.RERANKING)) == 1
+    with pytest.raises(ValueError, match="pass query_bundle"):
+        rerank.postprocess_nodes(nodes)
+
+
+def test_every_decision_is_announced(events):
+    nodes = scored(("a", 0.9), ("b", 0.1))
+    GradientSelectionPostprocessor(score_scale="probability", min_k=1).postprocess_nodes(nodes, query_str="q")
+    (event,) = events
+    assert event.class_name() == "PreciseStageEvent"
+    assert event.record["stage"] == "GradientSelectionPostprocessor"
+    assert [(c["id"], c["kept"], c["reason"]) for c in event.record["candidates"]] == [
+        ("n0:0-10", True, "among the first 1 (min_k)"),
+        ("n1:0-10", False, "sharp drop: 0.1 is not above 0.3 × 0.9"),
+    ]
+
+
+def test_repetitions_go_and_scores_stay_as_they_were():
+    text = "The ferry to Velm leaves at nine from the northern pier."
+    nodes = scored((text, 0.9), ("Tickets are sold on board.", 0.8), (text, 0.7))
+    for item in nodes:
+        item.node.metadata.clear()
+    result = RedundancyPostprocessor().postprocess_nodes(nodes)
+    assert [(item.node.node_id, item.score) for item in result] == [("n0", 0.9), ("n1", 0.8)]
+    unscored = scored((text, None), (text, None))
+    for item in unscored:
+        item.node.metadata.clear()
+    assert [(i.node.node_id, i.score) for i in RedundancyPostprocessor().postprocess_nodes(unscored)] == [
+        ("n0", None)
+    ]
+
+
+def test_redundancy_by_meaning_names_its_encoder():
+    postprocessor = RedundancyPostprocessor(embed_model=HashEncoder())
+    assert postprocessor.to_dict()["encoder_name"] == "hash-256"
+
+
+def test_impossible_settings_are_refused_at_once():
+    with pytest.raises(ValueError, match="min_k is 0"):
+        GradientSelectionPostprocessor(min_k=0)
+    with pytest.raises(ValueError, match="threshold"):
+        RedundancyPostprocessor(threshold=2.0)
+    with pytest.raises(ValueError, match="mink"):
+        GradientSelectionPostprocessor(mink=3)
+
+
+def test_one_postprocessor_serves_many_threads():
+    gradient = GradientSelectionPostprocessor(reranker=WordShare(), min_k=1, ratio=0.6)
+    texts = [f"word{i} fox" for i in range(20)]
+    nodes = scored(*[(text, 0.5) for text in texts])
+
+    def best(i: int) -> str:
+        return gradient.postprocess_nodes(nodes, query_str=f"word{i} cat")[0].node.node_id
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(best, range(20))) == [f"n{i}" for i in range(20)]
+
+
+def test_stock_postprocessors_work_behind_ours():
+    nodes = scored(("red fox", 0.1), ("red sea", 0.9))
+    kept = GradientSelectionPostprocessor(reranker=WordShare()).postprocess_nodes(nodes, query_str="red fox")
+    assert ids(SimilarityPostprocessor(similarity_cutoff=0.9).postprocess_nodes(kept)) == ["n0"]

@@ -1,0 +1,234 @@
+import json
+import re
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.chat_engine import CondensePlusContextChatEngine, CondenseQuestionChatEngine
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.schema import QueryBundle
+from llama_index.core.tools import QueryEngineTool
+
+from llamaindex_precise import (
+    GradientSelectionPostprocessor,
+    PreciseRerankPostprocessor,
+    SelfFeedbackQueryEngine,
+    SentenceContextRetriever,
+)
+from precise_rag.errors import LLMError
+from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.trace.page import trace_page
+
+QUESTION = "Who built the oven of the bakery?"
+
+
+def verdict(score: int, adjustment: int = 0) -> str:
+    return json.dumps({"reason": "because", "score": score, "adjustment": adjustment})
+
+
+@pytest.fixture
+def retriever(documents) -> SentenceContextRetriever:
+    return SentenceContextRetriever.from_documents(documents, HashEncoder(), similarity_top_k=8)
+
+
+def growing(retriever, replies, **options) -> SelfFeedbackQueryEngine:
+    """An engine whose selection is exactly the first `min_k`, whatever the scores."""
+    selection = GradientSelectionPostprocessor(
+        score_scale="cosine", assume_ratio=True, min_k=2, ratio=1.0, reranker=None
+    )
+    return SelfFeedbackQueryEngine(retriever, ScriptedLLM(replies), selection=selection, **options)
+
+
+def test_the_best_answer_is_returned_with_its_own_sources(retriever):
+    engine = growing(retriever, ["First.", verdict(4, 1), "Better.", verdict(8, 1), "Worse.", verdict(3, 1)])
+    response = engine.query(QUESTION)
+
+    assert isinstance(response, Response)
+    assert str(response) == "Better."
+    assert len(response.source_nodes) == 3
+    facts = response.metadata["precise_rag"]
+    assert (facts["kind"], facts["score"]) == ("generated", 8)
+    assert [turn["min_k"] for turn in facts["trace"]["rounds"]] == [2, 3, 4]
+    assert set(response.metadata) == {"precise_rag", *(item.node.node_id for item in response.source_nodes)}
+    assert "Better." in trace_page(json.loads(json.dumps(facts["trace"])))
+
+
+async def test_the_async_path_does_the_same(retriever):
+    replies = ["First.", verdict(4, 1), "Better.", verdict(9)]
+    expected = growing(retriever, replies).query(QUESTION)
+    response = await growing(retriever, replies).aquery(QUESTION)
+    assert str(response) == str(expected) == "Better."
+    assert [i.to_dict() for i in response.source_nodes] == [i.to_dict() for i in expected.source_nodes]
+
+
+def test_a_streamed_answer_can_be_read_and_is_the_accepted_one(retriever):
+    engine = growing(
+        retriever, ["A first draft.", verdict(4, 1), "The better one.", verdict(9)], streaming=True
+    )
+    response = engine.query(QUESTION)
+    assert isinstance(response, StreamingResponse)
+    assert len(response.source_nodes) == 3
+    assert response.metadata["precise_rag"]["score"] == 9
+    assert list(response.response_gen) == ["The ", "better ", "one."]
+
+
+async def test_a_streamed_answer_can_be_read_asynchronously(retriever):
+    engine = growing(
+        retriever, ["A first draft.", verdict(4, 1), "The better one.", verdict(9)], streaming=True
+    )
+    response = await engine.aquery(QUESTION)
+    assert isinstance(response, AsyncStreamingResponse)
+    assert response.metadata["precise_rag"]["score"] == 9
+    assert [piece async for piece in response.async_response_gen()] == ["The ", "better ", "one."]
+    assert str(await response.get_response()) == "The better one."
+
+
+async def test_without_a_judge_the_answer_streams_while_it_is_written(retriever):
+    llm = ScriptedLLM(["One two.", "One two."])
+    engine = SelfFeedbackQueryEngine(retriever, llm, max_rounds=0, streaming=True)
+    response = engine.query(QUESTION)
+    assert response.source_nodes
+    assert "precise_rag" not in response.metadata
+    assert list(response.response_gen) == ["One ", "two."]
+    assert response.metadata["precise_rag"]["note"] == "judging is off"
+    response = await engine.aquery(QUESTION)
+    assert [piece async for piece in response.async_response_gen()] == ["One ", "two."]
+    assert response.metadata["precise_rag"]["kind"] == "generated"
+
+
+def test_nothing_found_is_said_and_no_model_is_asked(retriever):
+    selection = GradientSelectionPostprocessor(
+        score_scale="cosine", assume_ratio=True, reranker=None, floor=2.0
+    )
+    llm = ScriptedLLM([])
+    for streaming in (False, True):
+        engine = SelfFeedbackQueryEngine(retriever, llm, selection=selection, streaming=streaming)
+        response = engine.query(QUESTION)
+        assert str(response) == "The passages do not contain the answer."
+        assert response.source_nodes == []
+        assert response.metadata["precise_rag"]["kind"] == "context"
+    assert llm.calls == []
+
+
+def test_errors_of_the_model_are_not_answers(retriever):
+    with pytest.raises(LLMError, match="down"):
+        SelfFeedbackQueryEngine(retriever, ScriptedLLM([RuntimeError("down")])).query(QUESTION)
+
+
+def test_a_llamaindex_llm_writes_and_another_judges(retriever, scripted_chat):
+    writer = scripted_chat(reply=lambda prompt: "Tomas Reyk.")
+    judge = scripted_chat(reply=lambda prompt: verdict(9))
+    engine = SelfFeedbackQueryEngine.from_args(retriever, writer, judge_llm=judge)
+    assert str(engine.query(QUESTION)) == "Tomas Reyk."
+    assert (len(writer.prompts), len(judge.prompts)) == (1, 1)
+    assert "Tomas Reyk" in judge.prompts[0]
+
+
+def test_the_application_s_llm_is_the_default(retriever, scripted_chat):
+    Settings.llm = scripted_chat(reply=lambda prompt: verdict(9))
+    assert str(SelfFeedbackQueryEngine(retriever).query(QUESTION)) == verdict(9)
+
+
+def test_hidden_metadata_reaches_no_prompt(retriever):
+    llm = ScriptedLLM(["Ada Holm.", verdict(9)])
+    SelfFeedbackQueryEngine(retriever, llm).query("Who was the last keeper?")
+    assert "Ada Holm" in llm.calls[0].text
+    assert all("s3cret" not in call.text and "score_scale" not in call.text for call in llm.calls)
+
+
+def test_postprocessors_run_once_before_the_selection(retriever):
+    engine = SelfFeedbackQueryEngine(
+        retriever,
+        ScriptedLLM(["x", verdict(9)]),
+        node_postprocessors=[PreciseRerankPostprocessor(top_n=3)],
+        callback_manager=CallbackManager(),
+    )
+    assert engine.node_postprocessors[0].callback_manager is engine.callback_manager
+    nodes = engine.retrieve(QueryBundle(QUESTION))
+    assert len(nodes) == 3
+    response = engine.synthesize(QueryBundle(QUESTION), nodes, additional_source_nodes=nodes[:1])
+    assert response.source_nodes[-1] is nodes[0]
+
+
+def test_prompts_can_be_read_and_replaced(retriever):
+    llm = ScriptedLLM(["Aye.", verdict(9)])
+    engine = SelfFeedbackQueryEngine(retriever, llm)
+    prompts = engine.get_prompts()
+    assert set(prompts) == {"answer_instructions", "judge_instructions"}
+    assert "Use only what they say" in prompts["answer_instructions"].get_template()
+
+    engine.update_prompts({"answer_instructions": PromptTemplate("Answer like a sailor.")})
+    assert engine.get_prompts()["answer_instructions"].get_template() == "Answer like a sailor."
+    response = engine.query(QUESTION)
+    assert llm.calls[0].text.startswith("Answer like a sailor.")
+    calls = response.metadata["precise_rag"]["trace"]["calls"]
+    assert "custom" in calls[0]["prompt_version"]
+
+
+class Events(BaseEventHandler):
+    seen: list = []  # noqa: RUF012
+
+    def handle(self, event, **kwargs):
+        self.seen.append(event)
+
+
+def test_events_carry_the_trace_as_it_happens(retriever):
+    handler, root = Events(seen=[]), get_dispatcher()
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    root.add_event_handler(handler)
+    try:
+        growing(
+            retriever, ["One.", verdict(4, 1), "Two.", verdict(9)], callback_manager=CallbackManager([debug])
+        ).query(QUESTION)
+    finally:
+        root.event_handlers.remove(handler)
+    names = [re.sub("Precise|Event", "", event.class_name()) for event in handler.seen]
+    assert names == (
+        ["QueryStart", "RetrievalStart", "RetrievalEnd", "SynthesizeStart", "Stage"]
+        + ["Stage", "Call", "Call", "Round"] * 2
+        + ["SynthesizeEnd", "QueryEnd"]
+    )
+    rounds = [event.record for event in handler.seen if event.class_name() == "PreciseRoundEvent"]
+    assert [(turn["score"], turn["decision"]) for turn in rounds] == [
+        (4, "more context: min_k 3"),
+        (9, "accepted with 9 of 10"),
+    ]
+    assert len(debug.get_event_pairs(CBEventType.QUERY)) == 1
+
+
+async def test_as_a_tool_for_agents(retriever):
+    engine = growing(retriever, ["Tomas Reyk.", verdict(9)] * 2)
+    tool = QueryEngineTool.from_defaults(engine, name="town", description="Knows the town.")
+    assert tool.call(input=QUESTION).content == "Tomas Reyk."
+    output = await tool.acall(input=QUESTION)
+    assert output.raw_output.metadata["precise_rag"]["score"] == 9
+
+
+async def test_in_a_chat_engine_with_streaming(retriever, scripted_chat):
+    engine = growing(retriever, ["Tomas Reyk did.", verdict(9)] * 4, streaming=True)
+    chat = CondenseQuestionChatEngine.from_defaults(
+        engine, memory=ChatMemoryBuffer.from_defaults(), llm=scripted_chat(reply=lambda prompt: QUESTION)
+    )
+    first = chat.stream_chat(QUESTION)
+    assert "".join(first.response_gen) == "Tomas Reyk did."
+    assert first.source_nodes
+    assert str(chat.chat("And who was that?")) == "Tomas Reyk did."
+    second = await chat.astream_chat("Really?")
+    assert "".join([piece async for piece in second.async_response_gen()]) == "Tomas Reyk did."
+    assert len(chat.chat_history) == 6
+
+
+def test_retriever_and_postprocessor_in_a_context_chat_engine(retriever, scripted_chat):
+    chat = CondensePlusContextChatEngine.from_defaults(
+        retriever,
+        memory=ChatMemoryBuffer.from_defaults(),
+        llm=scripted_chat(reply=lambda prompt: "Reyk." if "Tomas Reyk" in prompt else "?"),
+        node_postprocessors=[GradientSelectionPostprocessor(max_k=2)],
+    )
+    reply = chat.chat(QUESTION)
+    assert str(reply) == "Reyk."
+    assert len(reply.source_nodes) == 2

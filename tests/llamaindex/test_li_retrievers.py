@@ -1,0 +1,148 @@
+import asyncio
+import json
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import Document, IndexNode, MetadataMode, NodeRelationship, QueryBundle
+
+from llamaindex_precise import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
+from llamaindex_precise.convert import FACTS, to_document
+from precise_rag.errors import EmptyIndexError, InputError
+from precise_rag.index import HybridIndex, SentenceContextIndex, load_index
+from precise_rag.testing import HashEncoder
+
+RETRIEVERS = pytest.mark.parametrize(
+    "cls", [SentenceContextRetriever, WordSentenceRetriever, HybridRetriever]
+)
+QUESTION = "Who built the oven of river stone?"
+
+
+@RETRIEVERS
+async def test_the_right_sentence_comes_first_with_its_place_and_metadata(cls, documents):
+    retriever = cls.from_documents(documents, HashEncoder(), similarity_top_k=3)
+    found = retriever.retrieve(QUESTION)
+    best = found[0].node
+
+    assert best.text == "The oven was built from river stone by Tomas Reyk."
+    assert best.text == documents[1].text[best.start_char_idx : best.end_char_idx]
+    assert best.ref_doc_id == "bakery"
+    assert best.relationships[NodeRelationship.SOURCE].metadata == {"title": "Bread"}
+    assert best.metadata["title"] == "Bread"
+    assert best.get_content(MetadataMode.LLM) == f"title: Bread\n\n{best.text}"
+    assert 1 <= len(found) <= 3
+    for item in found:
+        assert type(item.score) is float
+        json.loads(item.to_json())
+    again = await retriever.aretrieve(QUESTION)
+    assert [item.to_dict() for item in again] == [item.to_dict() for item in found]
+
+
+@RETRIEVERS
+def test_scores_are_those_of_the_core(cls, documents):
+    retriever = cls.from_documents(documents, HashEncoder())
+    core = cls.index_class.build([to_document(d) for d in documents], HashEncoder())
+    expected = core.search(QUESTION, 10)
+    assert retriever.search(QUESTION) == expected
+    found = retriever.retrieve(QUESTION)
+    assert [(i.node.node_id, i.score, i.node.metadata[FACTS]["scores"]) for i in found] == [
+        (c.id, c.score, dict(c.scores)) for c in expected
+    ]
+
+
+def test_hidden_metadata_stays_hidden(documents):
+    retriever = SentenceContextRetriever.from_documents(documents, HashEncoder())
+    best = retriever.retrieve("Who was the last keeper, Ada Holm?")[0].node
+    assert best.metadata["secret"] == "s3cret"
+    for mode in (MetadataMode.EMBED, MetadataMode.LLM):
+        assert "s3cret" not in best.get_content(mode)
+        assert FACTS not in best.get_content(mode)
+
+
+def test_an_index_on_disk_serves_as_well(documents, tmp_path):
+    built = HybridRetriever.from_documents(documents, HashEncoder(), similarity_top_k=2)
+    built.index.save(tmp_path / "index")
+    loaded = HybridRetriever.from_index(load_index(tmp_path / "index", HashEncoder()), similarity_top_k=2)
+    assert [i.to_dict() for i in loaded.retrieve(QUESTION)] == [i.to_dict() for i in built.retrieve(QUESTION)]
+
+
+def test_an_index_of_the_core_s_own_serves_too():
+    from precise_rag import Document as CoreDocument
+
+    index = SentenceContextIndex.build([CoreDocument("d", "One fox. Two hens.", {"k": 1})], HashEncoder())
+    (item,) = SentenceContextRetriever.from_index(index, 1).retrieve("fox")
+    assert (item.node.text, item.node.ref_doc_id, item.node.metadata["k"]) == ("One fox.", "d", 1)
+
+
+def test_nodes_of_a_parser_can_be_indexed_and_lead_to_their_document(documents):
+    nodes = SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(documents)
+    best = SentenceContextRetriever.from_documents(nodes, HashEncoder()).retrieve(QUESTION)[0].node
+    assert best.ref_doc_id == "bakery"
+    assert best.text == documents[1].text[best.start_char_idx : best.end_char_idx]
+
+
+def test_the_application_s_embedding_is_the_default(documents, embedding):
+    Settings.embed_model = embedding
+    assert SentenceContextRetriever.from_documents(documents).index.encoder.name == "hash-256"
+
+
+def test_a_query_may_bring_its_vector_or_other_texts_to_embed(documents):
+    retriever = SentenceContextRetriever.from_documents(documents, HashEncoder(), similarity_top_k=1)
+    plain = retriever.retrieve("river stone")[0]
+    vector = HashEncoder().encode_queries(["river stone"])[0].tolist()
+    by_vector = retriever.retrieve(QueryBundle("nothing alike", embedding=vector))[0]
+    by_text = retriever.retrieve(QueryBundle("nothing alike", custom_embedding_strs=["river stone"]))[0]
+    assert by_vector.node.node_id == by_text.node.node_id == plain.node.node_id
+    assert by_vector.score == pytest.approx(plain.score, abs=1e-6)
+
+
+def test_search_options_reach_the_index(documents):
+    retriever = SentenceContextRetriever.from_documents(
+        documents, HashEncoder(), similarity_top_k=1, search_options={"returns": "passage"}, alpha=0.8
+    )
+    assert retriever.index.settings.alpha == 0.8
+    assert retriever.retrieve(QUESTION)[0].node.text == documents[1].text
+
+
+def test_blank_documents_are_kept_out_of_results(documents):
+    retriever = SentenceContextRetriever.from_documents([Document(text=" "), *documents], HashEncoder())
+    assert all(item.node.text.strip() for item in retriever.retrieve(QUESTION))
+    with pytest.raises(EmptyIndexError):
+        SentenceContextRetriever.from_documents([Document(text="")], HashEncoder()).retrieve("x")
+
+
+def test_errors_of_the_core_say_what_to_do(documents):
+    with pytest.raises(InputError, match="alpha"):
+        SentenceContextRetriever.from_documents(documents, HashEncoder(), alpha=3)
+    with pytest.raises(InputError, match="must be unique"):
+        SentenceContextRetriever.from_documents([documents[0], documents[0]], HashEncoder())
+
+
+async def test_async_searches_run_off_the_event_loop_within_their_span(documents):
+    class Slow(HybridIndex):
+        def search(self, *args, **kwargs):
+            with pytest.raises(RuntimeError):
+                asyncio.get_running_loop()
+            return super().search(*args, **kwargs)
+
+    retriever = HybridRetriever.from_index(Slow.build([to_document(d) for d in documents], HashEncoder()))
+    spans = SimpleSpanHandler()
+    dispatcher = get_dispatcher("llamaindex_precise.retrievers")
+    dispatcher.add_span_handler(spans)
+    try:
+        results = await asyncio.gather(*(retriever.aretrieve(QUESTION) for _ in range(5)))
+    finally:
+        dispatcher.span_handlers.remove(spans)
+    assert len({tuple(item.node.node_id for item in result) for result in results}) == 1
+    assert len(spans.completed_spans) == 5
+    assert all("._aretrieve-" in span.id_ for span in spans.completed_spans)
+
+
+def test_recursive_retrieval_from_objects(documents):
+    inner = SentenceContextRetriever.from_documents(documents[1:], HashEncoder(), similarity_top_k=1)
+    outer = SentenceContextRetriever.from_documents(documents[:1], HashEncoder(), similarity_top_k=1)
+    node = IndexNode(text="bread", index_id="bread", obj=inner)
+    outer._search = lambda query_bundle: [type(inner.retrieve("x")[0])(node=node, score=1.0)]
+    assert outer.retrieve(QUESTION)[0].node.ref_doc_id == "bakery"

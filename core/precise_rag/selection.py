@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from precise_rag.errors import InputError, ScoreScaleError
+from precise_rag.llm.tokens import estimate_tokens
 from precise_rag.order import best_first
 from precise_rag.types import Candidate, Decision, Selection
 
@@ -80,7 +81,7 @@ class GradientSelector:
     floor: nothing that scores under it is kept; in units of the score (a probability for logits).
     max_k, max_tokens: hard limits; a candidate that does not fit in the tokens left is passed
     over, and smaller ones after it may still fit. count_tokens: for candidates without `n_tokens`;
-    by default a quarter of the characters, marked as an estimate in the reason.
+    by default an estimate, marked as one in the reason.
     assume_ratio: take cosine or rank scores as a ratio scale.
 
     The limits outrank the floor, and the floor outranks `min_k`: with a floor, fewer than `min_k`
@@ -162,7 +163,7 @@ class GradientSelector:
             return candidate.n_tokens, ""
         if self.count_tokens is not None:
             return self.count_tokens(candidate.text), ""
-        return math.ceil(len(candidate.text) / 4), "about "
+        return estimate_tokens(candidate.text), "about "
 
 
 def _sigmoid(logit: float) -> float:

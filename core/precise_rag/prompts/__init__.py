@@ -12,4 +12,9 @@ from precise_rag.prompts.judge import judge_instructions as judge_instructions
 from precise_rag.prompts.judge import judge_prompt as judge_prompt
 from precise_rag.prompts.prompt import Fence as Fence
 from precise_rag.prompts.prompt import Prompt as Prompt
+from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS as RELEVANCE_HEURISTICS
+from precise_rag.prompts.relevance import relevance_instructions as relevance_instructions
+from precise_rag.prompts.relevance import relevance_prompt as relevance_prompt
+from precise_rag.prompts.relevance import single_relevance_prompt as single_relevance_prompt
+from precise_rag.prompts.relevance import threshold_prompt as threshold_prompt
 from precise_rag.prompts.rewrite import rewrite_prompt as rewrite_prompt

@@ -47,7 +47,8 @@ SCORES_SCHEMA: Mapping[str, Any] = {
             "type": "array",
             "items": {
                 "type": "object",
-                "properties": {"id": {"type": "string"}} | {stage: {"type": "number"} for stage in RELEVANCE_STAGES},
+                "properties": {"id": {"type": "string"}}
+                | {stage: {"type": "number"} for stage in RELEVANCE_STAGES},
                 "required": ["id", *RELEVANCE_STAGES],
                 "additionalProperties": False,
             },
@@ -94,7 +95,10 @@ def relevance_prompt(
         "Reply with one JSON object and nothing else, with one item for every chunk under the id it is "
         'shown with: {"scores": [{"id": "...", "base": 0.6, "reflection": 0.5, "critic": 0.4}]}'
     )
-    data = [fence.block("question", question), *(fence.block(f"chunk {key}", text) for key, text in chunks.items())]
+    data = [
+        fence.block("question", question),
+        *(fence.block(f"chunk {key}", text) for key, text in chunks.items()),
+    ]
     return _prompt("batch", task, data, SCORES_SCHEMA, fence, custom=bool(instructions))
 
 
@@ -117,7 +121,9 @@ def single_relevance_prompt(
     )
     data = [fence.block("question", question), fence.block("chunk", chunk)]
     if earlier:
-        data.append(fence.block("scores so far", "\n".join(f"{name}: {score:g}" for name, score in earlier.items())))
+        data.append(
+            fence.block("scores so far", "\n".join(f"{name}: {score:g}" for name, score in earlier.items()))
+        )
     return _prompt(stage, task, data, SCORE_SCHEMA, fence, custom=bool(instructions))
 
 

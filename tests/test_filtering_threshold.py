@@ -1,0 +1,56 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.errors import InputError
+from precise_rag.filtering import DynamicThreshold
+
+PAPER = DynamicThreshold(floor=0.0, ceiling=1.0)
+
+
+def test_spread_scores_are_cut_at_their_mean() -> None:
+    assert PAPER.of([0.9, 0.6, 0.0]) == (pytest.approx(0.5), "mean of 3 scores")
+
+
+def test_tight_scores_are_cut_one_deviation_above_their_mean() -> None:
+    threshold = PAPER.of([0.50, 0.54, 0.58, 0.50])
+    assert threshold.value == pytest.approx(0.53 + 0.0011**0.5)
+    assert threshold.reason == "mean of 4 scores plus their standard deviation"
+
+
+def test_the_bounds_hold() -> None:
+    rule = DynamicThreshold(floor=0.3, ceiling=0.8)
+    assert rule.of([0.1, 0.2]) == (0.3, "the floor")
+    assert rule.of([0.95, 0.9, 0.99]) == (0.8, "the ceiling")
+    assert rule.of([]) == (0.3, "the floor")
+
+
+def test_equal_scores_stand_or_fall_together() -> None:
+    rule = DynamicThreshold()
+    assert rule.relevant([0.7] * 3, rule.of([0.7] * 3)) == [True] * 3
+    assert rule.relevant([0.1] * 3, rule.of([0.1] * 3)) == [False] * 3
+
+
+def test_min_keep_keeps_the_best_but_nothing_under_the_floor() -> None:
+    rule = DynamicThreshold(floor=0.2, min_keep=2)
+    scores = [0.3, 0.9, 0.1, 0.35]
+    assert rule.relevant(scores, rule.of(scores)) == [False, True, False, True]
+    assert rule.relevant([0.1, 0.15], rule.of([0.1, 0.15])) == [False, False]
+
+
+@pytest.mark.parametrize(
+    "options", [{"floor": 0.9, "ceiling": 0.5}, {"ceiling": 1.5}, {"min_keep": -1}, {"tight": -0.1}]
+)
+def test_impossible_settings_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        DynamicThreshold(**options)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20))
+def test_the_best_is_kept_if_it_reaches_the_floor_and_order_does_not_matter(scores: list[float]) -> None:
+    rule = DynamicThreshold()
+    kept = rule.relevant(scores, rule.of(scores))
+    best = max(scores)
+    assert kept[scores.index(best)] == (best >= rule.floor)
+    again = rule.relevant(scores[::-1], rule.of(scores[::-1]))
+    assert again[::-1] == kept

@@ -34,7 +34,7 @@ def test_minilm_rows_are_the_models_own_in_the_order_given(minilm: Encoder) -> N
     assert rows.shape == (5, 384) == (5, minilm.dimension)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
     alone = np.concatenate([minilm.encode([text]) for text in TEXTS])
-    np.testing.assert_allclose(rows, alone, atol=1e-5)
+    np.testing.assert_allclose(rows, alone, atol=0.01)  # bfloat16, where the CPU has it
     assert rows[0] @ rows[4] > 0.5 > 0.2 > rows[0] @ rows[1]
 
 
@@ -43,7 +43,7 @@ def test_minilm_matches_the_reference_library(minilm: Encoder) -> None:
 
     reference = SentenceTransformer(str(packaged_minilm()), device="cpu", local_files_only=True)
     expected = reference.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
-    np.testing.assert_allclose(minilm.encode(TEXTS), expected, atol=1e-5)
+    assert np.einsum("nd,nd->n", minilm.encode(TEXTS), expected).min() > 0.9995
 
 
 def test_minilm_counts_tokens_untruncated_and_without_special_tokens(minilm: Encoder) -> None:
@@ -60,7 +60,7 @@ def test_threads_may_share_an_encoder(minilm: Encoder) -> None:
     expected = minilm.encode(TEXTS)
     with ThreadPoolExecutor(4) as pool:
         for rows in pool.map(lambda _: minilm.encode(TEXTS), range(8)):
-            np.testing.assert_allclose(rows, expected, atol=1e-6)
+            np.testing.assert_allclose(rows, expected, atol=1e-3)
 
 
 def test_names_identify_the_vectors_wherever_the_model_lies(tmp_path: Path) -> None:

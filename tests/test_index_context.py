@@ -12,7 +12,6 @@ from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex, SentenceContextIndex
 from precise_rag.index.context import Groups, SentenceContext
 from precise_rag.index.fusion import fuse, min_max
-from precise_rag.index.postings import BM25, Postings
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
 
@@ -181,21 +180,3 @@ def test_fusion_takes_the_union_and_computes_what_is_missing() -> None:
     fused = fuse([dense, words], [0.5, 0.5], pool=2)
     # rows 0, 1, 2, 3: dense 1, .5, 0, .75; words 0, 8/9, 1, 1/9
     assert fused.tolist() == pytest.approx([0.5, 0.25 + 4 / 9, 0.5, 0.375 + 1 / 18])
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    rows=st.lists(st.lists(st.integers(0, 11), max_size=9), min_size=1, max_size=12).filter(any),
-    query=st.sets(st.integers(0, 11), max_size=5),
-)
-def test_bm25_equals_bm25s(rows: list[list[int]], query: set[int]) -> None:
-    bm25s = pytest.importorskip("bm25s")
-    oracle = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
-    oracle.index((rows, {str(i): i for i in range(12)}), show_progress=False)
-    terms = np.array([t for row in rows for t in row], dtype=np.int32)
-    lengths = np.array([len(row) for row in rows])
-    ours = BM25.of(Postings.of(terms, lengths, 12), lengths, 1.5, 0.75).scores(
-        np.array(sorted(query), dtype=np.int32)
-    )
-    expected = oracle.get_scores_from_ids(sorted(query)) if query else np.zeros(len(rows))
-    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)

@@ -8,8 +8,7 @@ from precise_rag.errors import InputError
 from precise_rag.index.base import View
 from precise_rag.index.collection import Collection
 from precise_rag.index.fusion import fuse, min_max
-from precise_rag.index.lexical import BM25Settings, bm25, word_columns
-from precise_rag.index.postings import BM25
+from precise_rag.index.lexical import BM25, BM25Settings, bm25, word_columns
 from precise_rag.index.sentence_context import ContextSettings, Prepared, SentenceContextIndex
 from precise_rag.index.words import Vocabulary, words
 from precise_rag.protocols import Encoder
@@ -75,7 +74,6 @@ class HybridIndex(SentenceContextIndex):
         dense, parts = super()._scores(view, query, vector, alpha)
         prepared: _Prepared = view.prepared
         terms = self._vocabulary.numbers(words(query))
-        terms = terms[terms < len(prepared.sentences.postings.document_frequency)]
         sentence = prepared.sentences.scores(terms)
         passage = prepared.passages.scores(terms)
         by_word = alpha * min_max(sentence) + (1 - alpha) * min_max(passage)[prepared.groups.of_row]

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+import bm25s
 import numpy as np
 import numpy.typing as npt
 
 from precise_rag.errors import InputError
 from precise_rag.index.collection import Columns
 from precise_rag.index.context import Groups
-from precise_rag.index.postings import BM25, Postings
 from precise_rag.index.words import Vocabulary, words
+from precise_rag.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +37,34 @@ def word_columns(texts: Iterable[str], vocabulary: Vocabulary) -> dict[str, npt.
     }
 
 
+class BM25:
+    """bm25s in Lucene's form over rows of word numbers: one text a row."""
+
+    def __init__(
+        self, terms: npt.NDArray[np.int32], lengths: IntArray, n_terms: int, settings: BM25Settings
+    ) -> None:
+        self._n_rows = len(lengths)
+        self._n_terms = n_terms
+        self._matrix = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
+        if len(terms):
+            numbers, ends = terms.tolist(), np.cumsum(lengths).tolist()
+            rows = [numbers[first:last] for first, last in pairwise([0, *ends])]
+            self._matrix.index((rows, {str(i): i for i in range(n_terms)}), show_progress=False)
+        else:
+            self._n_terms = 0
+
+    def scores(self, terms: npt.NDArray[np.int32]) -> FloatArray:
+        """(n_rows,) the score of each row for different query terms; 0 where none occurs."""
+        known = terms[terms < self._n_terms].tolist()
+        if not known:
+            return np.zeros(self._n_rows, dtype=np.float32)
+        scores: FloatArray = self._matrix.get_scores_from_ids(known)
+        return scores
+
+
 def bm25(columns: Columns, n_terms: int, settings: BM25Settings, groups: Groups | None = None) -> BM25:
     """BM25 over the rows, or over groups of rows taken as one text each."""
     lengths = np.asarray(columns["words.lengths"], dtype=np.int64)
     if groups is not None:
         lengths = np.add.reduceat(lengths, groups.starts)
-    return BM25.of(Postings.of(columns["words.values"], lengths, n_terms), lengths, settings.k1, settings.b)
+    return BM25(columns["words.values"], lengths, n_terms, settings)

@@ -48,31 +48,3 @@ class Postings:
         """(n_terms,) log(1 + (N - df + 0.5) / (df + 0.5)), never negative."""
         df = self.document_frequency
         return np.log1p((self.n_rows - df + 0.5) / (df + 0.5)).astype(np.float32)
-
-
-@dataclass(frozen=True, slots=True)
-class BM25:
-    """Okapi BM25 in Lucene's form: sum of idf * tf / (tf + k1 * (1 - b + b * length / mean length)).
-
-    weights: one per posting, everything but the query, so that a search only adds.
-    """
-
-    postings: Postings
-    weights: FloatArray
-
-    @classmethod
-    def of(cls, postings: Postings, lengths: npt.NDArray[np.integer], k1: float, b: float) -> BM25:
-        """lengths: (n_rows,) terms in each row."""
-        mean = max(float(lengths.mean()), 1e-9)
-        penalty = (k1 * (1 - b + b * lengths / mean)).astype(np.float32)
-        idf = np.repeat(postings.idf(), postings.document_frequency)
-        weights: FloatArray = idf * postings.counts / (postings.counts + penalty[postings.rows])
-        return cls(postings, weights.astype(np.float32))
-
-    def scores(self, terms: npt.NDArray[np.int32]) -> FloatArray:
-        """(n_rows,) the score of each row for different query terms; 0 where none occurs."""
-        scores = np.zeros(self.postings.n_rows, dtype=np.float32)
-        for term in terms:
-            place = self.postings.where(term)
-            scores[self.postings.rows[place]] += self.weights[place]
-        return scores

@@ -1,0 +1,36 @@
+"""The `precise` command: `precise segment | inspect | index | ask | train | eval | demo`.
+
+Exit codes: 0 done, 1 an error with one line on standard error, 2 a command line that cannot be
+understood, 130 interrupted.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import precise_rag
+from precise_rag.cli import ask, demo, index, segment
+from precise_rag.errors import PreciseRagError
+
+_COMMANDS = (segment, index, ask, demo)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="precise", description=precise_rag.__doc__.splitlines()[0])
+    parser.add_argument("--version", action="version", version=f"precise-rag {precise_rag.__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(subparsers)
+    args = parser.parse_args(argv)
+    try:
+        return int(args.run(args))
+    except PreciseRagError as error:
+        print(f"precise: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        print("precise: interrupted", file=sys.stderr)
+        return 130

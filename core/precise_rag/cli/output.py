@@ -1,0 +1,57 @@
+"""How commands show values: JSON for machines, aligned lines for people."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from precise_rag.types import Selection
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+else:
+    Subparsers = Any
+
+
+def print_json(value: Any) -> None:
+    """One line of JSON."""
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def selection_record(selection: Selection) -> list[dict[str, Any]]:
+    """The decisions of a selection as plain values."""
+    return [
+        {
+            "rank": decision.rank,
+            "kept": decision.kept,
+            "reason": decision.reason,
+            "score": decision.candidate.score,
+            "score_scale": decision.candidate.score_scale,
+            "scores": dict(decision.candidate.scores),
+            "doc_id": decision.candidate.doc_id,
+            "start": decision.candidate.start,
+            "end": decision.candidate.end,
+            "n_tokens": decision.candidate.n_tokens,
+            "text": decision.candidate.text,
+        }
+        for decision in selection.decisions
+    ]
+
+
+def print_selection(selection: Selection, *, dropped: int = 5, width: int = 72) -> None:
+    """One line a candidate: kept ones all, then the first `dropped` of the others."""
+    shown = 0
+    for rank, candidate, kept, reason in selection.decisions:
+        shown += not kept
+        if not kept and shown > dropped:
+            continue
+        text = " ".join(candidate.text.split())
+        text = text if len(text) <= width else f"{text[: width - 1]}…"
+        mark = "keep" if kept else "drop"
+        print(f"  {rank:>3} {mark} {candidate.score:6.3f}  {text:<{width}}  {reason}")
+    if shown > dropped:
+        print(f"      … and {shown - dropped} more dropped")
+
+
+def count_kept_tokens(selection: Selection) -> int:
+    """Tokens of the kept candidates, by the index's tokenizer."""
+    return sum(candidate.n_tokens or 0 for candidate in selection.kept)

@@ -1,0 +1,55 @@
+"""`precise segment FILE…`: documents to chunks."""
+
+import argparse
+
+from precise_rag.cli.output import Subparsers, print_json
+from precise_rag.documents import read_documents
+from precise_rag.errors import InputError
+from precise_rag.segmentation import Segmenter
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser("segment", help="cut documents where the meaning changes")
+    parser.add_argument(
+        "paths", nargs="+", metavar="FILE", help="text, Markdown or JSON Lines files, or folders"
+    )
+    parser.add_argument(
+        "--model", default="small", help="a packaged model or a folder (default: %(default)s)"
+    )
+    parser.add_argument("--max-tokens", type=int, help="hard limit of a chunk (default: the model's)")
+    parser.add_argument(
+        "--threshold", type=float, help="cut where the score is below this (default: the model's)"
+    )
+    parser.add_argument("--device", help="cpu, cuda, … (default: the best there is)")
+    parser.add_argument("--json", action="store_true", help="one JSON object a chunk")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the chunks of each document, in order."""
+    options = {"max_tokens": args.max_tokens, "threshold": args.threshold}
+    segmenter = Segmenter.from_pretrained(
+        args.model,
+        device=args.device,
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    for document in read_documents(*args.paths):
+        if not document.text.strip():
+            raise InputError(f"{document.id}: the document is empty; there is nothing to segment")
+        for number, chunk in enumerate(segmenter.segment(document), start=1):
+            if args.json:
+                print_json(
+                    {
+                        "doc_id": chunk.doc_id,
+                        "start": chunk.start,
+                        "end": chunk.end,
+                        "n_tokens": chunk.n_tokens,
+                        "text": chunk.text,
+                    }
+                )
+            else:
+                place = f"{chunk.start}–{chunk.end}"
+                print(f"── {chunk.doc_id} · chunk {number} · {place} · {chunk.n_tokens} tokens")
+                print(chunk.text.strip())
+    return 0

@@ -64,20 +64,18 @@ class SegmentTextSplitter(TextSplitter):
         documents = list(documents)
         chunked = self._segmenter.segment_many(document.page_content for document in documents)
         return [
-            self._piece(document, span)
+            self._piece(document, self._span(chunk))
             for document, chunks in zip(documents, chunked, strict=True)
-            for span in self._spans(chunks)
+            for chunk in chunks
+            if chunk.text.strip() or not self._strip_whitespace
         ]
 
-    def _spans(self, chunks: Iterable[Chunk]) -> Iterator[Span]:
-        """The places of the chunks that are not blank, without outer whitespace if so asked."""
-        for chunk in chunks:
-            if stripped := chunk.text.strip():
-                if self._strip_whitespace:
-                    start = chunk.start + chunk.text.index(stripped)
-                    yield Span(start, start + len(stripped))
-                else:
-                    yield Span(chunk.start, chunk.end)
+    def _span(self, chunk: Chunk) -> Span:
+        """The chunk's place, without its outer white space if so asked."""
+        if not self._strip_whitespace:
+            return Span(chunk.start, chunk.end)
+        start = chunk.end - len(chunk.text.lstrip())
+        return Span(start, max(start, chunk.start + len(chunk.text.rstrip())))
 
     def _piece(self, source: Document, span: Span) -> Document:
         metadata = copy.deepcopy(source.metadata)

@@ -276,8 +276,8 @@ def test_a_budget_too_small_for_a_first_draft_is_an_error():
 
 async def test_a_call_that_outlasts_the_seconds_is_cut_off():
     answerer, judge = ScriptedLLM(["a"]), ScriptedLLM([says(9)], delay=30)
-    answer = await FeedbackLoop(answerer, judge, budget=Budget(seconds=0.1)).arun(QUESTION, select)
-    assert (answer.text, answer.note) == ("a", "the answer is not judged: the budget of 0.1 seconds is used")
+    answer = await FeedbackLoop(answerer, judge, budget=Budget(seconds=0.5)).arun(QUESTION, select)
+    assert (answer.text, answer.note) == ("a", "the answer is not judged: the budget of 0.5 seconds is used")
     slow = FeedbackLoop(ScriptedLLM(["a"], delay=30), budget=Budget(seconds=0.05))
     with pytest.raises(BudgetExceeded, match="seconds"):
         await slow.arun(QUESTION, select)

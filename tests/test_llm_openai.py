@@ -115,7 +115,7 @@ def test_a_refusal_that_has_another_cause_is_not_remembered():
     ],
 )
 def test_each_failure_is_one_clear_error(reply, error, message):
-    with client([reply], timeout=0.2) as (llm, _), pytest.raises(error, match=message) as raised:
+    with client([reply], timeout=0.5) as (llm, _), pytest.raises(error, match=message) as raised:
         llm.complete(PROMPT)
     assert type(raised.value) is error
     assert str(raised.value).startswith("m: ")
@@ -166,7 +166,7 @@ async def test_an_asynchronous_stream_gives_the_same():
 
 
 def test_a_stream_that_stalls_or_breaks_off_is_an_error():
-    with client([says("one two three four", stall=5.0)], timeout=0.2) as (llm, _):
+    with client([says("one two three four", stall=5.0)], timeout=0.5) as (llm, _):
         stream = llm.stream(PROMPT)
         assert [next(stream), next(stream)] == ["one ", "two "]
         with pytest.raises(LLMConnectionError, match="no answer in time"):

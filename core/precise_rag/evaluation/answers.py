@@ -155,7 +155,8 @@ def _nltk_wordnet() -> Any:
     except LookupError as error:
         raise MissingExtra(
             "METEOR needs NLTK's WordNet data, which is not installed; "
-            "run: python -m nltk.downloader wordnet (or set NLTK_DATA to a folder that has corpora/wordnet), or leave METEOR out"
+            "run: python -m nltk.downloader wordnet (or set NLTK_DATA to a folder "
+            "that has corpora/wordnet), or leave METEOR out"
         ) from error
     return wordnet
 

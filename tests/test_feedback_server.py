@@ -1,0 +1,161 @@
+"""The whole loop over HTTP: whatever the server does ends in an answer with a note, or one clear error."""
+
+import asyncio
+import json
+from contextlib import aclosing, contextmanager
+
+import pytest
+from chat_server import ChatServer, Reply, fails, says, wait_until
+
+from precise_rag.errors import (
+    BudgetExceeded,
+    ContextLengthError,
+    LLMAuthenticationError,
+    LLMConnectionError,
+    LLMRateLimitError,
+    LLMResponseError,
+    LLMServerError,
+)
+from precise_rag.feedback import FeedbackController, FeedbackLoop
+from precise_rag.llm import Budget, OpenAIChat
+from precise_rag.types import Candidate, Decision, Selection
+
+QUESTION = "Where is Paris?"
+ACCEPTED = says('{"reason": "so", "score": 9, "adjustment": 0}')
+MORE = says('{"reason": "so", "score": 5, "adjustment": 1}')
+DRAFT = says("Paris is in France [1].")
+
+
+def select(min_k):
+    candidates = (Candidate("d", n, n + 1, f"Text {n}.", 0.5, "probability") for n in range(8))
+    return Selection(tuple(Decision(n, c, n <= min_k, "rank") for n, c in enumerate(candidates, start=1)))
+
+
+def is_judge(request):
+    return "adjustment" in request["messages"][0]["content"]
+
+
+@contextmanager
+def loop(script, *, timeout=5.0, max_retries=0, **options):
+    with ChatServer(script) as server:
+        llm = OpenAIChat("m", base_url=server.url, timeout=timeout, max_retries=max_retries)
+        options.setdefault("controller", FeedbackController(min_k=4))
+        try:
+            yield FeedbackLoop(llm, **options), server
+        finally:
+            llm.close()
+
+
+def test_a_good_server_gives_an_accepted_answer_and_its_usage():
+    with loop([DRAFT, MORE, DRAFT, ACCEPTED]) as (engine, server):
+        answer = engine.run(QUESTION, select)
+    assert (answer.text, answer.note) == ("Paris is in France [1].", "accepted with 9 of 10")
+    assert (answer.trace.input_tokens, answer.trace.output_tokens) == (44, 28)
+    assert [is_judge(request) for request in server.requests] == [False, True, False, True]
+    assert ["response_format" in request for request in server.requests] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (fails(401), LLMAuthenticationError),
+        (fails(429, retry_after="600"), LLMRateLimitError),
+        (fails(502), LLMServerError),
+        (Reply("not json"), LLMResponseError),
+        (Reply("[[["), LLMResponseError),
+        (says(""), LLMResponseError),
+        (says("late", stall=5.0), LLMConnectionError),
+        (Reply("{}", cut=True), LLMConnectionError),
+    ],
+)
+def test_a_failure_costs_an_error_before_the_first_draft_and_a_note_after_it(reply, error):
+    with loop([reply], timeout=0.5) as (engine, _), pytest.raises(error, match=r"^m: "):
+        engine.run(QUESTION, select)
+
+    def judge_fails(request):
+        return reply if is_judge(request) else DRAFT
+
+    with loop(judge_fails, timeout=0.5) as (engine, _):
+        answer = engine.run(QUESTION, select)
+    assert answer.text == "Paris is in France [1]."
+    assert answer.note.startswith("the judge failed: m: ")
+
+    with loop([DRAFT, MORE, reply], timeout=0.5) as (engine, _):
+        answer = engine.run(QUESTION, select)
+    assert answer.text == "Paris is in France [1]."
+    assert answer.note.startswith("round 2 gave no draft: m: ")
+    assert answer.trace.calls[-1].error.startswith(error.__name__)
+
+
+def test_retry_after_is_honoured_and_leaves_no_trace_in_the_answer():
+    script = [fails(429, retry_after_ms="20"), DRAFT, fails(503, retry_after_ms="20"), ACCEPTED]
+    with loop(script, max_retries=1) as (engine, server):
+        assert engine.run(QUESTION, select).note == "accepted with 9 of 10"
+    assert len(server.requests) == 4
+
+
+def test_a_context_length_error_means_fewer_chunks_and_the_trace_says_so():
+    def script(request):
+        if is_judge(request):
+            return ACCEPTED
+        n_passages = request["messages"][1]["content"].count("end of passage")
+        return DRAFT if n_passages <= 2 else fails(400, "maximum context length is 10 tokens")
+
+    with loop(script) as (engine, _):
+        answer = engine.run(QUESTION, select)
+    assert len(answer.selection.kept) == 2
+    assert answer.note.startswith("context limit, 2 chunks are tried: m: the prompt is longer")
+    assert [stage.name for stage in answer.trace.stages] == ["selection", "context limit"]
+    assert json.loads(answer.trace.to_json())["stages"][1]["note"].startswith("context limit, 2 chunks")
+
+    with loop([fails(400, "maximum context length is 10 tokens")]) as (engine, server):
+        with pytest.raises(ContextLengthError):
+            engine.run(QUESTION, select)
+        assert len(server.requests) == 3  # 4, 2 and 1 chunks
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I cannot say.", "{", '{"score": "high"}', "Evaluation Score: [1-10]", '{"score": 42, "adjustment": 1}'],
+)
+def test_a_garbled_judgement_is_asked_for_again_and_then_noted(text):
+    with loop([DRAFT, says(text)]) as (engine, server):
+        answer = engine.run(QUESTION, select)
+    assert (answer.text, answer.note) == ("Paris is in France [1].", "the judgement could not be read")
+    assert len(server.requests) == 3
+
+
+async def test_a_live_stream_over_http_is_shown_as_it_comes_and_can_be_left():
+    options = {"controller": FeedbackController(min_k=4, max_rounds=1)}
+    with loop([DRAFT, ACCEPTED], **options) as (engine, server):
+        *pieces, answer = engine.stream(QUESTION, select, live_final=True)
+        assert pieces == ["Paris ", "is ", "in ", "France ", "[1]."]
+        assert answer.trace.calls[0].input_tokens == 11
+        assert server.requests[0]["stream"] is True
+    with loop([says("word " * 2000)], **options) as (engine, server):
+        async with aclosing(engine.astream(QUESTION, select, live_final=True)) as items:
+            async for _ in items:
+                break
+        assert await asyncio.to_thread(wait_until, lambda: server.open_requests == 0)
+        await engine.llm.aclose()
+
+
+def test_a_live_stream_that_stalls_is_one_clear_error():
+    options = {"controller": FeedbackController(min_k=4, max_rounds=1), "timeout": 0.5}
+    with loop([says("one two three four", stall=5.0)], **options) as (engine, _):
+        items = engine.stream(QUESTION, select, live_final=True)
+        assert [next(items), next(items)] == ["one ", "two "]
+        with pytest.raises(LLMConnectionError, match="no answer in time"):
+            next(items)
+
+
+async def test_a_time_budget_cuts_a_stalled_call_and_leaves_nothing_running():
+    with loop([DRAFT, says("late", stall=30.0)], timeout=60, budget=Budget(seconds=0.5)) as (engine, _):
+        answer = await engine.arun(QUESTION, select)
+        assert answer.note == "the answer is not judged: the budget of 0.5 seconds is used"
+        await engine.llm.aclose()
+    with loop([says("late", stall=30.0)], timeout=60, budget=Budget(seconds=0.2)) as (engine, _):
+        with pytest.raises(BudgetExceeded):
+            await engine.arun(QUESTION, select)
+        await engine.llm.aclose()
+    assert asyncio.all_tasks() == {asyncio.current_task()}

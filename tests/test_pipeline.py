@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from precise_rag import Document, GradientSelector, PreciseRAG, RedundancyFilter
+from precise_rag import Document, GradientSelector, PreciseRAG
 from precise_rag.errors import InputError
-from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.testing import HashEncoder
 
 DOCUMENTS = [
     Document(

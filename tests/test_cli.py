@@ -1,0 +1,132 @@
+"""The `precise` command, run as users run it: files in, lines and exit codes out."""
+
+import json
+import shutil
+import sys
+
+import pytest
+
+from precise_rag.cli import main
+from precise_rag.encoders.packaged import packaged_minilm
+
+LAMP = "The lamp is lit at dusk. Ilse Brandt keeps it.\n\nThe road to the pass is closed in winter."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Documents, and an index made by the command itself."""
+    folder = tmp_path_factory.mktemp("cli")
+    docs = folder / "docs"
+    docs.mkdir()
+    (docs / "lamp.txt").write_text(LAMP)
+    (docs / "empty.md").touch()
+    assert main(["index", str(docs), "--out", str(folder / "index")]) == 0
+    return folder
+
+
+def run(capsys, *args):
+    """Exit code, standard output and standard error of one command."""
+    capsys.readouterr()
+    code = main([str(arg) for arg in args])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_segment_prints_chunks_that_tile_the_file(folder, capsys):
+    code, out, _ = run(capsys, "segment", folder / "docs" / "lamp.txt", "--json")
+    chunks = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert "".join(chunk["text"] for chunk in chunks) == LAMP
+    assert all(LAMP[chunk["start"] : chunk["end"]] == chunk["text"] for chunk in chunks)
+
+
+def test_ask_names_each_candidate_its_score_and_the_reason(folder, capsys):
+    code, out, _ = run(capsys, "ask", folder / "index", "Who keeps the lamp?", "--json")
+    answer = json.loads(out)
+    best = answer["candidates"][0]
+    assert code == 0
+    assert answer["kind"] == "context"
+    assert "Ilse Brandt keeps it." in best["text"]
+    assert LAMP[best["start"] : best["end"]] == best["text"]
+    assert best["kept"]
+    assert best["reason"]
+    assert answer["tokens"] == sum(c["n_tokens"] for c in answer["candidates"] if c["kept"])
+
+
+def test_ask_for_people_marks_the_context_as_such(folder, capsys):
+    code, out, _ = run(capsys, "ask", folder / "index", "Who keeps the lamp?")
+    assert code == 0
+    assert "Context (no language model is configured):" in out
+
+
+def test_indexing_again_changes_nothing_and_reports_empty_documents(folder, capsys):
+    code, out, err = run(capsys, "index", folder / "docs", "--out", folder / "index", "--json")
+    summary = json.loads(out)
+    assert code == 0
+    assert (summary["documents"], summary["empty_documents"]) == (2, ["empty.md"])
+    assert "empty.md: the document is empty" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["segment", "nowhere.txt"], "no such file or folder"),
+        (["segment", "{folder}/docs/empty.md"], "the document is empty"),
+        (["segment", "{folder}/binary.txt"], "binary"),
+        (["segment", "{folder}/docs/lamp.txt", "--model", "no-such-model"], "no-such-model"),
+        (["index", "{folder}/docs/empty.md", "--out", "{folder}/new"], "every document is empty"),
+        (
+            ["index", "{folder}/docs", "--out", "{folder}/new", "--encoder", "no/such-encoder"],
+            "no/such-encoder",
+        ),
+        (["ask", "{folder}/nowhere", "Who?"], "no index"),
+        (["ask", "{folder}/index", " "], "the query is empty"),
+    ],
+)
+def test_bad_input_ends_in_one_line_and_leaves_no_index(folder, capsys, args, message):
+    (folder / "binary.txt").write_bytes(b"\x00\x01")
+    code, out, err = run(capsys, *(arg.format(folder=folder) for arg in args))
+    assert (code, out) == (1, "")
+    assert err.startswith("precise: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert not (folder / "new").exists()
+
+
+def test_a_damaged_index_and_one_of_another_version_are_refused(folder, tmp_path, capsys):
+    other = tmp_path / "index"
+    assert main(["index", str(folder / "docs"), "--out", str(other)]) == 0
+    manifest = next(other.rglob("*.json"))
+    record = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(record | {"version": 999}))
+    code, _, err = run(capsys, "ask", other, "Who?")
+    assert code == 1
+    assert "999" in err
+    manifest.write_text("{")
+    code, _, err = run(capsys, "ask", other, "Who?")
+    assert code == 1
+    assert str(other) in err
+
+
+def test_a_command_line_that_cannot_be_understood_exits_with_2(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["answer"])
+    assert exit_.value.code == 2
+
+
+def test_an_index_of_another_encoder_is_refused_and_stays_as_it_was(folder, tmp_path, capsys):
+    model = tmp_path / "other-model"
+    shutil.copytree(packaged_minilm(), model)
+    (model / "sentence_bert_config.json").write_text('{"max_seq_length": 64, "do_lower_case": false}')
+    before = sorted(file.name for file in (folder / "index").rglob("*"))
+    code, _, err = run(capsys, "index", folder / "docs", "--out", folder / "index", "--encoder", model)
+    assert code == 1
+    assert "was built with encoder 'all-MiniLM-L6-v2'" in err
+    assert sorted(file.name for file in (folder / "index").rglob("*")) == before
+
+
+def test_a_missing_extra_names_the_pip_command(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    code, _, err = run(capsys, "ask", folder / "index", "Who?", "--llm", "some-model")
+    assert code == 1
+    assert "pip install 'precise-rag[openai]'" in err

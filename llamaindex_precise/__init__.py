@@ -1,6 +1,6 @@
 """precise-rag for LlamaIndex: node parsers, retrievers, postprocessors and a query engine."""
 
-from llamaindex_precise.embeddings import EncoderEmbedding as EncoderEmbedding
+from llamaindex_precise.embeddings import PreciseEmbedding as PreciseEmbedding
 from llamaindex_precise.events import PreciseCallEvent as PreciseCallEvent
 from llamaindex_precise.events import PreciseRoundEvent as PreciseRoundEvent
 from llamaindex_precise.events import PreciseStageEvent as PreciseStageEvent

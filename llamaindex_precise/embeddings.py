@@ -16,7 +16,7 @@ EmbedModel: TypeAlias = BaseEmbedding | Encoder | str | None
 """A LlamaIndex embedding, a core encoder, the name or path of one, or None for the default."""
 
 
-class EncoderEmbedding(SettingsComponent, BaseEmbedding):
+class PreciseEmbedding(SettingsComponent, BaseEmbedding):
     """A core encoder wherever LlamaIndex wants an embedding; offline with the default model."""
 
     model_name: str = Field(default=DEFAULT_ENCODER, description="Name or path, as for load_encoder.")
@@ -70,7 +70,7 @@ def resolve_encoder(embed_model: EmbedModel = None, name: str = "") -> Encoder:
         embed_model = Settings._embed_model
         if name and (embed_model is None or resolve_encoder(embed_model).name != name):
             return load_encoder(name)
-    if isinstance(embed_model, EncoderEmbedding):
+    if isinstance(embed_model, PreciseEmbedding):
         return embed_model.encoder
     return load_encoder(DEFAULT_ENCODER if embed_model is None else embed_model)
 

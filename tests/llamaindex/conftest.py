@@ -9,7 +9,7 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import Document
 
-from llamaindex_precise import EncoderEmbedding
+from llamaindex_precise import PreciseEmbedding
 from precise_rag.testing import HashEncoder
 
 LIGHTHOUSE = (
@@ -25,7 +25,7 @@ BAKERY = (
 )
 
 
-class HashEmbedding(EncoderEmbedding):
+class HashEmbedding(PreciseEmbedding):
     """The deterministic test encoder as a LlamaIndex embedding."""
 
     model_name: str = "hash"
@@ -74,7 +74,7 @@ def documents() -> list[Document]:
 
 
 @pytest.fixture
-def embedding() -> EncoderEmbedding:
+def embedding() -> PreciseEmbedding:
     return HashEmbedding()
 
 

@@ -1,0 +1,244 @@
+"""The same documents and questions through the core and both adapters: the same results."""
+
+import json
+
+import pytest
+from langchain_core.documents import Document as LangChainDocument
+from llama_index.core.schema import Document as LlamaIndexDocument
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+import langchain_precise
+import llamaindex_precise
+from precise_rag import Document, GradientSelector, RedundancyFilter, Segmenter
+from precise_rag.feedback import FeedbackController, FeedbackLoop
+from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.rerank import load_reranker, rerank
+from precise_rag.segmentation import GreedySegmenter
+from precise_rag.testing import HashEncoder, ScriptedLLM
+
+TEXTS = {
+    "ferry": (
+        "The ferry to Velm leaves at nine. It carries mail, bread and eleven passengers.\n\n"
+        "In storms the ferry stays in port. A red lantern on the pier says so. Nobody argues with it.\n\n"
+        "The ferry to Velm leaves at nine. It carries mail, bread and eleven passengers."
+    ),
+    "mill": (
+        "The mill grinds rye for three villages. Its wheel was carved by Runa Stell in 1902. "
+        "Oak from the north slope was used.\r\n\r\nÉtienne repaired the wheel twice… 水車は今も回る。"
+    ),
+    "blank": " \n ",
+}
+QUESTIONS = ["Who carved the wheel of the mill?", "When does the ferry to Velm leave?", "red lantern"]
+TOP_K = 8
+
+CORE = [Document(name, text, {"title": name}) for name, text in TEXTS.items()]
+LLAMAINDEX = [LlamaIndexDocument(doc_id=n, text=t, metadata={"title": n}) for n, t in TEXTS.items()]
+LANGCHAIN = [LangChainDocument(t, id=n, metadata={"title": n}) for n, t in TEXTS.items()]
+
+INDEXES = pytest.mark.parametrize(
+    ("index_class", "retriever"),
+    [
+        (SentenceContextIndex, "SentenceContextRetriever"),
+        (WordSentenceIndex, "WordSentenceRetriever"),
+        (HybridIndex, "HybridRetriever"),
+    ],
+)
+
+
+def test_segments_are_the_same():
+    core = [
+        chunk for document in CORE for chunk in Segmenter.from_pretrained(max_tokens=25).segment(document)
+    ]
+    parser = llamaindex_precise.SemanticSegmentationNodeParser(max_tokens=25)
+    splitter = langchain_precise.SemanticSegmentationTextSplitter(max_tokens=25, add_start_index=True)
+    assert_same_pieces(core, parser, splitter)
+
+
+def test_greedy_chunks_are_the_same():
+    segmenter = GreedySegmenter(HashEncoder(), max_chars=90)
+    core = [chunk for document in CORE for chunk in segmenter.segment(document)]
+    parser = llamaindex_precise.GreedySemanticNodeParser(embed_model=HashEncoder(), max_chars=90)
+    splitter = langchain_precise.GreedySemanticTextSplitter(
+        encoder=HashEncoder(), max_chars=90, add_start_index=True
+    )
+    assert_same_pieces(core, parser, splitter)
+
+
+def assert_same_pieces(core, parser, splitter):
+    expected = [(chunk.doc_id, chunk.start, chunk.end, chunk.text) for chunk in core]
+    assert len(expected) > 4
+    nodes = parser.get_nodes_from_documents(LLAMAINDEX)
+    assert [(n.ref_doc_id, n.start_char_idx, n.end_char_idx, n.text) for n in nodes] == expected
+    pieces = splitter.split_documents(LANGCHAIN)
+    assert [
+        (p.metadata["title"], p.metadata["start_index"], p.metadata["end_index"], p.page_content)
+        for p in pieces
+    ] == expected
+
+
+@INDEXES
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_retrieval_is_the_same(index_class, retriever, question):
+    expected = index_class.build(CORE, HashEncoder()).search(question, TOP_K)
+    nodes = llamaindex_retriever(retriever).retrieve(question)
+    documents = langchain_retriever(retriever).invoke(question)
+
+    places = [(c.id, c.text) for c in expected]
+    assert [(item.node.node_id, item.node.text) for item in nodes] == places
+    assert [(document.id, document.page_content) for document in documents] == places
+    scores = [c.score for c in expected]
+    assert [item.score for item in nodes] == pytest.approx(scores, abs=1e-6)
+    assert [d.metadata["relevance_score"] for d in documents] == pytest.approx(scores, abs=1e-6)
+    for candidate, item, document in zip(expected, nodes, documents, strict=True):
+        facts = item.node.metadata["precise_rag"]
+        for name, score in candidate.scores.items():
+            assert facts["scores"][name] == pytest.approx(score, abs=1e-6)
+            assert document.metadata["precise_rag"]["scores"][name] == pytest.approx(score, abs=1e-6)
+        assert item.node.metadata["title"] == document.metadata["title"] == candidate.metadata["title"]
+
+
+@INDEXES
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_gradient_selection_is_the_same(index_class, retriever, question):
+    found = index_class.build(CORE, HashEncoder()).search(question, TOP_K)
+    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40)
+    expected = selector.select(rerank(question, found, load_reranker()))
+
+    options = {"min_k": 1, "ratio": 0.6, "max_tokens": 40}
+    postprocessor = llamaindex_precise.GradientSelectionPostprocessor(**options)
+    compressor = langchain_precise.GradientSelectionCompressor(**options)
+    nodes = llamaindex_retriever(retriever).retrieve(question)
+    documents = langchain_retriever(retriever).invoke(question)
+
+    assert_same_decisions(postprocessor.select(nodes, question), expected)
+    assert_same_decisions(compressor.select(documents, question), expected)
+    assert_same_results(
+        postprocessor.postprocess_nodes(nodes, query_str=question),
+        compressor.compress_documents(documents, question),
+        expected,
+    )
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_redundancy_is_the_same(question):
+    expected = RedundancyFilter().filter(HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K))
+    assert any(not decision.kept for decision in expected.decisions)
+    postprocessor = llamaindex_precise.RedundancyPostprocessor()
+    compressor = langchain_precise.RedundancyCompressor()
+    nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
+    documents = langchain_retriever("HybridRetriever").invoke(question)
+
+    assert_same_decisions(postprocessor.select(nodes), expected)
+    assert_same_decisions(compressor.select(documents, question), expected)
+    assert_same_results(
+        postprocessor.postprocess_nodes(nodes), compressor.compress_documents(documents, question), expected
+    )
+
+
+def test_chains_of_stages_are_the_same():
+    question = QUESTIONS[0]
+    found = HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K)
+    unique = RedundancyFilter().filter(rerank(question, found, load_reranker()))
+    expected = GradientSelector(min_k=2).select(unique.kept)
+
+    nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
+    for stage in (
+        llamaindex_precise.PreciseRerankPostprocessor(),
+        llamaindex_precise.RedundancyPostprocessor(),
+        llamaindex_precise.GradientSelectionPostprocessor(min_k=2),
+    ):
+        nodes = stage.postprocess_nodes(nodes, query_str=question)
+    documents = langchain_retriever("HybridRetriever").invoke(question)
+    for stage in (
+        langchain_precise.RerankCompressor(),
+        langchain_precise.RedundancyCompressor(),
+        langchain_precise.GradientSelectionCompressor(min_k=2),
+    ):
+        documents = stage.compress_documents(documents, question)
+    assert_same_results(nodes, documents, expected)
+
+
+def test_pieces_of_others_are_selected_alike():
+    scores = [0.91, 0.88, 0.2, 0.19]
+    nodes = [NodeWithScore(node=TextNode(id_=f"{i}", text="x"), score=s) for i, s in enumerate(scores)]
+    documents = [
+        LangChainDocument("x", id=f"{i}", metadata={"relevance_score": s}) for i, s in enumerate(scores)
+    ]
+    options = {"score_scale": "probability", "min_k": 1}
+    ours = llamaindex_precise.GradientSelectionPostprocessor(**options).select(nodes)
+    theirs = langchain_precise.GradientSelectionCompressor(**options).select(documents, "q")
+    assert_same_decisions(ours, theirs)
+
+
+def test_self_feedback_is_the_same():
+    question = QUESTIONS[0]
+    replies = ["Nobody.", verdict(3, 1), "Runa Stell.", verdict(8, -1), "never asked"]
+    found = rerank(question, HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K), load_reranker())
+    core_llm, engine_llm, chain_llm = (ScriptedLLM(replies) for _ in range(3))
+    expected = FeedbackLoop(core_llm, controller=FeedbackController(min_k=2)).run(
+        question, lambda min_k: GradientSelector(min_k=min_k, ratio=1.0).select(found)
+    )
+    assert (expected.text, len(expected.rounds)) == ("Runa Stell.", 2)
+
+    engine = llamaindex_precise.SelfFeedbackQueryEngine(
+        llamaindex_retriever("HybridRetriever"),
+        engine_llm,
+        selection=llamaindex_precise.GradientSelectionPostprocessor(min_k=2, ratio=1.0),
+    )
+    response = engine.query(QueryBundle(question))
+    chain = langchain_precise.SelfFeedbackChain(
+        retriever=langchain_retriever("HybridRetriever"),
+        llm=chain_llm,
+        compressor=langchain_precise.GradientSelectionCompressor(min_k=2, ratio=1.0),
+    )
+    output = chain.invoke(question)
+
+    facts = response.metadata["precise_rag"]
+    assert str(response) == output["answer"] == expected.text
+    assert facts["score"] == output["score"] == expected.judgement.score
+    assert facts["note"] == output["note"] == expected.note
+    assert_same_results(response.source_nodes, output["context"], expected.selection)
+    rounds = [turn.to_dict() for turn in expected.trace.rounds]
+    assert facts["trace"]["rounds"] == output["trace"]["rounds"] == rounds
+    for llm in (engine_llm, chain_llm):
+        assert [without_marks(call.text) for call in llm.calls] == [
+            without_marks(call.text) for call in core_llm.calls
+        ]
+
+
+def verdict(score: int, adjustment: int) -> str:
+    return json.dumps({"reason": "r", "score": score, "adjustment": adjustment})
+
+
+def without_marks(prompt: str) -> str:
+    """A prompt without the random mark that sets data apart, which its system message names."""
+    mark = prompt.partition("begin with the mark ")[2].split(".")[0]
+    return prompt.replace(mark, "MARK")
+
+
+def llamaindex_retriever(name: str):
+    return getattr(llamaindex_precise, name).from_documents(LLAMAINDEX, HashEncoder(), similarity_top_k=TOP_K)
+
+
+def langchain_retriever(name: str):
+    return getattr(langchain_precise, name).from_documents(LANGCHAIN, HashEncoder(), k=TOP_K)
+
+
+def assert_same_decisions(selection, expected):
+    assert [(d.rank, d.candidate.id, d.kept, d.reason) for d in selection.decisions] == [
+        (d.rank, d.candidate.id, d.kept, d.reason) for d in expected.decisions
+    ]
+    assert [d.candidate.score for d in selection.decisions] == pytest.approx(
+        [d.candidate.score for d in expected.decisions], abs=1e-6
+    )
+
+
+def assert_same_results(nodes, documents, expected):
+    kept = [(d.candidate, d.reason) for d in expected.decisions if d.kept]
+    assert [item.node.node_id for item in nodes] == [c.id for c, _ in kept]
+    assert [document.id for document in documents] == [c.id for c, _ in kept]
+    for (candidate, reason), item, document in zip(kept, nodes, documents, strict=True):
+        assert item.score == pytest.approx(candidate.score, abs=1e-6)
+        assert document.metadata["relevance_score"] == pytest.approx(candidate.score, abs=1e-6)
+        assert item.node.metadata["precise_rag"]["reason"] == reason
+        assert document.metadata["precise_rag"]["reason"] == reason

@@ -5,6 +5,7 @@ import shutil
 import sys
 
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from precise_rag.cli import main
 from precise_rag.encoders.packaged import packaged_minilm
@@ -117,7 +118,8 @@ def test_a_command_line_that_cannot_be_understood_exits_with_2(capsys):
 def test_an_index_of_another_encoder_is_refused_and_stays_as_it_was(folder, tmp_path, capsys):
     model = tmp_path / "other-model"
     shutil.copytree(packaged_minilm(), model)
-    (model / "sentence_bert_config.json").write_text('{"max_seq_length": 64, "do_lower_case": false}')
+    weights = load_file(model / "model.safetensors")
+    save_file({name: -tensor for name, tensor in weights.items()}, model / "model.safetensors")
     before = sorted(file.name for file in (folder / "index").rglob("*"))
     code, _, err = run(capsys, "index", folder / "docs", "--out", folder / "index", "--encoder", model)
     assert code == 1
@@ -127,6 +129,7 @@ def test_an_index_of_another_encoder_is_refused_and_stays_as_it_was(folder, tmp_
 
 def test_a_missing_extra_names_the_pip_command(folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
     code, _, err = run(capsys, "ask", folder / "index", "Who?", "--llm", "some-model")
     assert code == 1
     assert "pip install 'precise-rag[openai]'" in err

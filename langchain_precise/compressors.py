@@ -5,20 +5,21 @@ same time a Runnable over `{"query", "documents"}`, for LCEL.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any, Literal
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from langchain_core.runnables.config import run_in_executor
-from pydantic import ConfigDict, Field, PrivateAttr
+from langchain_core.runnables.config import ensure_config, run_in_executor
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
 from typing_extensions import TypedDict
 
 from langchain_precise.convert import kept_documents, to_candidates
 from langchain_precise.events import observe
 from precise_rag.encoders import load_encoder
-from precise_rag.filtering import RedundancyFilter
+from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter, RelevanceSettings
+from precise_rag.llm import Budget, PriceTable
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
@@ -27,6 +28,7 @@ from precise_rag.types import Candidate, Decision, ScoreScale, Selection
 
 _SELECTOR = GradientSelector()
 _REDUNDANCY = RedundancyFilter()
+_RELEVANCE = RelevanceSettings()
 
 
 class CompressorInput(TypedDict):
@@ -52,12 +54,12 @@ class PreciseCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorI
         return True
 
     @abstractmethod
-    def decide(self, query: str, candidates: Sequence[Candidate]) -> Selection:
-        """The core's decision on each candidate."""
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """The core's decision on each candidate; model calls on the way go into `trace`."""
 
-    async def adecide(self, query: str, candidates: Sequence[Candidate]) -> Selection:
+    async def adecide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """`decide` without blocking the event loop."""
-        return await run_in_executor(None, self.decide, query, candidates)
+        return await run_in_executor(None, self.decide, query, candidates, trace)
 
     def candidates(self, documents: Sequence[Document]) -> list[Candidate]:
         """The documents as the core sees them."""
@@ -65,7 +67,7 @@ class PreciseCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorI
 
     def select(self, documents: Sequence[Document], query: str) -> Selection:
         """Each document, kept or dropped, with its score and the reason."""
-        return self.decide(query, self.candidates(documents))
+        return self.decide(query, self.candidates(documents), Trace(query))
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -97,14 +99,16 @@ class PreciseCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorI
 
     def _compress(self, input: CompressorInput) -> list[Document]:
         candidates = self.candidates(input["documents"])
-        with Trace(input["query"], observer=observe).stage(self.get_name()) as stage:
-            stage.outcome = selection = self.decide(input["query"], candidates)
+        trace = Trace(input["query"], observer=observe)
+        with trace.stage(self.get_name()) as stage:
+            stage.outcome = selection = self.decide(input["query"], candidates, trace)
         return kept_documents(selection, input["documents"], candidates)
 
     async def _acompress(self, input: CompressorInput) -> list[Document]:
         candidates = self.candidates(input["documents"])
-        with Trace(input["query"], observer=observe).stage(self.get_name()) as stage:
-            stage.outcome = selection = await self.adecide(input["query"], candidates)
+        trace = Trace(input["query"], observer=observe)
+        with trace.stage(self.get_name()) as stage:
+            stage.outcome = selection = await self.adecide(input["query"], candidates, trace)
         return kept_documents(selection, input["documents"], candidates)
 
 
@@ -124,7 +128,7 @@ class RerankCompressor(PreciseCompressor):
         """Load the reranker now rather than in the first request."""
         self._reranker = load_reranker(self.reranker)
 
-    def decide(self, query: str, candidates: Sequence[Candidate]) -> Selection:
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """The best `top_n` candidates are kept."""
         ranked = rerank(query, candidates, self._reranker)
         n_kept = len(ranked) if self.top_n is None else self.top_n
@@ -186,7 +190,7 @@ class GradientSelectionCompressor(PreciseCompressor):
             return list(candidates)
         return rerank(query, candidates, self._reranker)
 
-    def decide(self, query: str, candidates: Sequence[Candidate]) -> Selection:
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """The candidates before the first sharp drop are kept."""
         return self.selector().select(self.rank(query, candidates))
 
@@ -213,9 +217,64 @@ class RedundancyCompressor(PreciseCompressor):
             encoder=None if self.encoder is None else load_encoder(self.encoder),
         )
 
-    def decide(self, query: str, candidates: Sequence[Candidate]) -> Selection:
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """The candidates that repeat no better one are kept."""
         return self._filter.filter(candidates)
+
+
+class RelevanceFilterCompressor(PreciseCompressor):
+    """Keeps documents that a language model finds relevant to the query (ChunkRAG, section 3).
+
+    llm: a chat model, or whatever else `load_llm` takes. cache, budget: as in `RelevanceFilter`;
+    the other fields are those of `RelevanceSettings`. A `max_concurrency` in the config of a call
+    lowers the one here. The model's scores are in `metadata["precise_rag"]["scores"]`.
+    """
+
+    llm: Any
+    mode: Literal["batch", "single"] = _RELEVANCE.mode
+    batch_size: int = _RELEVANCE.batch_size
+    threshold: DynamicThreshold | None = None
+    ask_threshold: bool = _RELEVANCE.ask_threshold
+    unscored: Literal["keep", "drop"] = _RELEVANCE.unscored
+    heuristics: Sequence[str] = _RELEVANCE.heuristics
+    instructions: str | None = _RELEVANCE.instructions
+    max_concurrency: int = _RELEVANCE.max_concurrency
+    budget: Budget | None = None
+    cache: SkipValidation[MutableMapping[str, tuple[float, float, float]] | None] = Field(
+        default=None, exclude=True
+    )
+
+    _prices: PriceTable = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Check the model and the options now rather than in the first request."""
+        self._prices = PriceTable.load()
+        self._filter()
+
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """The candidates that the model finds relevant are kept."""
+        return self._filter().filter(query, candidates, trace=trace)
+
+    async def adecide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """`decide` without blocking the event loop."""
+        return await self._filter().afilter(query, candidates, trace=trace)
+
+    def _filter(self) -> RelevanceFilter:
+        limit = ensure_config().get("max_concurrency") or self.max_concurrency
+        return RelevanceFilter(
+            self.llm,
+            cache=self.cache,
+            budget=self.budget,
+            prices=self._prices,
+            mode=self.mode,
+            batch_size=self.batch_size,
+            threshold=self.threshold or _RELEVANCE.threshold,
+            ask_threshold=self.ask_threshold,
+            unscored=self.unscored,
+            heuristics=self.heuristics,
+            instructions=self.instructions,
+            max_concurrency=min(limit, self.max_concurrency),
+        )
 
 
 def _calibrated(candidates: Sequence[Candidate]) -> bool:

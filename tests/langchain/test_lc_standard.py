@@ -6,6 +6,7 @@ from langchain_core.documents import Document
 from langchain_precise import (
     HybridRetriever,
     PreciseEmbeddings,
+    PreciseRetriever,
     SentenceContextRetriever,
     WordSentenceRetriever,
 )
@@ -42,6 +43,14 @@ class TestWordSentenceRetriever(RetrieverSuite):
 
 class TestHybridRetriever(RetrieverSuite):
     retriever_constructor = HybridRetriever
+
+
+class TestPreciseRetriever(RetrieverSuite):
+    retriever_constructor = PreciseRetriever
+
+    @property
+    def retriever_constructor_params(self):
+        return {"rag": retriever_over_a_town(PreciseRetriever).rag}
 
 
 class TestEmbeddingsUnit(unit_tests.EmbeddingsUnitTests):

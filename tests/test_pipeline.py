@@ -1,10 +1,15 @@
 import asyncio
+import threading
+from contextlib import aclosing
 
 import pytest
 
-from precise_rag import Document, GradientSelector, PreciseRAG
-from precise_rag.errors import InputError
-from precise_rag.testing import HashEncoder
+from precise_rag import Document, FeedbackController, GradientSelector, PreciseRAG
+from precise_rag.errors import InputError, LLMServerError
+from precise_rag.filtering import RelevanceFilter
+from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.trace import Bill, Trace
+from precise_rag.types import Answer
 
 DOCUMENTS = [
     Document(
@@ -61,3 +66,127 @@ def test_async_and_sync_agree(rag):
 def test_a_blank_query_is_an_error(rag):
     with pytest.raises(InputError, match="query is empty"):
         rag.retrieve("  ")
+
+
+QUESTION = "Who is the captain of the ferry?"
+ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
+
+
+def answering(rag, llm, **options):
+    """The same index with a language model."""
+    return PreciseRAG(rag.index, selector=rag.selector, llm=llm, **options)
+
+
+def judged(text):
+    """A model that drafts `text` and accepts it."""
+    return ScriptedLLM(lambda messages: ACCEPTED if "adjustment" in messages[0].content else text)
+
+
+def test_an_answer_is_judged_and_its_trace_begins_with_retrieval(rag):
+    answer = answering(rag, judged("Ilse Brandt.")).answer(QUESTION)
+    assert (answer.text, answer.kind, answer.judgement.score) == ("Ilse Brandt.", "generated", 9)
+    assert [stage.name for stage in answer.trace.stages] == ["search", "rerank", "redundancy", "selection"]
+    assert [call.role for call in answer.trace.calls] == ["answer", "judge"]
+    assert answer.trace.settings["selector"]["ratio"] == 0.3
+    assert answer.trace.answer == "Ilse Brandt."
+
+
+def test_feedback_begins_at_the_selectors_min_k_and_moves_it(rag):
+    more = '{"reason": "so", "score": 4, "adjustment": 1}'
+    engine = PreciseRAG(
+        rag.index,
+        selector=GradientSelector(min_k=2, ratio=1.0),
+        llm=ScriptedLLM(["a", more, "b", more]),
+        controller=FeedbackController(max_rounds=2),
+    )
+    answer = engine.answer(QUESTION)
+    assert [(turn.min_k, len(turn.selection.kept)) for turn in answer.rounds] == [(2, 2), (3, 3)]
+
+
+async def test_streams_give_pieces_and_then_the_answer(rag):
+    engine = answering(rag, judged("The captain is Ilse Brandt."))
+    for live in (False, True):
+        *pieces, answer = engine.stream(QUESTION, live_final=live)
+        assert pieces == ["The ", "captain ", "is ", "Ilse ", "Brandt."]
+        async with aclosing(engine.astream(QUESTION, live_final=live)) as items:
+            *apieces, aanswer = [item async for item in items]
+        assert (apieces, aanswer.text) == (pieces, answer.text)
+
+
+async def test_without_a_model_a_stream_gives_the_context(rag):
+    text, answer = rag.stream(QUESTION)
+    assert (text, answer.kind) == (answer.text, "context")
+    assert await anext(rag.astream(QUESTION)) == text
+
+
+async def test_fifty_questions_respect_the_concurrency_limit(rag):
+    lock, running, most = threading.Lock(), 0, 0
+
+    class Counting(ScriptedLLM):
+        async def acomplete(self, messages, *, schema=None):
+            nonlocal running, most
+            with lock:
+                running += 1
+                most = max(most, running)
+            try:
+                return await super().acomplete(messages, schema=schema)
+            finally:
+                running -= 1
+
+    llm = Counting(
+        lambda messages: ACCEPTED if "adjustment" in messages[0].content else "Brandt", delay=0.005
+    )
+    answers = await answering(rag, llm).abatch([f"{QUESTION} {n}" for n in range(50)], concurrency=5)
+    assert [answer.trace.question for answer in answers] == [f"{QUESTION} {n}" for n in range(50)]
+    assert most == 5
+    assert len(llm.calls) == 100
+
+
+async def test_one_failure_of_a_batch_is_raised_or_returned(rag):
+    def script(messages):
+        return LLMServerError("m: down") if "bad" in messages[1].content else ACCEPTED
+
+    engine = answering(rag, ScriptedLLM(script))
+    with pytest.raises(LLMServerError, match="m: down"):
+        await engine.abatch(["good", "bad"])
+    good, bad = await engine.abatch(["good", "bad"], return_errors=True)
+    assert isinstance(good, Answer)
+    assert isinstance(bad, LLMServerError)
+    assert await engine.abatch([]) == []
+    with pytest.raises(InputError, match="concurrency is 0"):
+        await engine.abatch(["good"], concurrency=0)
+
+
+async def test_cancelling_a_batch_leaves_nothing_running(rag):
+    llm = ScriptedLLM(["a"] * 20, delay=30)
+    task = asyncio.create_task(answering(rag, llm).abatch([QUESTION] * 20, concurrency=3))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+def test_an_estimate_asks_no_model(rag):
+    llm = ScriptedLLM([])
+    least, most = answering(rag, llm).estimate(QUESTION)
+    assert (least.calls, most.calls) == (2, 6)
+    with_filter = answering(rag, llm, relevance=RelevanceFilter(llm)).estimate(QUESTION)
+    assert with_filter.least.calls > least.calls
+    assert isinstance(with_filter.most, Bill)
+    with pytest.raises(InputError, match="no language model"):
+        rag.estimate(QUESTION)
+
+
+def test_an_observer_sees_every_record(rag):
+    seen = []
+    answering(rag, judged("Ilse Brandt.")).answer(QUESTION, trace=Trace(QUESTION, observer=seen.append))
+    assert [getattr(record, "name", getattr(record, "role", "round")) for record in seen] == [
+        "search",
+        "rerank",
+        "redundancy",
+        "selection",
+        "answer",
+        "judge",
+        "round",
+    ]

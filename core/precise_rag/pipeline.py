@@ -6,38 +6,41 @@ index.search → rerank → redundancy filter → relevance filter → selection
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Literal, Self, overload
 
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
-from precise_rag.errors import InputError
-from precise_rag.feedback import FeedbackController, FeedbackLoop
-from precise_rag.filtering import RedundancyFilter
+from precise_rag.errors import InputError, PreciseRagError
+from precise_rag.feedback import Estimate, FeedbackController, FeedbackLoop, estimate_cost
+from precise_rag.filtering import RedundancyFilter, RelevanceFilter
 from precise_rag.index import HybridIndex
-from precise_rag.llm import load_llm
+from precise_rag.llm import Budget, PriceTable, load_llm
+from precise_rag.prompts import AnswerStyle, JudgeStyle
 from precise_rag.protocols import Encoder, Index, Reranker
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
-from precise_rag.trace import Trace
+from precise_rag.trace import Bill, Trace
 from precise_rag.types import Answer, Decision, Document, Selection
-
-if TYPE_CHECKING:
-    from precise_rag.filtering import RelevanceFilter
 
 
 class PreciseRAG:
     """Retrieval that sends the right few sentences, and answers that judge themselves.
 
     index: any Index. reranker: gives the scores that selection cuts on. redundancy, relevance:
-    filters before the selection, or None. selector: decides how many candidates to keep. llm:
-    what writes the answer (any model `load_llm` takes); without one, `answer` returns the selected
-    context, marked as such. judge: what judges the answer, by default `llm`. n_candidates: how
-    many the index is asked for.
+    filters before the selection, or None. selector: decides how many candidates to keep.
+    n_candidates: how many the index is asked for.
 
-    `retrieve` and `answer` take a `trace` of the caller's own, for instance one with an observer.
+    llm: what writes the answer (any model `load_llm` takes); without one, `answer` returns the
+    selected context, marked as such. judge: what judges the answer, by default `llm`. controller,
+    budget, style, judge_prompt, prices: see `FeedbackLoop`; the first round's `min_k` is always the
+    selector's.
+
+    The methods that answer take the `options` of a multiple-choice question, and a `trace` of the
+    caller's own, for instance one with an observer.
     """
 
     def __init__(
@@ -48,9 +51,14 @@ class PreciseRAG:
         redundancy: RedundancyFilter | None = RedundancyFilter(),
         relevance: RelevanceFilter | None = None,
         selector: GradientSelector = GradientSelector(),
+        n_candidates: int = 50,
         llm: Any = None,
         judge: Any = None,
-        n_candidates: int = 50,
+        controller: FeedbackController | None = None,
+        budget: Budget | None = None,
+        style: AnswerStyle = "open",
+        judge_prompt: JudgeStyle = "json",
+        prices: PriceTable | None = None,
     ) -> None:
         if n_candidates < 1:
             raise InputError(f"n_candidates is {n_candidates}; it must be at least 1")
@@ -59,14 +67,18 @@ class PreciseRAG:
         self.redundancy = redundancy
         self.relevance = relevance
         self.selector = selector
+        self.n_candidates = n_candidates
         self.loop = None
         if llm is not None:
             self.loop = FeedbackLoop(
                 load_llm(llm),
-                judge=None if judge is None else load_llm(judge),
-                controller=FeedbackController(min_k=selector.min_k),
+                None if judge is None else load_llm(judge),
+                replace(controller or FeedbackController(), min_k=selector.min_k),
+                budget,
+                style=style,
+                judge_prompt=judge_prompt,
+                prices=prices,
             )
-        self.n_candidates = n_candidates
 
     @classmethod
     def from_documents(
@@ -93,25 +105,111 @@ class PreciseRAG:
         ranked = await asyncio.to_thread(self._rank, query, trace)
         return self._select(await self._afilter(query, ranked, trace), trace)
 
-    def answer(self, query: str, *, trace: Trace | None = None) -> Answer:
+    def answer(self, query: str, *, options: Sequence[str] = (), trace: Trace | None = None) -> Answer:
         """An answer from the selected context alone, judged and improved by feedback.
 
         With no language model the answer is the selected context itself, `kind="context"`.
         """
+        *_, answer = self.stream(query, options=options, trace=trace)
+        assert isinstance(answer, Answer)
+        return answer
+
+    async def aanswer(self, query: str, *, options: Sequence[str] = (), trace: Trace | None = None) -> Answer:
+        """`answer` without blocking the event loop. Cancelling it cancels the call in flight."""
+        async with aclosing(self.astream(query, options=options, trace=trace)) as items:
+            answer = [item async for item in items][-1]
+        assert isinstance(answer, Answer)
+        return answer
+
+    def stream(
+        self,
+        query: str,
+        *,
+        options: Sequence[str] = (),
+        trace: Trace | None = None,
+        live_final: bool = False,
+    ) -> Iterator[str | Answer]:
+        """The text of the answer in pieces and, last, the Answer. live_final: see `FeedbackLoop.stream`."""
         trace = trace or Trace(query)
         ranked = self._filter(query, self._rank(query, trace), trace)
         if self.loop is None:
-            return _context_answer(self._select(ranked, trace), trace)
-        return self.loop.run(query, partial(self._select_at, ranked), trace=trace)
+            yield from _context_answer(self._select(ranked, trace), trace)
+        else:
+            select = partial(self._select_at, ranked)
+            yield from self.loop.stream(query, select, options=options, trace=trace, live_final=live_final)
 
-    async def aanswer(self, query: str, *, trace: Trace | None = None) -> Answer:
-        """`answer` without blocking the event loop."""
+    async def astream(
+        self,
+        query: str,
+        *,
+        options: Sequence[str] = (),
+        trace: Trace | None = None,
+        live_final: bool = False,
+    ) -> AsyncGenerator[str | Answer, None]:
+        """The same without blocking the event loop. Close it (`contextlib.aclosing`) to leave it early."""
         trace = trace or Trace(query)
-        ranked = await asyncio.to_thread(self._rank, query, trace)
-        ranked = await self._afilter(query, ranked, trace)
+        ranked = await self._afilter(query, await asyncio.to_thread(self._rank, query, trace), trace)
         if self.loop is None:
-            return _context_answer(self._select(ranked, trace), trace)
-        return await self.loop.arun(query, partial(self._select_at, ranked), trace=trace)
+            for part in _context_answer(self._select(ranked, trace), trace):
+                yield part
+            return
+        select = partial(self._select_at, ranked)
+        items = self.loop.astream(query, select, options=options, trace=trace, live_final=live_final)
+        async with aclosing(items):
+            async for item in items:
+                yield item
+
+    @overload
+    async def abatch(
+        self, queries: Iterable[str], *, concurrency: int = 8, return_errors: Literal[False] = False
+    ) -> list[Answer]: ...
+
+    @overload
+    async def abatch(
+        self, queries: Iterable[str], *, concurrency: int = 8, return_errors: Literal[True]
+    ) -> list[Answer | PreciseRagError]: ...
+
+    async def abatch(
+        self, queries: Iterable[str], *, concurrency: int = 8, return_errors: bool = False
+    ) -> list[Answer] | list[Answer | PreciseRagError]:
+        """One answer for each query, in order, with at most `concurrency` in work at a time.
+
+        The first error cancels the others and is raised; with `return_errors` each stands in its
+        answer's place instead.
+        """
+        if concurrency < 1:
+            raise InputError(f"concurrency is {concurrency}; it must be at least 1")
+        slots = asyncio.Semaphore(concurrency)
+
+        async def answer(query: str) -> Answer | PreciseRagError:
+            async with slots:
+                try:
+                    return await self.aanswer(query)
+                except PreciseRagError as error:
+                    if not return_errors:
+                        raise
+                    return error
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(answer(query)) for query in queries]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    def estimate(self, query: str, *, options: Sequence[str] = ()) -> Estimate:
+        """The least and the most that `answer` would use, found without asking any model.
+
+        Raises InputError if there is no language model to ask.
+        """
+        if self.loop is None:
+            raise InputError("there is no language model, so nothing to estimate; pass llm=…")
+        ranked = self._rank(query, Trace(query))
+        least, most = estimate_cost(self.loop, query, partial(self._select_at, ranked), options=options)
+        if self.relevance is not None:
+            filtering = Bill(*self.relevance.estimate(query, ranked.kept))
+            least, most = least.plus(filtering), most.plus(filtering)
+        return Estimate(least, most)
 
     def save(self, path: str | Path) -> None:
         """Save the index; the other stages are settings of the program."""
@@ -120,6 +218,7 @@ class PreciseRAG:
     def _rank(self, query: str, trace: Trace) -> Selection:
         if not query.strip():
             raise InputError("the query is empty; ask something")
+        trace.settings |= {"reranker": self.reranker.name, "selector": asdict(self.selector)}
         with trace.stage("search", n_candidates=self.n_candidates) as stage:
             stage.outcome = found = self.index.search(query, self.n_candidates)
         with trace.stage("rerank", reranker=self.reranker.name) as stage:
@@ -134,19 +233,18 @@ class PreciseRAG:
         if self.relevance is None:
             return ranked
         with trace.stage("relevance") as stage:
-            stage.outcome = relevant = self.relevance.filter(query, ranked.kept)
+            stage.outcome = relevant = self.relevance.filter(query, ranked.kept, trace=trace)
         return _then(ranked, relevant)
 
     async def _afilter(self, query: str, ranked: Selection, trace: Trace) -> Selection:
         if self.relevance is None:
             return ranked
         with trace.stage("relevance") as stage:
-            stage.outcome = relevant = await self.relevance.afilter(query, ranked.kept)
+            stage.outcome = relevant = await self.relevance.afilter(query, ranked.kept, trace=trace)
         return _then(ranked, relevant)
 
     def _select(self, ranked: Selection, trace: Trace) -> Selection:
-        settings = {"min_k": self.selector.min_k, "ratio": self.selector.ratio}
-        with trace.stage("selection", **settings) as stage:
+        with trace.stage("selection", min_k=self.selector.min_k) as stage:
             stage.outcome = selected = self._select_at(ranked, self.selector.min_k)
         return selected
 
@@ -162,7 +260,7 @@ def _then(earlier: Selection, later: Selection) -> Selection:
     return Selection(tuple(d._replace(rank=rank) for rank, d in enumerate(decisions, start=1)))
 
 
-def _context_answer(selection: Selection, trace: Trace) -> Answer:
-    text = "\n\n".join(candidate.text.strip() for candidate in selection.kept)
+def _context_answer(selection: Selection, trace: Trace) -> tuple[str, Answer]:
+    trace.answer = text = "\n\n".join(candidate.text.strip() for candidate in selection.kept)
     note = "no language model is configured: this is the context itself"
-    return Answer(text, "context", selection, note=note, trace=trace)
+    return text, Answer(text, "context", selection, note=note, trace=trace)

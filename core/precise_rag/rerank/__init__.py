@@ -1,8 +1,17 @@
 """Better scores for a list of candidates, on a scale that selection can cut on."""
 
+from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
+from precise_rag.rerank.framework import FrameworkReranker
 from precise_rag.rerank.loading import load_reranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.reranking import rerank
 
-__all__ = ["CrossEncoderReranker", "PackagedReranker", "load_reranker", "rerank"]
+__all__ = [
+    "CohereReranker",
+    "CrossEncoderReranker",
+    "FrameworkReranker",
+    "PackagedReranker",
+    "load_reranker",
+    "rerank",
+]

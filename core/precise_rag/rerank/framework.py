@@ -1,0 +1,78 @@
+"""LlamaIndex postprocessors and LangChain compressors as rerankers.
+
+Recognised by their methods; the framework is imported only to make the documents they take.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from precise_rag._extras import require
+from precise_rag.errors import InputError
+from precise_rag.types import Candidate, FloatArray, ScoreScale
+
+_PLACE = "precise_rag_place"
+"""Metadata key with a document's place in the list, so that scores find their way back."""
+
+
+def is_framework_reranker(source: object) -> bool:
+    """Whether `source` is a LlamaIndex postprocessor or a LangChain document compressor."""
+    return hasattr(source, "postprocess_nodes") or hasattr(source, "compress_documents")
+
+
+class FrameworkReranker:
+    """Scores from a postprocessor or compressor that reorders what it is given.
+
+    score_scale: what its scores mean, which the object does not say. With "rank", the default, only
+    its order is taken (score 1 / place), so selection will ask for a better scale. It must return
+    every document: one that returns a few best leaves the others without a score, and InputError
+    says so.
+    """
+
+    def __init__(self, reranker: Any, *, score_scale: ScoreScale = "rank") -> None:
+        self._reranker = reranker
+        self.name = type(reranker).__name__
+        self.score_scale = score_scale
+
+    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        """(n,) scores, one per candidate, in the order given."""
+        run = self._postprocess if hasattr(self._reranker, "postprocess_nodes") else self._compress
+        scores = np.full(len(candidates), math.nan, dtype=np.float32)
+        for rank, (place, score) in enumerate(run(query, candidates), start=1):
+            if self.score_scale == "rank":
+                scores[place] = 1.0 / rank
+            elif score is not None:
+                scores[place] = score
+        if np.isnan(scores).any():
+            raise InputError(
+                f"{self.name} gave a score to {int((~np.isnan(scores)).sum())} of {len(scores)} candidates; "
+                "let it return all of them (top_n) with their scores, or use it as a filter after selection"
+            )
+        return scores
+
+    def _postprocess(self, query: str, candidates: Sequence[Candidate]) -> list[tuple[int, float | None]]:
+        schema = require("llama_index.core.schema", extra="llamaindex")
+        nodes = [
+            schema.NodeWithScore(node=schema.TextNode(id_=str(place), text=c.text), score=c.score)
+            for place, c in enumerate(candidates)
+        ]
+        found = self._reranker.postprocess_nodes(nodes, query_str=query)
+        return [(int(node.node.node_id), node.score) for node in found]
+
+    def _compress(self, query: str, candidates: Sequence[Candidate]) -> list[tuple[int, float | None]]:
+        documents = require("langchain_core.documents", extra="langchain")
+        given = [
+            documents.Document(page_content=c.text, id=str(place), metadata={_PLACE: place})
+            for place, c in enumerate(candidates)
+        ]
+        found = self._reranker.compress_documents(given, query)
+        return [(self._place(d), d.metadata.get("relevance_score")) for d in found]
+
+    def _place(self, document: Any) -> int:
+        metadata: Mapping[str, Any] = document.metadata
+        place = metadata.get(_PLACE, document.id)
+        if place is None:
+            raise InputError(f"{self.name} drops ids and metadata, so its scores cannot be told apart")
+        return int(place)

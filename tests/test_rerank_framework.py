@@ -1,0 +1,86 @@
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from precise_rag.errors import InputError
+from precise_rag.rerank import load_reranker, rerank
+from precise_rag.types import Candidate
+
+TEXTS = ["one", "three three", "two two"]
+CANDIDATES = [
+    Candidate("d", i, i + 3, text, 0.1 * i, "cosine", metadata={"page": i}) for i, text in enumerate(TEXTS)
+]
+BY_LENGTH = ["three three", "two two", "one"]
+
+
+@pytest.fixture
+def postprocessor() -> Any:
+    core = pytest.importorskip("llama_index.core.postprocessor.types")
+    schema = pytest.importorskip("llama_index.core.schema")
+
+    class ByLength(core.BaseNodePostprocessor):  # type: ignore[misc, name-defined]
+        top_n: int = 10
+
+        def _postprocess_nodes(self, nodes: list[Any], query_bundle: Any = None) -> list[Any]:
+            scored = [schema.NodeWithScore(node=n.node, score=len(n.node.text) / 20) for n in nodes]
+            return sorted(scored, key=lambda n: -n.score)[: self.top_n]
+
+    return ByLength
+
+
+@pytest.fixture
+def compressor() -> Any:
+    core = pytest.importorskip("langchain_core.documents")
+
+    class ByLength(core.BaseDocumentCompressor):  # type: ignore[misc, name-defined]
+        scored: bool = True
+        bare: bool = False
+
+        def compress_documents(
+            self, documents: Sequence[Any], query: str, callbacks: Any = None
+        ) -> list[Any]:
+            return [
+                core.Document(
+                    page_content=d.page_content,
+                    id=None if self.bare else d.id,
+                    metadata={"relevance_score": len(d.page_content) / 20} if self.scored else {},
+                )
+                for d in sorted(documents, key=lambda d: -len(d.page_content))
+            ]
+
+    return ByLength
+
+
+@pytest.mark.parametrize("kind", ["postprocessor", "compressor"])
+def test_scores_come_back_to_their_candidates(kind: str, request: pytest.FixtureRequest) -> None:
+    reranker = load_reranker(request.getfixturevalue(kind)(), score_scale="probability")
+    ranked = rerank("q", CANDIDATES, reranker)
+    assert [c.text for c in ranked] == BY_LENGTH
+    assert [c.score for c in ranked] == pytest.approx([0.55, 0.35, 0.15])
+    assert [c.metadata for c in ranked] == [{"page": 1}, {"page": 2}, {"page": 0}]
+    assert {c.score_scale for c in ranked} == {"probability"}
+
+
+@pytest.mark.parametrize("kind", ["postprocessor", "compressor"])
+def test_without_a_scale_only_the_order_counts(kind: str, request: pytest.FixtureRequest) -> None:
+    ranked = rerank("q", CANDIDATES, load_reranker(request.getfixturevalue(kind)()))
+    assert [c.text for c in ranked] == BY_LENGTH
+    assert [c.score for c in ranked] == pytest.approx([1.0, 1 / 2, 1 / 3])
+    assert {c.score_scale for c in ranked} == {"rank"}
+
+
+def test_what_is_not_returned_has_no_score(postprocessor: Any) -> None:
+    with pytest.raises(InputError, match="ByLength gave a score to 2 of 3 candidates"):
+        rerank("q", CANDIDATES, load_reranker(postprocessor(top_n=2)))
+
+
+def test_documents_without_scores_have_an_order_at_most(compressor: Any) -> None:
+    assert [c.text for c in rerank("q", CANDIDATES, load_reranker(compressor(scored=False)))] == BY_LENGTH
+    with pytest.raises(InputError, match="gave a score to 0 of 3"):
+        rerank("q", CANDIDATES, load_reranker(compressor(scored=False), score_scale="logit"))
+
+
+def test_documents_that_cannot_be_told_apart_are_refused(compressor: Any) -> None:
+    with pytest.raises(InputError, match="cannot be told apart"):
+        rerank("q", CANDIDATES, load_reranker(compressor(bare=True)))

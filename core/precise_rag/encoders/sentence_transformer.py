@@ -56,6 +56,11 @@ class SentenceTransformerEncoder:
         self._loaded()
         return self._tokenizer
 
+    @property
+    def module(self) -> Any:
+        """The sentence-transformers model itself, loaded."""
+        return self._loaded()
+
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """(n, d) float32 rows of unit length, in the order of `texts`."""
         return self._encode(texts, self._loaded().encode_document, show_progress)

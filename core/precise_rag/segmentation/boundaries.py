@@ -10,7 +10,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.protocols import Encoder
+from precise_rag.types import FloatArray, IntArray, SentenceTable
 
 
 class Reading(NamedTuple):
@@ -27,11 +28,18 @@ class Reading(NamedTuple):
 class BoundaryModel(Protocol):
     """What a Segmenter needs of a model."""
 
-    weights_sha256: str
-    needs_vectors: bool
+    @property
+    def weights_sha256(self) -> str:
+        """The checksum of the weights."""
+        ...
 
-    def read(self, sentences: Sequence[str], vectors: FloatArray | None = None) -> Reading:
-        """Logits for each gap and a token count for each sentence."""
+    @property
+    def encoder(self) -> Encoder | None:
+        """What makes the vectors that the model reads, if it reads any."""
+        ...
+
+    def read(self, sentences: Sequence[str], table: SentenceTable | None = None) -> Reading:
+        """Logits for each gap and a token count for each sentence. Vectors come from the table."""
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -55,9 +56,9 @@ class Corpus:
     def batches(self, size: int, window: int, rng: np.random.Generator) -> Iterator[Batch]:
         """All training documents once in random order, cut into windows of at most `window` sentences."""
         windows = [
-            (first, min(first + window, int(self.starts[document + 1])))
+            edges
             for document in np.flatnonzero(~self.held_out)
-            for first in self._window_starts(int(document), window, rng)
+            for edges in pairwise(self._edges(int(document), window, rng))
         ]
         rng.shuffle(windows)
         yield from _in_lines(windows, size)
@@ -71,15 +72,10 @@ class Corpus:
         ]
         yield from _in_lines(windows, size)
 
-    def _window_starts(self, document: int, window: int, rng: np.random.Generator) -> Iterator[int]:
+    def _edges(self, document: int, window: int, rng: np.random.Generator) -> list[int]:
         start, end = int(self.starts[document]), int(self.starts[document + 1])
-        if end - start <= window:
-            yield start
-            return
-        shift = int(rng.integers(window))
-        if shift:
-            yield start
-        yield from range(start + shift, end, window)
+        first = end if end - start <= window else start + int(rng.integers(1, window + 1))
+        return [start, *range(first, end, window), end]
 
 
 def _in_lines(windows: Sequence[tuple[int, int]], size: int) -> Iterator[Batch]:

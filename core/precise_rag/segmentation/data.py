@@ -6,13 +6,15 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag._extras import require
 from precise_rag.documents import SUFFIXES
 from precise_rag.errors import InputError
 from precise_rag.sentences import split_sentences
@@ -30,7 +32,7 @@ class LabelledDocument:
     """The sentences of a document, and what its author put into each gap between them.
 
     paragraph, section: (n - 1,) int8, 1 where a paragraph or a section ends after sentence i, 0
-    where it does not, UNKNOWN where the source does not tell.
+    where it does not, UNKNOWN where the source does not tell. domain, license: as in the source.
     """
 
     id: str
@@ -38,6 +40,7 @@ class LabelledDocument:
     sentences: tuple[str, ...]
     paragraph: LabelArray
     section: LabelArray
+    license: str = ""
 
 
 def read_labelled(*paths: str | Path) -> Iterator[LabelledDocument]:
@@ -51,6 +54,22 @@ def read_labelled(*paths: str | Path) -> Iterator[LabelledDocument]:
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
             if file.is_file() and file.name.endswith(SUFFIXES):
                 yield from (document for document in _read(file) if len(document.sentences) > 1)
+
+
+def read_dataset(name: str, limit: int) -> Iterator[LabelledDocument]:
+    """The first `limit` documents of a Hugging Face dataset with a "text" column, such as Wikipedia.
+
+    name: "owner/dataset" or "owner/dataset:configuration". Needs the package `datasets` and, unless
+    it is cached, a network.
+    """
+    path, _, configuration = name.partition(":")
+    library = require("datasets", extra="train")
+    rows = library.load_dataset(path, configuration or None, split="train", streaming=True)
+    for number, row in enumerate(islice(rows, limit)):
+        identifier = str(row.get("id", number))
+        labelled = label_sections(identifier, name, [str(row["text"]).split("\n\n")])
+        if len(labelled.sentences) > 1:
+            yield labelled
 
 
 def is_held_out(identifier: str, share: float, seed: int = 0) -> bool:
@@ -73,9 +92,11 @@ def _read(file: Path) -> Iterator[LabelledDocument]:
             record = json.loads(line)
             identifier = str(record.get("id", f"{file.name}#{number}"))
             domain = str(record.get("domain", file.name.split(".")[0]))
-            yield label_sections(
-                identifier, domain, _sections(record, f"{file}, line {number}"), record.get("unit")
-            )
+            if record.get("lang", "en") != "en":
+                domain = "multilingual"
+            sections = _sections(record, f"{file}, line {number}")
+            labelled = label_sections(identifier, domain, sections, record.get("unit"))
+            yield replace(labelled, license=str(record.get("license", "")))
 
 
 def _sections(record: dict[str, Any], place: str) -> list[list[str]]:

@@ -50,3 +50,12 @@ def cohesion(rows: FloatArray, windows: Sequence[int]) -> FloatArray:
         unit = normalise(before)
         columns.append(np.einsum("ij,ij->i", unit[:n], shifted(unit, -width)[:n]))
     return np.stack(columns, axis=1).astype(np.float32)
+
+
+def convolve(rows: FloatArray, kernel: FloatArray) -> FloatArray:
+    """(n, out) a convolution over n rows, with zeros beyond both ends. kernel: (out, in, width)."""
+    width = kernel.shape[2]
+    total = np.zeros((len(rows), kernel.shape[0]), dtype=np.float32)
+    for place in range(width):
+        total += shifted(rows, width // 2 - place) @ kernel[:, :, place].T
+    return total

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,16 +20,23 @@ from precise_rag.errors import InputError
 from precise_rag.segmentation.corpus import Batch, Corpus, area_under_curve
 from precise_rag.segmentation.data import UNKNOWN
 
+_WARM_UP = 0.1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
-    """One training run. batch_size, window: in sentences. patience: epochs without improvement."""
+    """One training run.
 
-    epochs: int = 6
+    batch_size, window: in sentences. loss: binary cross-entropy ("bce"), or the paper's "mse".
+    held_out: share of the documents. patience: epochs without improvement before stopping.
+    """
+
+    epochs: int = 3
     batch_size: int = 2048
     window: int = 128
-    learning_rate: float = 3e-3
-    dropout: float = 0.15
+    learning_rate: float = 2e-3
+    dropout: float = 0.3
+    loss: Literal["bce", "mse"] = "bce"
     held_out: float = 0.05
     patience: int = 2
     seed: int = 0
@@ -38,13 +46,15 @@ class TrainingSettings:
             raise InputError(f"epochs, batch_size, window and patience must be at least 1: {self}")
         if not 0 < self.held_out < 1:
             raise InputError(f"held_out is {self.held_out}; it must lie between 0 and 1")
+        if self.loss not in ("bce", "mse"):
+            raise InputError(f'loss is {self.loss!r}; expected "bce" or "mse"')
 
 
 Forward = Callable[[Batch, float], Tensor]
 """(batch, dropout) to (n_places, 2) logits."""
 
 
-def train(
+def fit(
     network: nn.Module,
     forward: Forward,
     corpus: Corpus,
@@ -62,13 +72,9 @@ def train(
     torch.manual_seed(settings.seed)
     plan = [list(corpus.batches(settings.batch_size, settings.window, rng)) for _ in range(settings.epochs)]
     optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, settings.learning_rate, total_steps=sum(map(len, plan)) + 1, pct_start=0.1
-    )
     state = _Checkpoint(checkpoint, network, optimizer, settings)
     history = state.resume()
-    for _ in range(sum(map(len, plan[: len(history)]))):
-        schedule.step()
+    step, n_steps = sum(map(len, plan[: len(history)])), sum(map(len, plan))
     for epoch in range(len(history), settings.epochs):
         if _stalled(history, settings.patience):
             break
@@ -76,15 +82,17 @@ def train(
         network.train()
         total = 0.0
         bar = tqdm(plan[epoch], desc=f"epoch {epoch + 1}/{settings.epochs}", disable=not show_progress)
-        for step, batch in enumerate(bar, start=1):
+        for batch in bar:
+            for group in optimizer.param_groups:
+                group["lr"] = settings.learning_rate * _pace(step / n_steps)
+            step += 1
             optimizer.zero_grad()
-            loss = _loss(forward(batch, settings.dropout), batch, corpus)
+            loss = _loss(forward(batch, settings.dropout), batch, corpus, settings.loss)
             torch.autograd.backward(loss)
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
-            schedule.step()
             total += loss.item()
-            bar.set_postfix(loss=f"{total / step:.4f}")
+            bar.set_postfix(loss=f"{loss.item():.4f}")
         figures = evaluate(network, forward, corpus, settings)
         history.append({"epoch": epoch + 1, "train_loss": total / len(plan[epoch]), **figures})
         bar.write(json.dumps({k: v for k, v in history[-1].items() if k != "domains"}))
@@ -104,7 +112,7 @@ def evaluate(
     with torch.no_grad():
         for batch in corpus.held_out_batches(settings.batch_size):
             out = forward(batch, 0.0)
-            losses.append(_loss(out, batch, corpus).item())
+            losses.append(_loss(out, batch, corpus, settings.loss).item())
             logits[batch.sentences] = out[torch.from_numpy(batch.places)].cpu().numpy()
     names = np.repeat(np.array(corpus.domains, dtype=object), np.diff(corpus.starts))
     seen = ~np.isnan(logits[:, 0])
@@ -124,13 +132,20 @@ def _areas(logits: Any, corpus: Corpus, chosen: Any) -> dict[str, float]:
     return areas
 
 
-def _loss(logits: Tensor, batch: Batch, corpus: Corpus) -> Tensor:
-    """Mean binary cross-entropy over the known labels of both kinds."""
+def _loss(logits: Tensor, batch: Batch, corpus: Corpus, kind: str) -> Tensor:
+    """The mean loss over the known labels of both kinds."""
     targets = torch.from_numpy(corpus.targets[batch.sentences]).to(logits.device)
-    chosen = logits[torch.from_numpy(batch.places).to(logits.device)]
-    known = (targets != UNKNOWN).float()
-    losses = F.binary_cross_entropy_with_logits(chosen, targets.clamp(min=0).float(), reduction="none")
-    return (losses * known).sum() / known.sum().clamp(min=1)
+    known = targets != UNKNOWN
+    chosen = logits[torch.from_numpy(batch.places).to(logits.device)][known]
+    labels = targets[known].float()
+    if kind == "mse":
+        return F.mse_loss(chosen.sigmoid(), labels)
+    return F.binary_cross_entropy_with_logits(chosen, labels)
+
+
+def _pace(done: float) -> float:
+    """The share of the learning rate after a share of the steps: a short rise, then a cosine's fall."""
+    return min(done / _WARM_UP, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
 
 
 def _stalled(history: list[dict[str, Any]], patience: int) -> bool:

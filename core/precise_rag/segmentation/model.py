@@ -76,14 +76,74 @@ class SmallNetwork(nn.Module):
         length = torch.log((ends - starts).float())[:, None] / 4
         x = torch.cat([pooled, cues, length, length > 0.6], dim=1)
         h = self.inner(F.dropout(x, dropout, self.training)).relu()
-        mask = torch.zeros(n_places, 1, device=ids.device).index_fill_(0, places, 1.0)
-        rows = torch.zeros(n_places, c.hidden, device=ids.device).index_copy(0, places, h)
-        line = torch.zeros(n_places, c.dimension, device=ids.device).index_copy(0, places, pooled)
+        mask = _in_places(torch.ones(len(places), 1, device=ids.device), places, n_places)
+        rows = _in_places(h, places, n_places)
+        line = _in_places(pooled, places, n_places)
         for layer in (self.convolution1, self.convolution2):
             rows = rows + layer(rows.T[None])[0].T.relu() * mask
         gap = torch.cat([rows, _next(rows), line * _next(line), *cohesion(line, c.windows)], dim=1)
         logits: Tensor = self.out(F.dropout(self.gap(gap).relu(), dropout, self.training))
         return logits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SageConfig:
+    """Shape of SAGE's head on sentence vectors.
+
+    features: what an MLP reads of a pair (section IV-B). context: whether it also sees the
+    sentences around the pair, by two convolutions and the likeness of windows.
+    """
+
+    dimension: int
+    features: tuple[str, ...] = ("x1", "x2", "x1-x2", "x1*x2")
+    context: bool = True
+    hidden: int = 128
+    kernel: int = 5
+    windows: tuple[int, ...] = (1, 2, 4, 8)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for config.json."""
+        return asdict(self)
+
+
+class SageNetwork(nn.Module):
+    """Sentence vectors to two logits per gap: SAGE's MLP, with or without a view of the context."""
+
+    def __init__(self, config: SageConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        width = len(c.features) * c.dimension
+        if c.context:
+            self.inner = nn.Linear(c.dimension, c.hidden)
+            self.convolution1 = nn.Conv1d(c.hidden, c.hidden, c.kernel, padding=c.kernel // 2)
+            self.convolution2 = nn.Conv1d(c.hidden, c.hidden, c.kernel, padding=c.kernel // 2)
+            width += 2 * c.hidden + len(c.windows)
+        self.gap = nn.Linear(width, c.hidden)
+        self.out = nn.Linear(c.hidden, 2)
+
+    def forward(self, vectors: Tensor, places: Tensor, n_places: int, dropout: float = 0.0) -> Tensor:
+        """(n_places, 2) logits of "a paragraph, a section ends here".
+
+        vectors: (n, d) of unit length; places: (n,) as in SmallNetwork.
+        """
+        c = self.config
+        line = _in_places(vectors, places, n_places)
+        left, right = line, _next(line)
+        pairs = {"x1": left, "x2": right, "x1-x2": left - right, "x1*x2": left * right}
+        columns = [pairs[name] for name in c.features]
+        if c.context:
+            mask = _in_places(torch.ones(len(places), 1, device=vectors.device), places, n_places)
+            rows = self.inner(F.dropout(line, dropout, self.training)).relu() * mask
+            for layer in (self.convolution1, self.convolution2):
+                rows = rows + layer(rows.T[None])[0].T.relu() * mask
+            columns += [rows, _next(rows), *cohesion(line, c.windows)]
+        hidden = self.gap(F.dropout(torch.cat(columns, dim=1), dropout, self.training)).relu()
+        logits: Tensor = self.out(F.dropout(hidden, dropout, self.training))
+        return logits
+
+
+def _in_places(rows: Tensor, places: Tensor, n_places: int) -> Tensor:
+    return rows.new_zeros(n_places, rows.shape[1]).index_copy(0, places, rows)
 
 
 def cohesion(line: Tensor, windows: tuple[int, ...]) -> list[Tensor]:

@@ -9,6 +9,7 @@ from typing import Any
 import precise_rag.models
 from precise_rag.errors import ModelError
 from precise_rag.segmentation.boundaries import BoundaryModel
+from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
 
 PACKAGED = {"small": "segmentation-small", "sage-minilm": "segmentation-sage-minilm"}
@@ -34,4 +35,7 @@ def load_model(
     if family == "small":
         model = SmallModel.load(folder)
         return model, model.config.get("options", {})
+    if family == "sage":
+        sage = SageModel.load(folder, encoder=encoder, device=device)
+        return sage, sage.config.get("options", {})
     raise ModelError(f"{folder} holds a model of the family {family!r}; expected small or sage")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +19,7 @@ from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.streaming import segment_in_processes
+from precise_rag.sentence_table import build_tables
 from precise_rag.sentences import load_splitter, paragraph_ids
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable, Span
 
@@ -147,12 +149,11 @@ class Segmenter:
         """The sentences, scores and cuts behind `segment`."""
         body = text.text if isinstance(text, Document) else text
         spans = self.splitter.split(body) if table is None else [Span(*span) for span in table.spans.tolist()]
-        vectors = None if table is None else table.vectors
         sentences = [body[start:end] for start, end in spans]
         if not sentences:
             none = np.zeros(0, dtype=np.int64)
             return Segmentation(none.reshape(0, 2), none, none, none.astype(np.float32), none, none)
-        reading = self.model.read(sentences, vectors)
+        reading = self.model.read(sentences, table)
         counts = reading.n_tokens if self.count_tokens is None else np.asarray(self.count_tokens(sentences))
         paragraphs = paragraph_ids(body, spans)
         gains = gap_gains(reading.logits, np.diff(paragraphs) > 0, self.options.threshold)
@@ -188,7 +189,7 @@ class Segmenter:
         if processes > 1:
             results = segment_in_processes(self, texts, min(processes, 4 * (os.cpu_count() or 1)))
         else:
-            results = map(self.segment, texts)
+            results = self._stream(texts)
         if not show_progress:
             yield from results
             return
@@ -196,6 +197,20 @@ class Segmenter:
 
         total = len(texts) if isinstance(texts, Sequence) else None
         yield from tqdm(results, desc="segmenting", unit=" documents", total=total)
+
+    def _stream(self, texts: Iterable[str | Document]) -> Iterator[list[Chunk]]:
+        if self.model.encoder is None:
+            yield from map(self.segment, texts)
+            return
+        waiting: deque[Document] = deque()
+
+        def remember() -> Iterator[Document]:
+            for text in texts:
+                waiting.append(text if isinstance(text, Document) else Document("text", text))
+                yield waiting[-1]
+
+        for table in build_tables(remember(), self.model.encoder, self.splitter):
+            yield self.segment(waiting.popleft(), table)
 
     @property
     def _measure(self) -> CountTokens:

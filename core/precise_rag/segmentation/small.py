@@ -12,9 +12,9 @@ import numpy as np
 from precise_rag.checkpoint import load_checkpoint, save_checkpoint
 from precise_rag.errors import ModelError
 from precise_rag.segmentation.boundaries import Reading
-from precise_rag.segmentation.features import cohesion, normalise, shifted
+from precise_rag.segmentation.features import cohesion, convolve, normalise, shifted
 from precise_rag.segmentation.vocabulary import Vocabulary
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import FloatArray, IntArray, SentenceTable
 
 _BLOCK = 4096
 """Sentences read at once: what bounds memory in a long document."""
@@ -28,7 +28,7 @@ class SmallModel:
     Needs no encoder. A gap's logits depend on the 16 sentences before and after it alone.
     """
 
-    needs_vectors = False
+    encoder = None
 
     def __init__(self, config: dict[str, Any], tensors: dict[str, Any], vocabulary: Vocabulary) -> None:
         self.config = config
@@ -72,8 +72,8 @@ class SmallModel:
         """(n,) word pieces of each text by the model's own vocabulary."""
         return self.vocabulary.rows(texts)[2]
 
-    def read(self, sentences: Sequence[str], vectors: FloatArray | None = None) -> Reading:
-        """Logits for each gap and a token count for each sentence. `vectors` are not looked at."""
+    def read(self, sentences: Sequence[str], table: SentenceTable | None = None) -> Reading:
+        """Logits for each gap and a token count for each sentence. The table is not looked at."""
         n = len(sentences)
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
         counts = np.zeros(n, dtype=np.int64)
@@ -100,18 +100,9 @@ class SmallModel:
         )
         rows = np.maximum(x @ t["inner.weight"].T + t["inner.bias"], 0)
         for layer in ("convolution1", "convolution2"):
-            rows = rows + np.maximum(_convolve(rows, t[f"{layer}.weight"]) + t[f"{layer}.bias"], 0)
+            rows = rows + np.maximum(convolve(rows, t[f"{layer}.weight"]) + t[f"{layer}.bias"], 0)
         likeness = cohesion(pooled, c["windows"])
         gap = np.concatenate([rows, shifted(rows, -1), pooled * shifted(pooled, -1), likeness], axis=1)
         hidden = np.maximum(gap @ t["gap.weight"].T + t["gap.bias"], 0)
         logits: FloatArray = hidden @ t["out.weight"].T + t["out.bias"]
         return logits
-
-
-def _convolve(rows: FloatArray, kernel: FloatArray) -> FloatArray:
-    """A 1-D convolution over rows with zeros beyond both ends. kernel: (out, in, width)."""
-    width = kernel.shape[2]
-    total = np.zeros((len(rows), kernel.shape[0]), dtype=np.float32)
-    for place in range(width):
-        total += shifted(rows, width // 2 - place) @ kernel[:, :, place].T
-    return total

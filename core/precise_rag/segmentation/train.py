@@ -1,0 +1,201 @@
+"""Training a segmentation model from labelled documents to a folder that Segmenter loads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
+from precise_rag.errors import InputError
+from precise_rag.protocols import Encoder
+from precise_rag.segmentation.card import write_card
+from precise_rag.segmentation.corpus import Batch, Corpus
+from precise_rag.segmentation.data import LabelledDocument
+from precise_rag.segmentation.fitting import Forward, TrainingSettings, fit
+from precise_rag.segmentation.model import SageConfig, SageNetwork, SmallConfig, SmallNetwork, small_tensors
+from precise_rag.segmentation.sage import SageModel
+from precise_rag.segmentation.small import SmallModel
+from precise_rag.segmentation.vocabulary import Vocabulary, train_vocabulary
+from precise_rag.types import FloatArray, IntArray
+
+
+def train_small(
+    documents: Sequence[LabelledDocument],
+    folder: Path,
+    settings: TrainingSettings,
+    *,
+    vocabulary_size: int = 24_000,
+    encoder: Encoder | None = None,
+    command: str = "",
+    show_progress: bool = True,
+) -> dict[str, Any]:
+    """Train the small family; returns its held-out figures.
+
+    encoder: token vectors start from what it makes of each word piece, reduced by principal
+    components; at random without one. Writes the model, its card and a resumable checkpoint.
+    """
+    corpus = _corpus(documents, settings)
+    vocabulary = _vocabulary(documents, corpus, folder / "checkpoint", vocabulary_size)
+    ids, offsets, _ = vocabulary.rows(text for document in documents for text in document.sentences)
+    torch.manual_seed(settings.seed)
+    network = SmallNetwork(SmallConfig(vocabulary=len(vocabulary.pieces)))
+    with torch.no_grad():
+        network.weights.copy_(torch.from_numpy(frequency_weights(ids, len(vocabulary.pieces))))
+        if encoder is not None:
+            pieces = [piece.removeprefix("##") for piece in vocabulary.pieces]
+            vectors = principal_components(
+                encoder.encode(pieces, show_progress=show_progress), network.config.dimension
+            )
+            network.vectors.copy_(torch.from_numpy(vectors))
+
+    def forward(batch: Batch, dropout: float) -> Tensor:
+        lengths = offsets[batch.sentences + 1] - offsets[batch.sentences]
+        edges = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.repeat(offsets[batch.sentences] - edges[:-1], lengths) + np.arange(edges[-1])
+        tokens, starts, places = map(torch.from_numpy, (ids[rows], edges, batch.places))
+        logits: Tensor = network(tokens, starts, places, batch.n_places, dropout)
+        return logits
+
+    report = fit(network, forward, corpus, settings, folder / "checkpoint", show_progress=show_progress)
+    config = {"family": "small", "options": {}, **network.config.to_dict(), "training": asdict(settings)}
+    SmallModel.save(folder, config, small_tensors(network), vocabulary)
+    write_card(folder, "small", documents, report, settings, command)
+    return report
+
+
+def train_sage(
+    documents: Sequence[LabelledDocument],
+    folder: Path,
+    settings: TrainingSettings,
+    *,
+    encoder: Encoder,
+    config: SageConfig | None = None,
+    fine_tune: bool = False,
+    command: str = "",
+    show_progress: bool = True,
+) -> dict[str, Any]:
+    """Train SAGE's model on an encoder's vectors; returns its held-out figures.
+
+    fine_tune: also change the encoder, which must be a sentence-transformers model, as the paper
+    does; it is saved with the head. Otherwise each sentence is encoded once, before training.
+    """
+    corpus = _corpus(documents, settings)
+    torch.manual_seed(settings.seed)
+    network = SageNetwork(config or SageConfig(dimension=encoder.dimension))
+    texts = [text for document in documents for text in document.sentences]
+    source = getattr(encoder, "source", encoder.name)
+    if fine_tune:
+        if not isinstance(encoder, SentenceTransformerEncoder):
+            raise InputError(f"only a sentence-transformers model can be fine-tuned, not {encoder.name}")
+        module = encoder.module
+        trained: torch.nn.Module = torch.nn.ModuleDict({"head": network, "encoder": module})
+        forward = _forward_fine_tuned(network, module, texts)
+        source = "encoder"
+    else:
+        trained = network
+        forward = _forward_frozen(network, _vectors(texts, encoder, folder / "checkpoint", show_progress))
+    report = fit(trained, forward, corpus, settings, folder / "checkpoint", show_progress=show_progress)
+    tensors = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
+    fields = {"family": "sage", "encoder": source, "options": {}, **network.config.to_dict()}
+    SageModel.save(folder, {**fields, "training": asdict(settings)}, tensors)
+    if fine_tune:
+        module.save_pretrained(str(folder / source))
+    write_card(folder, "sage", documents, report, settings, command)
+    return report
+
+
+def frequency_weights(ids: IntArray, size: int) -> FloatArray:
+    """(size,) raw weights whose softplus is a / (a + p), less for frequent pieces, with a = 0.001.
+
+    Source: smooth inverse frequency, Arora et al. 2017.
+    """
+    share = np.bincount(ids, minlength=size) / max(len(ids), 1)
+    weights = np.clip(1e-3 / (1e-3 + share), 0.01, None)
+    raw: FloatArray = np.log(np.expm1(weights)).astype(np.float32)
+    return raw
+
+
+def principal_components(vectors: FloatArray, dimension: int) -> FloatArray:
+    """(n, dimension) the vectors in the directions of greatest variance, of unit length on average."""
+    if vectors.shape[1] < dimension:
+        raise InputError(
+            f"the encoder's vectors have {vectors.shape[1]} dimensions; at least {dimension} are needed"
+        )
+    centred = vectors - vectors.mean(axis=0)
+    directions, _, _ = np.linalg.svd(centred.T @ centred)
+    reduced = centred @ directions[:, :dimension]
+    scaled: FloatArray = (reduced / np.linalg.norm(reduced, axis=1).mean()).astype(np.float32)
+    return scaled
+
+
+def _corpus(documents: Sequence[LabelledDocument], settings: TrainingSettings) -> Corpus:
+    corpus = Corpus.of(documents, held_out=settings.held_out, seed=settings.seed)
+    if corpus.held_out.all() or not corpus.held_out.any():
+        raise InputError(
+            f"of {len(documents)} documents {int(corpus.held_out.sum())} are held out at "
+            f"held_out={settings.held_out}; give more documents, or another share"
+        )
+    return corpus
+
+
+def _vocabulary(
+    documents: Sequence[LabelledDocument], corpus: Corpus, checkpoint: Path, size: int
+) -> Vocabulary:
+    """A vocabulary of the training documents, large domains thinned out so that small ones count."""
+    file = checkpoint / "vocabulary.txt"
+    if file.exists():
+        return Vocabulary(file.read_text(encoding="utf-8").split("\n"))
+    sentences = Counter(d.domain for d in documents for _ in d.sentences)
+    typical = sorted(sentences.values())[len(sentences) // 2]
+    texts = (
+        text
+        for document, held_out in zip(documents, corpus.held_out, strict=True)
+        if not held_out
+        for text in document.sentences[:: max(1, sentences[document.domain] // (4 * typical))]
+    )
+    vocabulary = train_vocabulary(texts, size)
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(vocabulary.pieces), encoding="utf-8")
+    return vocabulary
+
+
+def _vectors(texts: Sequence[str], encoder: Encoder, checkpoint: Path, show_progress: bool) -> FloatArray:
+    """(n, d) float16 sentence vectors, kept in the checkpoint so that a resumed run has them."""
+    file = checkpoint / "vectors.npy"
+    if not file.exists():
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        np.save(file, encoder.encode(texts, show_progress=show_progress).astype(np.float16))
+    vectors: FloatArray = np.load(file, mmap_mode="r")
+    if len(vectors) != len(texts):
+        raise InputError(f"{file} has {len(vectors)} rows for {len(texts)} sentences; use another folder")
+    return vectors
+
+
+def _forward_frozen(network: SageNetwork, vectors: FloatArray) -> Forward:
+    def forward(batch: Batch, dropout: float) -> Tensor:
+        rows = torch.from_numpy(vectors[batch.sentences].astype(np.float32))
+        logits: Tensor = network(rows, torch.from_numpy(batch.places), batch.n_places, dropout)
+        return logits
+
+    return forward
+
+
+def _forward_fine_tuned(network: SageNetwork, module: Any, texts: Sequence[str]) -> Forward:
+    def forward(batch: Batch, dropout: float) -> Tensor:
+        tokens = getattr(module, "preprocess", module.tokenize)([texts[row] for row in batch.sentences])
+        tokens = {
+            name: value.to(module.device) if hasattr(value, "to") else value for name, value in tokens.items()
+        }
+        rows = torch.nn.functional.normalize(module(tokens)["sentence_embedding"].float(), dim=1)
+        places = torch.from_numpy(batch.places).to(rows.device)
+        logits: Tensor = network.to(rows.device)(rows, places, batch.n_places, dropout)
+        return logits
+
+    return forward

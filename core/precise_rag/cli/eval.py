@@ -16,7 +16,7 @@ from precise_rag.evaluation.evidence import BUDGETS
 from precise_rag.evaluation.pipelines import DEFAULT_PLAN, load_plan
 from precise_rag.evaluation.questions import make_questions, to_record
 from precise_rag.evaluation.report import render_report
-from precise_rag.evaluation.tables import format_table
+from precise_rag.evaluation.tables import format_answers, format_table
 from precise_rag.llm import OpenAIChat
 
 _EPILOG = """examples:
@@ -81,15 +81,15 @@ def run(args: argparse.Namespace) -> int:
         show_progress=not args.json,
     ):
         if llm is not None:
-            outcome = answer_questions(
-                outcome, llm, args.out / "runs", prices=args.prices, show_progress=not args.json
-            )
+            outcome = answer_questions(outcome, llm, prices=args.prices, show_progress=not args.json)
         outcomes.append(outcome)
         for name, reason in outcome.failed.items():
             print(f"precise: warning: {name} left out: {reason}", file=sys.stderr)
         if not args.json:
             print(f"\n{outcome.dataset.name}: {len(outcome.judge.dataset.questions)} questions with evidence")
             print(format_table(outcome.rows, args.budgets))
+            if outcome.answers:
+                print(format_answers(outcome.answers))
     made = circumstances(args.seed)
     results = {"made": made, "results": [outcome.to_dict() for outcome in outcomes]}
     (args.out / "results.json").write_text(

@@ -1,0 +1,143 @@
+"""Answers from what each pipeline kept, by the user's language model, and what they cost."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from precise_rag.errors import InputError
+from precise_rag.evaluation.answers import accuracy, score_answers
+from precise_rag.evaluation.corpus import Corpus
+from precise_rag.evaluation.datasets import Question
+from precise_rag.evaluation.evaluate import AnswerRow, Outcome
+from precise_rag.evaluation.evidence import Values
+from precise_rag.evaluation.lines import append_line, read_lines
+from precise_rag.evaluation.pipelines import fingerprint
+from precise_rag.evaluation.runs import Piece, Run
+from precise_rag.evaluation.statistics import Interval, bootstrap_interval
+from precise_rag.llm.prices import PriceTable, cost_efficiency
+from precise_rag.prompts.answer import ANSWER_VERSION, answer_prompt, chosen_option
+from precise_rag.protocols import LLM
+from precise_rag.types import Candidate
+
+_AT_ONCE = 8
+"""Questions asked at the same time."""
+
+
+def answer_questions(
+    outcome: Outcome,
+    llm: LLM,
+    *,
+    prices: str | Path | None = None,
+    show_progress: bool = False,
+) -> Outcome:
+    """The outcome with answer metrics for every question that has accepted answers.
+
+    The context is what the pipeline kept, whole pieces in order while they fit the largest budget.
+    Questions with options (`metadata["options"]` and `"label"`) count by accuracy, the others by
+    EM, F1 and ROUGE-L. Answers are kept beside the runs and never asked for twice.
+    Raises InputError if no question has an answer to compare with.
+    """
+    questions = [q for q in outcome.judge.dataset.questions if q.answers]
+    if not questions:
+        raise InputError(f"{outcome.dataset.name}: no question has an answer to compare the model's with")
+    by_options = all(_options(question) for question in questions)
+    table = PriceTable.load(prices)
+    rows = []
+    for run in outcome.runs:
+        records = _answers(run, questions, llm, outcome, show_progress)
+        values = _accuracy(questions, records) if by_options else _similarity(questions, records)
+        groups = [question.group for question in questions]
+        rows.append(
+            _row(
+                run.settings.name,
+                llm.name,
+                {name: bootstrap_interval(array, groups=groups) for name, array in values.items()},
+                records,
+                table,
+            )
+        )
+    return replace(outcome, answers=tuple(rows))
+
+
+def _row(
+    name: str,
+    model: str,
+    means: dict[str, Interval],
+    records: Sequence[dict[str, Any]],
+    table: PriceTable,
+) -> AnswerRow:
+    inputs, outputs = (sum(record[key] for record in records) for key in ("input_tokens", "output_tokens"))
+    total = table.cost(model, inputs, outputs)
+    cost = total / len(records) if total else None
+    quality = next(means[metric].mean for metric in ("accuracy", "F1") if metric in means)
+    return AnswerRow(
+        name=name,
+        model=model,
+        questions=len(records),
+        means=means,
+        input_tokens=inputs / len(records),
+        output_tokens=outputs / len(records),
+        quality_per_1000_tokens=1000 * quality * len(records) / max(inputs, 1),
+        cost=cost,
+        cost_efficiency=cost_efficiency(quality, cost) if cost else None,
+    )
+
+
+def _answers(
+    run: Run, questions: Sequence[Question], llm: LLM, outcome: Outcome, show_progress: bool
+) -> list[dict[str, Any]]:
+    """One record a question, in order: those on disk, and new ones for the rest."""
+    path = run.path.with_name(f"{run.path.stem}-{fingerprint([llm.name, ANSWER_VERSION])}.answers.jsonl")
+    records = {record["id"]: record for record in read_lines(path)}
+    todo = [question for question in questions if question.id not in records]
+    budget = outcome.judge.budgets[-1]
+
+    def ask(question: Question) -> dict[str, Any]:
+        context = _context(outcome.judge.corpus, run.pieces[question.id], budget)
+        options = _options(question)
+        prompt = answer_prompt(
+            question.text, context, style="choice" if options else "short", options=options
+        )
+        reply = llm.complete(prompt.messages)
+        usage = {"input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens}
+        return {"id": question.id, "answer": reply.text, **usage}
+
+    with path.open("a", encoding="utf-8") as file, ThreadPoolExecutor(_AT_ONCE) as pool:
+        answered = tqdm(
+            pool.map(ask, todo), run.settings.name, len(todo), disable=not show_progress, leave=False
+        )
+        for record in answered:
+            append_line(file, record)
+            records[record["id"]] = record
+    return [records[question.id] for question in questions]
+
+
+def _context(corpus: Corpus, pieces: Sequence[Piece], budget: int) -> list[Candidate]:
+    """The kept pieces, best first, while they fit the budget; the first one always."""
+    kept = [piece for piece in pieces if piece.kept]
+    read = np.cumsum(corpus.count_tokens(kept))
+    n_fitting = max(1, int(np.searchsorted(read, budget, side="right")))
+    return [
+        Candidate(p.doc_id, p.start, p.end, corpus.documents[p.doc_id].text[p.start : p.end], p.score, "rank")
+        for p in kept[:n_fitting]
+    ]
+
+
+def _options(question: Question) -> tuple[str, ...]:
+    return tuple(question.metadata.get("options") or ()) if "label" in question.metadata else ()
+
+
+def _accuracy(questions: Sequence[Question], records: Sequence[dict[str, Any]]) -> dict[str, Values]:
+    chosen = [chosen_option(r["answer"], _options(q)) for q, r in zip(questions, records, strict=True)]
+    right = [accuracy(choice, [q.metadata["label"]]) for q, choice in zip(questions, chosen, strict=True)]
+    return {"accuracy": np.array(right)}
+
+
+def _similarity(questions: Sequence[Question], records: Sequence[dict[str, Any]]) -> dict[str, Values]:
+    scores = score_answers([record["answer"] for record in records], [q.answers for q in questions])
+    return {name: values.astype(np.float64) for name, values in scores.items()}

@@ -1,0 +1,158 @@
+"""Named pipelines from a TOML file, and how each is put together.
+
+    baseline = "LangChain"                      # what the others are compared with; default: the first
+
+    [pipelines.LangChain]
+    split = { name = "langchain-recursive", chunk_size = 200 }
+    search = "dense"                            # or "bm25", "hybrid", "langchain-ensemble"
+
+    [pipelines."precise-rag"]
+    index = { kind = "hybrid" }                 # any of `precise_rag.index`, with its options
+    rerank = "packaged"                         # as for `load_reranker`
+    redundancy = { threshold = 0.9 }            # options of RedundancyFilter
+    select = { min_k = 7, ratio = 0.3 }         # options of GradientSelector
+
+A pipeline has either `split` (text cut by any splitter, searched plainly) or `index`; the other
+parts may be left out. `top_k` (default 100) is how many candidates are searched for.
+"""
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import precise_rag.index
+from precise_rag.errors import InputError
+from precise_rag.evaluation.splitters import load_splitter
+from precise_rag.evaluation.stock_search import LangChainEnsemble
+from precise_rag.evaluation.units import UnitIndex
+from precise_rag.filtering import RedundancyFilter
+from precise_rag.protocols import Encoder
+from precise_rag.rerank import load_reranker, rerank
+from precise_rag.selection import GradientSelector
+from precise_rag.types import Candidate, Decision, Document, Selection
+
+_INDEXES = {
+    "dense": "DenseIndex",
+    "bm25": "BM25Index",
+    "sentence-context": "SentenceContextIndex",
+    "word-sentence": "WordSentenceIndex",
+    "hybrid": "HybridIndex",
+}
+
+DEFAULT_PLAN = Path(__file__).with_name("pipelines.toml")
+"""The pipelines compared when the user names none."""
+
+Search = Callable[[str, int], Sequence[Candidate]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineSettings:
+    """One named pipeline, as in the TOML file."""
+
+    name: str
+    split: Mapping[str, Any] | None = None
+    search: Literal["dense", "bm25", "hybrid", "langchain-ensemble"] = "dense"
+    index: Mapping[str, Any] | None = None
+    rerank: str | None = None
+    redundancy: Mapping[str, Any] | None = None
+    select: Mapping[str, Any] | None = None
+    top_k: int = 100
+
+    def __post_init__(self) -> None:
+        if (self.split is None) == (self.index is None):
+            raise InputError(f'pipeline {self.name!r}: give either "split" or "index"')
+        if self.split is not None and "name" not in self.split:
+            raise InputError(f'pipeline {self.name!r}: "split" needs a "name"')
+        if self.index is not None and self.index.get("kind") not in _INDEXES:
+            raise InputError(f'pipeline {self.name!r}: the "kind" of "index" is one of {", ".join(_INDEXES)}')
+        if self.top_k < 1:
+            raise InputError(f"pipeline {self.name!r}: top_k is {self.top_k}; it must be at least 1")
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether it stands on another library's splitter."""
+        return self.split is not None and not str(self.split["name"]).startswith("precise")
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of everything that decides the results; the name is not in it."""
+        return fingerprint({key: value for key, value in asdict(self).items() if key != "name"})
+
+
+class Plan(NamedTuple):
+    """The pipelines to be compared, and the name of the one to compare with."""
+
+    pipelines: tuple[PipelineSettings, ...]
+    baseline: str
+
+
+class Pipeline:
+    """Retrieval put together from its settings: search, rerank, drop repetitions, select."""
+
+    def __init__(self, settings: PipelineSettings, documents: Sequence[Document], encoder: Encoder) -> None:
+        index = _build_index(settings, documents, encoder)
+        self.n_units = len(index)
+        self._search: Search = index.search
+        self._top_k = settings.top_k
+        self._reranker = None if settings.rerank is None else load_reranker(settings.rerank)
+        self._redundancy = None if settings.redundancy is None else RedundancyFilter(**settings.redundancy)
+        self._selector = None if settings.select is None else GradientSelector(**settings.select)
+
+    def retrieve(self, question: str) -> Selection:
+        """Every candidate, best first, kept or dropped."""
+        found = self._search(question, self._top_k)
+        if self._reranker is not None:
+            found = rerank(question, found, self._reranker)
+        dropped: tuple[Decision, ...] = ()
+        if self._redundancy is not None:
+            distinct = self._redundancy.filter(found)
+            found, dropped = distinct.kept, tuple(d for d in distinct.decisions if not d.kept)
+        if self._selector is None:
+            kept = tuple(Decision(rank, c, True, "found") for rank, c in enumerate(found, start=1))
+            return Selection(kept + dropped)
+        return Selection(self._selector.select(found).decisions + dropped)
+
+
+def load_plan(path: str | Path) -> Plan:
+    """The pipelines of a TOML file. Raises InputError for anything that is not understood."""
+    try:
+        plan = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML ({error})") from error
+    known = {f.name for f in fields(PipelineSettings)}
+    pipelines = []
+    for name, options in plan.get("pipelines", {}).items():
+        if unknown := sorted(set(options) - known):
+            raise InputError(f"{path}: pipeline {name!r} has unknown options {', '.join(unknown)}")
+        pipelines.append(PipelineSettings(**{**options, "name": name}))
+    if not pipelines:
+        raise InputError(f"{path}: names no pipelines; write a table [pipelines.NAME] for each")
+    baseline = plan.get("baseline", pipelines[0].name)
+    if baseline not in {p.name for p in pipelines}:
+        raise InputError(f"{path}: the baseline {baseline!r} is not among the pipelines")
+    return Plan(tuple(pipelines), baseline)
+
+
+def fingerprint(value: Any) -> str:
+    """A short hash of plain values."""
+    return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=6).hexdigest()
+
+
+def _build_index(settings: PipelineSettings, documents: Sequence[Document], encoder: Encoder) -> Any:
+    if settings.index is not None:
+        options = dict(settings.index)
+        kind = getattr(precise_rag.index, _INDEXES[options.pop("kind")])
+        return kind.build(documents, encoder, **options)
+    assert settings.split is not None
+    options = dict(settings.split)
+    split = load_splitter(options.pop("name"), encoder, **options)
+    units = [unit for document in documents for unit in split(document)]
+    if settings.search == "langchain-ensemble":
+        return LangChainEnsemble(documents, units, encoder)
+    return UnitIndex(documents, units, encoder, settings.search)

@@ -1,0 +1,111 @@
+"""Run pipelines over the questions of a dataset, keeping what was retrieved on disk.
+
+A run is one .jsonl file: a header line, then one line a question. What is in it is never computed
+again; an interrupted run goes on where it stopped. Measures are taken from the file afterwards, so
+that a new measure costs no new retrieval.
+"""
+
+import re
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+import precise_rag
+from precise_rag.evaluation.datasets import Dataset
+from precise_rag.evaluation.lines import append_line, read_lines
+from precise_rag.evaluation.pipelines import Pipeline, PipelineSettings, fingerprint
+from precise_rag.protocols import Encoder
+from precise_rag.types import Selection
+
+
+class Piece(NamedTuple):
+    """One candidate of a question, as it was ranked."""
+
+    doc_id: str
+    start: int
+    end: int
+    score: float
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one pipeline retrieved for each question, and what it took.
+
+    path: its file. facts: build_seconds, n_units, peak_mb (of the whole process so far), encoder, version.
+    """
+
+    settings: PipelineSettings
+    path: Path
+    facts: dict[str, Any]
+    pieces: dict[str, tuple[Piece, ...]]
+    milliseconds: dict[str, float]
+
+
+def run_pipeline(
+    settings: PipelineSettings,
+    dataset: Dataset,
+    encoder: Encoder,
+    folder: str | Path,
+    *,
+    show_progress: bool = False,
+) -> Run:
+    """The run of a pipeline over a dataset, from its file in `folder` as far as it is there."""
+    key = fingerprint([settings.fingerprint, _dataset_key(dataset), encoder.name, precise_rag.__version__])
+    slug = re.sub(r"\W+", "-", f"{dataset.name}-{settings.name}").strip("-").lower()
+    path = Path(folder) / f"{slug}-{key}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = read_lines(path)
+    done = {(line["id"], line["question"]) for line in lines[1:]}
+    todo = [question for question in dataset.questions if (question.id, question.text) not in done]
+    if todo:
+        started = time.perf_counter()
+        pipeline = Pipeline(settings, dataset.documents, encoder)
+        with path.open("a", encoding="utf-8") as file:
+            if not lines:
+                facts = {
+                    "encoder": encoder.name,
+                    "version": precise_rag.__version__,
+                    "n_units": pipeline.n_units,
+                    "build_seconds": round(time.perf_counter() - started, 3),
+                    "peak_mb": _peak_mb(),
+                }
+                lines.append({"settings": asdict(settings), "facts": facts})
+                append_line(file, lines[0])
+            for question in tqdm(todo, desc=settings.name, disable=not show_progress, leave=False):
+                started = time.perf_counter()
+                selection = pipeline.retrieve(question.text)
+                elapsed = 1000 * (time.perf_counter() - started)
+                line = {"id": question.id, "question": question.text, "ms": round(elapsed, 3)}
+                lines.append({**line, "pieces": _pieces(selection)})
+                append_line(file, lines[-1])
+    return Run(
+        settings,
+        path,
+        lines[0]["facts"],
+        {line["id"]: tuple(Piece(*piece) for piece in line["pieces"]) for line in lines[1:]},
+        {line["id"]: line["ms"] for line in lines[1:]},
+    )
+
+
+def _dataset_key(dataset: Dataset) -> str:
+    digest = blake2b(digest_size=16)
+    for document in dataset.documents:
+        digest.update(f"{document.id}\0{document.text}\0".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _pieces(selection: Selection) -> Sequence[Piece]:
+    return [Piece(c.doc_id, c.start, c.end, round(c.score, 6), kept) for _, c, kept, _ in selection.decisions]
+
+
+def _peak_mb() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024), 1)

@@ -1,0 +1,96 @@
+"""Results as lines for a terminal and as Markdown."""
+
+from collections.abc import Sequence
+
+from precise_rag.evaluation.evaluate import AnswerRow
+from precise_rag.evaluation.measures import Row
+from precise_rag.evaluation.statistics import Comparison, Interval
+
+SIGNIFICANT = 0.05
+"""p-value under which a difference is marked."""
+
+_SHARES = ("recall", "precision", "iou", "useful")
+
+
+def columns(budgets: Sequence[int]) -> list[str]:
+    """The measures that a table shows, in order."""
+    ranks = ["Hits@1", "Hits@10", "MRR@10", "nDCG@10"]
+    return [
+        *(f"recall@{b}" for b in budgets),
+        f"iou@{budgets[0]}",
+        "useful@450",
+        *ranks,
+        "recall",
+        "tokens",
+        "ms",
+    ]
+
+
+def format_table(rows: Sequence[Row], budgets: Sequence[int]) -> str:
+    """Aligned lines: means with half the width of their 95 % interval; + or - marks a recall that
+    differs from the baseline's (paired test, p < 0.05)."""
+    names = columns(budgets)
+    header = ["pipeline", *names, "recall/1k"]
+    body = [
+        [
+            row.name,
+            *(
+                cell(name, row.means[name], row.against_baseline.get(name))
+                for name in names
+                if name in row.means
+            ),
+            f"{100 * row.facts['recall_per_1000_tokens']:.1f}",
+        ]
+        for row in rows
+    ]
+    return _aligned([header, *body])
+
+
+def format_answers(rows: Sequence[AnswerRow]) -> str:
+    """Aligned lines of answer metrics, tokens and money."""
+    return _aligned([answer_columns(rows[0]), *map(answer_cells, rows)])
+
+
+def answer_columns(row: AnswerRow) -> list[str]:
+    """The header of a table of answers."""
+    return ["pipeline", *row.means, "input tokens", "output tokens", "quality/1k", "$/question", "quality/$"]
+
+
+def answer_cells(row: AnswerRow) -> list[str]:
+    """One line of a table of answers."""
+    return [
+        row.name,
+        *(f"{100 * m.mean:.1f}±{50 * (m.high - m.low):.1f}" for m in row.means.values()),
+        f"{row.input_tokens:,.0f}",
+        f"{row.output_tokens:,.0f}",
+        f"{row.quality_per_1000_tokens:.3f}",
+        "" if row.cost is None else f"{row.cost:.6f}",
+        "" if row.cost_efficiency is None else f"{row.cost_efficiency:,.0f}",
+    ]
+
+
+def format_markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cell(name: str, value: Interval, comparison: Comparison | None = None) -> str:
+    """One value: shares in percent with their margin, counts and milliseconds plain."""
+    if name == "tokens":
+        return f"{value.mean:,.0f}"
+    if name == "ms":
+        return f"{value.mean:.1f}"
+    if not name.startswith(_SHARES):
+        return f"{value.mean:.3f}"
+    sign = " "
+    if comparison is not None and comparison.p_value < SIGNIFICANT:
+        sign = "+" if comparison.difference.mean > 0 else "-"
+    return f"{100 * value.mean:.1f}±{50 * (value.high - value.low):.1f}{sign}"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines
+    )

@@ -1,0 +1,270 @@
+"""Pipelines compared from end to end: settings, runs that are taken up again, measures, pages."""
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from precise_rag.cli import eval as command
+from precise_rag.errors import InputError
+from precise_rag.evaluation import Dataset, Evidence, Question
+from precise_rag.evaluation.answering import answer_questions
+from precise_rag.evaluation.evaluate import Outcome, circumstances, evaluate
+from precise_rag.evaluation.pipelines import DEFAULT_PLAN, Pipeline, Plan, load_plan
+from precise_rag.evaluation.plots import line_chart, score_curve
+from precise_rag.evaluation.questions import make_questions, to_record
+from precise_rag.evaluation.report import render_report
+from precise_rag.evaluation.runs import run_pipeline
+from precise_rag.evaluation.tables import format_answers, format_table
+from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.types import Document, Message
+
+pytest.importorskip("ir_measures")
+
+TOPICS = ("mill", "baker", "ferry", "school", "orchard", "smithy", "chapel", "market")
+PLAN = """
+baseline = "whole documents"
+
+[pipelines."whole documents"]
+split = { name = "langchain-recursive", chunk_size = 500 }
+
+[pipelines.sentences]
+split = { name = "sentences" }
+search = "hybrid"
+
+[pipelines.ours]
+index = { kind = "hybrid" }
+rerank = "packaged"
+redundancy = {}
+select = { min_k = 2 }
+top_k = 8
+"""
+
+
+def story(topic: str) -> Document:
+    filler = " ".join(f"Much else is told about house number {n} of the village." for n in range(6))
+    return Document(topic, f"{filler}\n\nThe {topic} was built by {topic.title()}son in <1802>. {filler}")
+
+
+def dataset() -> Dataset:
+    documents = tuple(map(story, TOPICS))
+    questions = []
+    for document in documents:
+        start = document.text.index("The ", 40)
+        evidence = (Evidence(document.id, start, document.text.index(">.") + 2),)
+        questions.append(
+            Question(
+                document.id, f"Who built the {document.id}?", evidence, (f"{document.id}son",), document.id
+            )
+        )
+    return Dataset("village", documents, tuple(questions))
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN, encoding="utf-8")
+    return load_plan(path)
+
+
+@pytest.fixture
+def outcome(plan: Plan, tmp_path: Path) -> Outcome:
+    (found,) = evaluate(plan, [dataset()], HashEncoder(), tmp_path / "runs", budgets=(20, 40))
+    return found
+
+
+def test_measures_tell_small_units_from_large_ones(outcome: Outcome) -> None:
+    whole, sentences, ours = outcome.rows
+    assert whole.means["recall@20"].mean == 0, "the evidence stands behind 60 tokens"
+    assert sentences.means["recall@20"].mean == 1
+    assert sentences.against_baseline["recall@20"].wins == len(TOPICS)
+    assert sentences.against_baseline["recall@20"].p_value < 0.02
+    assert whole.means["Hits@1"].mean == 0, "reading order: the paragraph before the evidence comes first"
+    assert sentences.means["MRR@10"].mean == 1
+    assert ours.means["tokens"].mean < sentences.means["tokens"].mean
+    assert ours.facts["recall_per_1000_tokens"] > sentences.facts["recall_per_1000_tokens"]
+    assert whole.means["recall"].mean == 1
+
+
+def test_precision_counts_what_was_sent(outcome: Outcome) -> None:
+    values = outcome.measured[0].values
+    question = outcome.judge.dataset.questions[0]
+    visible = sum(not c.isspace() for d in outcome.dataset.documents for c in d.text)
+    wanted = outcome.judge.corpus.locate(question.evidence)[0]
+    assert values["precision"][0] == pytest.approx((wanted[1] - wanted[0]) / visible)
+
+
+def test_a_run_goes_on_where_it_stopped(plan: Plan, tmp_path: Path) -> None:
+    encoder, settings, folder = HashEncoder(), plan.pipelines[1], tmp_path / "runs"
+    full = run_pipeline(settings, dataset(), encoder, folder)
+    lines = full.path.read_text("utf-8").splitlines(keepends=True)
+    full.path.write_text("".join(lines[:4]) + lines[4][:20], encoding="utf-8")
+    again = run_pipeline(settings, dataset(), encoder, folder)
+    assert again.pieces == full.pieces
+    assert again.path.read_text("utf-8").splitlines(keepends=True)[:4] == lines[:4]
+    assert len(again.path.read_text("utf-8").splitlines()) == len(lines)
+    encoded = encoder.calls[:]
+    run_pipeline(settings, dataset(), encoder, folder)
+    assert encoder.calls == encoded, "a complete run builds no index"
+
+
+def test_a_pipeline_that_cannot_run_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        '[pipelines.a]\nsplit = {name = "sentences"}\n[pipelines.b]\nsplit = {name = "nowhere"}\n', "utf-8"
+    )
+    (found,) = evaluate(load_plan(path), [dataset()], HashEncoder(), tmp_path / "runs")
+    assert [row.name for row in found.rows] == ["a"]
+    assert "nowhere" in found.failed["b"]
+
+
+def test_settings_decide_the_fingerprint_and_the_name_does_not(plan: Plan, tmp_path: Path) -> None:
+    path = tmp_path / "renamed.toml"
+    path.write_text(PLAN.replace("sentences]", "renamed]").replace("top_k = 8", "top_k = 9"), "utf-8")
+    renamed = load_plan(path)
+    assert renamed.pipelines[1].fingerprint == plan.pipelines[1].fingerprint
+    assert renamed.pipelines[2].fingerprint != plan.pipelines[2].fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names no pipelines"),
+        ("x = [", "not valid TOML"),
+        ('[pipelines.a]\ncolour = "red"', "colour"),
+        ("[pipelines.a]\ntop_k = 3", 'either "split" or "index"'),
+        ('[pipelines.a]\nindex = {kind = "odd"}', "sentence-context"),
+        ("[pipelines.a]\nsplit = {chunk_size = 3}", 'needs a "name"'),
+        ('baseline = "b"\n[pipelines.a]\nsplit = {name = "sentences"}', "baseline 'b'"),
+        ('[pipelines.a]\nsplit = {name = "sentences"}\ntop_k = 0', "top_k is 0"),
+    ],
+)
+def test_plans_that_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        load_plan(path)
+
+
+def test_the_packaged_plan_builds(tmp_path: Path) -> None:
+    packaged = load_plan(DEFAULT_PLAN)
+    assert packaged.baseline == "LangChain recursive 200"
+    for settings in packaged.pipelines:
+        selection = Pipeline(settings, dataset().documents, HashEncoder()).retrieve("Who built the mill?")
+        assert any(c.doc_id == "mill" for c in selection.kept)
+
+
+def test_the_report_shows_curves_and_the_evidence_that_was_sent(outcome: Outcome) -> None:
+    page = render_report([outcome], circumstances(0))
+    assert page.count("<svg") > len(outcome.dataset.documents) // 2
+    assert "<mark>The mill was built by Millson in &lt;1802&gt;.</mark>" in page
+    assert "Won: 8 of 8 questions" in page
+    assert "<script" not in page
+    assert "http" not in page
+    assert "recall@20" in format_table(outcome.rows, (20, 40))
+
+
+def test_plots_place_values_and_cuts() -> None:
+    chart = line_chart(
+        {"a<b": [(200, 50.0), (400, 60.0)], "c": [(200, 50.0), (400, 60.0)]}, x_label="x", y_label="y"
+    )
+    assert "a&lt;b 60" in chart
+    assert chart.count("<polyline") == 4
+    labels = [float(part.split('y="')[1].split('"')[0]) for part in chart.split("<text")[-2:]]
+    assert abs(labels[0] - labels[1]) >= 12, "labels of equal values do not cover each other"
+    curve = score_curve([0.9, 0.5, 0.1], [True, True, False], [False, True, False], "a title")
+    assert curve.count("<circle") == 3
+    assert curve.count('fill="none"') == 1
+    assert 'class="cut"' in curve
+    assert score_curve([], [], [], "") == ""
+
+
+def test_answers_are_scored_priced_and_kept(outcome: Outcome) -> None:
+    pytest.importorskip("rouge_score")
+
+    def reply(messages: Any) -> str:
+        text: str = messages[-1].content
+        name = text.rsplit("Who built the ", 1)[1].split("?")[0]
+        return f"{name.title()}son" if f"built by {name.title()}son" in text else "unknown"
+
+    llm = ScriptedLLM(reply, name="gpt-4o-mini")
+    answered = answer_questions(outcome, llm)
+    assert [row.means["EM"].mean for row in answered.answers] == [1, 1, 1]
+    whole, sentences, _ = answered.answers
+    assert sentences.input_tokens < whole.input_tokens
+    assert sentences.cost_efficiency is not None
+    assert whole.cost_efficiency is not None
+    assert sentences.cost_efficiency > whole.cost_efficiency
+    n_calls = len(llm.calls)
+    again = answer_questions(outcome, llm)
+    assert len(llm.calls) == n_calls == 3 * len(TOPICS)
+    assert again.answers == answered.answers
+    assert "quality/$" in format_answers(again.answers)
+    assert json.loads(json.dumps(again.to_dict()))["answers"][0]["means"]["EM"] == [1, 1, 1]
+
+
+def test_questions_are_made_checked_and_counted() -> None:
+    def reply(messages: list[Message]) -> str:
+        passage = messages[-1].content
+        if "The mill" in passage:
+            return "no JSON here"
+        topic = next((t for t in TOPICS if f"The {t} was" in passage), None)
+        records = [{"question": "Q?", "answer": "A", "quote": "never written"}]
+        if topic:
+            quote = f"the {topic} was   built"
+            records.append({"question": f"Who built the {topic}?", "answer": f"{topic}son", "quote": quote})
+        records.append({"question": "", "answer": "A", "quote": "x"})
+        return f"Here: ```{json.dumps({'questions': records})}```"
+
+    documents = dataset().documents
+    made = make_questions(documents, ScriptedLLM(reply), 50, seed=1)
+    assert {q.doc_id for q in made.questions} == set(TOPICS) - {"mill"}
+    texts = {d.id: d.text for d in documents}
+    for question in made.questions:
+        (place,) = question.evidence
+        assert texts[place.doc_id][place.start : place.end] == f"The {question.doc_id} was built"
+    assert made.dropped == {"unparsed": 1, "evidence not found": 7, "incomplete": 7}
+    few = make_questions(documents, ScriptedLLM(reply), 2, seed=1)
+    assert len(few.questions) == 2
+    assert few.questions == make_questions(documents, ScriptedLLM(reply), 2, seed=1).questions
+    with pytest.raises(InputError, match="no document"):
+        make_questions([Document("x", "short")], ScriptedLLM([]), 1)
+
+
+def run_command(*argv: str) -> int:
+    parser = ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["eval", *argv])
+    return int(args.run(args))
+
+
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "load_encoder", lambda *_, **__: HashEncoder())
+    (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
+    data = dataset()
+    docs, questions, out = tmp_path / "docs.jsonl", tmp_path / "q.jsonl", tmp_path / "out"
+    docs.write_text("\n".join(json.dumps({"id": d.id, "text": d.text}) for d in data.documents), "utf-8")
+    questions.write_text("\n".join(json.dumps(to_record(q)) for q in data.questions), "utf-8")
+    common = ("--documents", str(docs), "--pipelines", str(tmp_path / "plan.toml"), "--out", str(out))
+    assert run_command(*common, "--questions", str(questions), "--budgets", "100,20") == 0
+    shown = capsys.readouterr().out
+    assert "recall@20" in shown
+    results = json.loads((out / "results.json").read_text("utf-8"))
+    means = {p["name"]: p["means"] for p in results["results"][0]["pipelines"]}
+    assert means["sentences"]["recall@20"] == [1, 1, 1]
+    assert results["made"]["seed"] == 0
+    assert (out / "report.html").stat().st_size > 5_000
+    assert run_command(*common, "--questions", str(questions), "--json", "--sample", "3") == 0
+    assert json.loads(capsys.readouterr().out)["results"][0]["questions"] == 3
+    with pytest.raises(InputError, match="--make-questions"):
+        run_command(*common)
+    with pytest.raises(InputError, match="--llm"):
+        run_command(*common, "--make-questions", "5")
+    with pytest.raises(InputError, match="--sets"):
+        run_command()
+    assert np.isfinite(means["ours"]["recall@20"]).all()

@@ -54,19 +54,19 @@ class PreciseRerankPostprocessor(SettingsComponent, BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = _required(query_bundle)
+        query = required(query_bundle)
         if not nodes:
             return []
         name, top_n = self._reranker.name, self.top_n or len(nodes)
-        dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=name))
+        dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name))
         payload: dict[str, Any] = {
             EventPayload.NODES: nodes,
             EventPayload.MODEL_NAME: name,
-            EventPayload.QUERY_STR: query.query_str,
+            EventPayload.QUERY_STR: query,
             EventPayload.TOP_K: top_n,
         }
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-            ranked = rerank(query.query_str, to_candidates(nodes), self._reranker)
+            ranked = rerank(query, to_candidates(nodes), self._reranker)
             reranked = from_candidates(ranked[:top_n], nodes)
             event.on_end(payload={EventPayload.NODES: reranked})
         dispatcher.event(ReRankEndEvent(nodes=reranked))
@@ -87,22 +87,28 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
     """
 
     @abstractmethod
-    def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
-        """The core's decision on each node, with its reason."""
+    def decide(self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace) -> Selection:
+        """The core's decision on each node; `trace` takes the calls it makes."""
 
-    async def aselect(
-        self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None
+    async def adecide(
+        self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace
     ) -> Selection:
-        """`select` without blocking the event loop."""
-        return await asyncio.to_thread(self.select, nodes, query)
+        """`decide` without blocking the event loop."""
+        return await asyncio.to_thread(self.decide, nodes, query, trace)
+
+    def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
+        """Each node, kept or dropped, with its score and the reason."""
+        bundle = QueryBundle(query) if isinstance(query, str) else query
+        return self.decide(nodes, bundle, _trace(bundle))
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         if not nodes:
             return []
-        with self._trace(query_bundle).stage(self.class_name()) as stage:
-            stage.outcome = selection = self.select(nodes, query_bundle)
+        trace = _trace(query_bundle)
+        with trace.stage(self.class_name()) as stage:
+            stage.outcome = selection = self.decide(nodes, query_bundle, trace)
         return from_selection(selection, nodes)
 
     @dispatcher.span
@@ -111,13 +117,10 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if not nodes:
             return []
-        with self._trace(query_bundle).stage(self.class_name()) as stage:
-            stage.outcome = selection = await self.aselect(nodes, query_bundle)
+        trace = _trace(query_bundle)
+        with trace.stage(self.class_name()) as stage:
+            stage.outcome = selection = await self.adecide(nodes, query_bundle, trace)
         return from_selection(selection, nodes)
-
-    def _trace(self, query_bundle: QueryBundle | None) -> Trace:
-        question = query_bundle.query_str if query_bundle else ""
-        return Trace(question, observer=trace_events(dispatcher))
 
 
 class GradientSelectionPostprocessor(SelectionPostprocessor):
@@ -168,15 +171,15 @@ class GradientSelectionPostprocessor(SelectionPostprocessor):
             assume_ratio=self.assume_ratio,
         )
 
-    def rank(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> list[Candidate]:
+    def rank(self, nodes: Sequence[NodeWithScore], query: QueryBundle | None) -> list[Candidate]:
         """The nodes as candidates with scores to cut on: their own, or else the reranker's."""
         candidates = to_candidates(nodes, self.score_scale)
         comparable = all(candidate.score_scale in ("probability", "logit") for candidate in candidates)
         if self._reranker is None or self.score_scale is not None or comparable:
             return candidates
-        return rerank(_required(query).query_str, candidates, self._reranker)
+        return rerank(required(query), candidates, self._reranker)
 
-    def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
+    def decide(self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace) -> Selection:
         """Nodes before the first sharp drop are kept."""
         return self.selector().select(self.rank(nodes, query))
 
@@ -203,15 +206,21 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
             self.encoder_name = encoder.name
         self._filter = RedundancyFilter(threshold=self.threshold, prefilter=self.prefilter, encoder=encoder)
 
-    def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
+    def decide(self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace) -> Selection:
         """Nodes that repeat no better one are kept; the reason names the one that is repeated."""
         return self._filter.filter(to_candidates(nodes))
 
 
-def _required(query: QueryBundle | str | None) -> QueryBundle:
+def required(query: QueryBundle | None) -> str:
+    """The query's text. Raises ValueError if there is none."""
     if query is None:
-        raise ValueError("nodes can be reranked only for a query; pass query_bundle= or query_str=")
-    return QueryBundle(query) if isinstance(query, str) else query
+        raise ValueError("nodes are judged here against a query; pass query_bundle= or query_str=")
+    return query.query_str
+
+
+def _trace(query: QueryBundle | None) -> Trace:
+    """A trace whose records go out as events."""
+    return Trace(query.query_str if query else "", observer=trace_events(dispatcher))
 
 
 def _count_tokens(text: str) -> int:

@@ -1,10 +1,13 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
 import pytest
 from llama_index.core import Settings
 from llama_index.core.bridge.pydantic import Field
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import Document
@@ -59,6 +62,24 @@ class ScriptedChat(CustomLLM):
                 yield CompletionResponse(text=text[:end], delta=character)
 
         return pieces()
+
+
+class Events(BaseEventHandler):
+    """Keeps every instrumentation event."""
+
+    seen: list[BaseEvent]
+
+    def handle(self, event: BaseEvent, **kwargs: Any) -> None:
+        self.seen.append(event)
+
+
+@pytest.fixture
+def events() -> Iterator[list[BaseEvent]]:
+    """What is announced while a test runs, in order."""
+    handler, root = Events(seen=[]), get_dispatcher()
+    root.add_event_handler(handler)
+    yield handler.seen
+    root.event_handlers.remove(handler)
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -31,23 +29,6 @@ class WordShare:
     def score(self, query, candidates):
         words = set(query.lower().split())
         return np.array([len(words & set(c.text.lower().split())) / len(words) for c in candidates])
-
-
-class Events(BaseEventHandler):
-    """Keeps what the postprocessors announce."""
-
-    seen: list = []  # noqa: RUF012
-
-    def handle(self, event, **kwargs):
-        self.seen.append(event)
-
-
-@pytest.fixture
-def events():
-    handler, dispatcher = Events(seen=[]), get_dispatcher("llamaindex_precise.postprocessors")
-    dispatcher.add_event_handler(handler)
-    yield handler.seen
-    dispatcher.event_handlers.remove(handler)
 
 
 def scored(*pairs: tuple[str, float | None]) -> list[NodeWithScore]:

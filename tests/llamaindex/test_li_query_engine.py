@@ -6,8 +6,6 @@ from llama_index.core import Settings
 from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, CondenseQuestionChatEngine
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import QueryBundle
@@ -169,30 +167,19 @@ def test_prompts_can_be_read_and_replaced(retriever):
     assert "custom" in calls[0]["prompt_version"]
 
 
-class Events(BaseEventHandler):
-    seen: list = []  # noqa: RUF012
-
-    def handle(self, event, **kwargs):
-        self.seen.append(event)
-
-
-def test_events_carry_the_trace_as_it_happens(retriever):
-    handler, root = Events(seen=[]), get_dispatcher()
+def test_events_carry_the_trace_as_it_happens(retriever, events):
     debug = LlamaDebugHandler(print_trace_on_end=False)
-    root.add_event_handler(handler)
-    try:
-        growing(
-            retriever, ["One.", verdict(4, 1), "Two.", verdict(9)], callback_manager=CallbackManager([debug])
-        ).query(QUESTION)
-    finally:
-        root.event_handlers.remove(handler)
-    names = [re.sub("Precise|Event", "", event.class_name()) for event in handler.seen]
+    engine = growing(
+        retriever, ["One.", verdict(4, 1), "Two.", verdict(9)], callback_manager=CallbackManager([debug])
+    )
+    engine.query(QUESTION)
+    names = [re.sub("Precise|Event", "", event.class_name()) for event in events]
     assert names == (
         ["QueryStart", "RetrievalStart", "RetrievalEnd", "SynthesizeStart", "Stage"]
         + ["Stage", "Call", "Call", "Round"] * 2
         + ["SynthesizeEnd", "QueryEnd"]
     )
-    rounds = [event.record for event in handler.seen if event.class_name() == "PreciseRoundEvent"]
+    rounds = [event.record for event in events if event.class_name() == "PreciseRoundEvent"]
     assert [(turn["score"], turn["decision"]) for turn in rounds] == [
         (4, "more context: min_k 3"),
         (9, "accepted with 9 of 10"),

@@ -1,0 +1,116 @@
+import json
+import re
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.schema import NodeWithScore, TextNode
+
+from llamaindex_precise import RelevanceFilterPostprocessor
+from llamaindex_precise.convert import FACTS
+from precise_rag.filtering import DynamicThreshold
+from precise_rag.testing import ScriptedLLM
+
+QUESTION = "When does the ferry leave?"
+
+
+def judge(prompt: str) -> str:
+    """Scores a chunk 0.9 if it is about the ferry, else 0.1; says so for every chunk in the prompt."""
+    chunks = re.findall(r"^\w+ chunk (\S+)\n(.*?)\n\w+ end of chunk", prompt, re.M | re.S)
+    scores = [(key, 0.9 if "ferry" in text else 0.1) for key, text in chunks]
+    return json.dumps({"scores": [{"id": k, "base": s, "reflection": s, "critic": s} for k, s in scores]})
+
+
+def llm() -> ScriptedLLM:
+    return ScriptedLLM(lambda messages: judge("\n\n".join(message.content for message in messages)))
+
+
+@pytest.fixture
+def nodes() -> list[NodeWithScore]:
+    texts = ["The ferry leaves at nine.", "The mill grinds rye.", "A ferry ticket costs two crowns."]
+    return [
+        NodeWithScore(
+            node=TextNode(id_=f"n{i}", text=text, metadata={"secret": "s3cret"}), score=0.5 - i / 10
+        )
+        for i, text in enumerate(texts)
+    ]
+
+
+def hide(nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+    for item in nodes:
+        item.node.excluded_embed_metadata_keys = ["secret"]
+    return nodes
+
+
+async def test_relevant_nodes_stay_with_their_own_scores(nodes):
+    before = [item.model_dump() for item in nodes]
+    postprocessor = RelevanceFilterPostprocessor(llm=llm())
+    kept = postprocessor.postprocess_nodes(nodes, query_str=QUESTION)
+    assert [(item.node.node_id, item.score) for item in kept] == [("n0", 0.5), ("n2", 0.3)]
+    facts = kept[0].node.metadata[FACTS]
+    assert facts["scores"]["relevance_critic"] == 0.9
+    assert facts["reason"].startswith("relevance 0.90 reaches")
+    again = await postprocessor.apostprocess_nodes(nodes, query_str=QUESTION)
+    assert [item.model_dump() for item in again] == [item.model_dump() for item in kept]
+    assert [item.model_dump() for item in nodes] == before
+
+
+def test_hidden_metadata_is_not_sent(nodes):
+    model = llm()
+    RelevanceFilterPostprocessor(llm=model).postprocess_nodes(hide(nodes), query_str=QUESTION)
+    assert "s3cret" not in model.calls[0].text
+
+
+def test_a_node_that_could_not_be_scored_follows_the_policy(nodes):
+    silent = ScriptedLLM(lambda messages: "I would rather not say.")
+    kept = RelevanceFilterPostprocessor(llm=silent).postprocess_nodes(nodes, query_str=QUESTION)
+    assert len(kept) == 3
+    assert all("unscored" in item.node.metadata[FACTS]["reason"] for item in kept)
+
+
+def test_settings_make_the_round_trip(nodes):
+    postprocessor = RelevanceFilterPostprocessor(
+        llm=llm(), threshold=DynamicThreshold(floor=0.2, min_keep=1), batch_size=2, heuristics=("No mills.",)
+    )
+    data = json.loads(postprocessor.to_json())
+    assert "llm" not in data
+    again = RelevanceFilterPostprocessor.from_dict(data, llm=llm())
+    assert again.to_dict() == postprocessor.to_dict()
+    assert again.threshold == DynamicThreshold(floor=0.2, min_keep=1)
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        RelevanceFilterPostprocessor(llm=llm(), batch_size=0)
+
+
+def test_scores_are_kept_in_the_caller_s_cache(nodes):
+    model, cache = llm(), {}
+    for _ in range(2):
+        RelevanceFilterPostprocessor(llm=model, cache=cache).postprocess_nodes(nodes, query_str=QUESTION)
+    assert len(model.calls) == 1
+    assert len(cache) == 3
+
+
+def test_the_prompt_can_be_read_and_replaced(nodes):
+    model = llm()
+    postprocessor = RelevanceFilterPostprocessor(llm=model)
+    assert "how relevant" in postprocessor.get_prompts()["relevance_instructions"].get_template()
+    postprocessor.update_prompts({"relevance_instructions": PromptTemplate("Only ferries matter.")})
+    postprocessor.postprocess_nodes(nodes, query_str=QUESTION)
+    assert model.calls[0].text.startswith("Only ferries matter.")
+    assert postprocessor.to_dict()["instructions"] == "Only ferries matter."
+
+
+def test_the_application_s_llm_is_the_default(nodes, scripted_chat):
+    Settings.llm = scripted_chat(reply=judge)
+    kept = RelevanceFilterPostprocessor().postprocess_nodes(nodes, query_str=QUESTION)
+    assert [item.node.node_id for item in kept] == ["n0", "n2"]
+
+
+def test_calls_and_decisions_are_announced(nodes, events):
+    RelevanceFilterPostprocessor(llm=llm()).postprocess_nodes(nodes, query_str=QUESTION)
+    assert [event.class_name() for event in events] == ["PreciseCallEvent", "PreciseStageEvent"]
+    assert [c["kept"] for c in events[1].record["candidates"]] == [True, False, True]
+
+
+def test_without_a_query_nothing_can_be_judged(nodes):
+    with pytest.raises(ValueError, match="query"):
+        RelevanceFilterPostprocessor(llm=llm()).postprocess_nodes(nodes)

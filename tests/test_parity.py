@@ -1,6 +1,7 @@
 """The same documents and questions through the core and both adapters: the same results."""
 
 import json
+import re
 
 import pytest
 from langchain_core.documents import Document as LangChainDocument
@@ -9,7 +10,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 import langchain_precise
 import llamaindex_precise
-from precise_rag import Document, GradientSelector, RedundancyFilter, Segmenter
+from precise_rag import Document, GradientSelector, RedundancyFilter, RelevanceFilter, Segmenter
 from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.rerank import load_reranker, rerank
@@ -133,6 +134,32 @@ def test_redundancy_is_the_same(question):
     assert_same_results(
         postprocessor.postprocess_nodes(nodes), compressor.compress_documents(documents, question), expected
     )
+
+
+def test_relevance_is_the_same():
+    question = QUESTIONS[0]
+    expected = RelevanceFilter(ScriptedLLM(judge_wheels)).filter(
+        question, HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K)
+    )
+    assert {decision.kept for decision in expected.decisions} == {True, False}
+    postprocessor = llamaindex_precise.RelevanceFilterPostprocessor(llm=ScriptedLLM(judge_wheels))
+    compressor = langchain_precise.RelevanceFilterCompressor(llm=ScriptedLLM(judge_wheels))
+    nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
+    documents = langchain_retriever("HybridRetriever").invoke(question)
+
+    assert_same_decisions(postprocessor.select(nodes, question), expected)
+    assert_same_decisions(compressor.select(documents, question), expected)
+    assert_same_results(
+        postprocessor.postprocess_nodes(nodes, query_str=question),
+        compressor.compress_documents(documents, question),
+        expected,
+    )
+
+
+def judge_wheels(messages):
+    chunks = re.findall(r"^\w+ chunk (\S+)\n(.*?)\n\w+ end of chunk", messages[1].content, re.M | re.S)
+    scores = [(key, 0.9 if "wheel" in text else 0.2) for key, text in chunks]
+    return json.dumps({"scores": [{"id": k, "base": s, "reflection": s, "critic": s} for k, s in scores]})
 
 
 def test_chains_of_stages_are_the_same():

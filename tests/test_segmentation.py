@@ -5,7 +5,7 @@ from shutil import copytree
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import precise_rag.models
@@ -122,7 +122,8 @@ any_text = st.lists(
 ).map(" ".join)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(deadline=None)
+@example(text=" 01:01:000000", max_tokens=6, hard=False)
 @given(text=any_text, max_tokens=st.integers(1, 60), hard=st.booleans())
 def test_chunks_tile_the_text_and_keep_the_limit(
     small: Segmenter, text: str, max_tokens: int, hard: bool
@@ -132,7 +133,7 @@ def test_chunks_tile_the_text_and_keep_the_limit(
     if text.strip():
         assert "".join(texts(chunks)) == text
         assert all(chunk.text == text[chunk.start : chunk.end] for chunk in chunks)
-        assert all(0 < chunk.n_tokens <= max_tokens for chunk in chunks)
+        assert all(0 < chunk.n_tokens <= max_tokens and chunk.text.strip() for chunk in chunks)
     else:
         assert chunks == []
 
@@ -216,6 +217,10 @@ def test_greedy_opens_a_chunk_below_the_threshold() -> None:
         "Four.",
     ]
     assert texts(GreedySegmenter(encoder, threshold=0.5).segment(text, table)) == [text]
+    count_words = GreedySegmenter(
+        encoder, threshold=0.5, max_chars=3, length_function=lambda texts: [len(t.split()) for t in texts]
+    )
+    assert texts(count_words.segment(text, table)) == ["One. Two. Three. ", "Four."]
 
 
 @settings(deadline=None)

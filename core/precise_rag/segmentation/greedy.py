@@ -8,7 +8,7 @@ import numpy as np
 
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, SentenceSplitter
-from precise_rag.segmentation.long_sentences import cut_long
+from precise_rag.segmentation.long_sentences import CountTokens, cut_long
 from precise_rag.sentences import load_splitter
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 
@@ -16,8 +16,9 @@ from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 class GreedySegmenter:
     """Opens a new chunk where the cosine of two neighbouring sentences falls below `threshold`.
 
-    No chunk has more than `max_chars` characters. Source: ChunkRAG, "Chunk Formation". Differs: a
-    sentence of more than max_chars is cut between words; the paper does not say.
+    No chunk has more than `max_chars` characters, or whatever `length_function` counts instead.
+    Source: ChunkRAG, "Chunk Formation". Differs: a sentence that is too long is cut between
+    words; the paper does not say.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class GreedySegmenter:
         threshold: float = 0.7,
         max_chars: int = 500,
         splitter: SentenceSplitter | None = None,
+        length_function: CountTokens | None = None,
     ) -> None:
         if not -1 <= threshold <= 1:
             raise InputError(f"threshold is {threshold}; a cosine lies between -1 and 1")
@@ -36,6 +38,7 @@ class GreedySegmenter:
         self.threshold = threshold
         self.max_chars = max_chars
         self.splitter = splitter or load_splitter()
+        self.length_function = length_function or _characters
 
     @property
     def name(self) -> str:
@@ -61,7 +64,8 @@ class GreedySegmenter:
         if vectors is None:
             vectors = self.encoder.encode([body[start:end].strip() for start, end in spans.tolist()])
         alike = np.einsum("ij,ij->i", vectors[:-1], vectors[1:]) >= self.threshold
-        rows, lengths, owners = cut_long(body, spans, np.diff(spans).ravel(), self.max_chars, _lengths)
+        sizes = np.asarray(self.length_function([body[start:end] for start, end in spans.tolist()]))
+        rows, lengths, owners = cut_long(body, spans, sizes, self.max_chars, self.length_function)
         together = [True] * (len(rows) - 1)
         for gap in np.flatnonzero(np.diff(owners)).tolist():
             together[gap] = bool(alike[owners[gap]])
@@ -85,7 +89,7 @@ class GreedySegmenter:
         yield from tqdm(map(self.segment, texts), desc="segmenting", unit=" documents", total=total)
 
 
-def _lengths(texts: Sequence[str]) -> list[int]:
+def _characters(texts: Sequence[str]) -> list[int]:
     return list(map(len, texts))
 
 

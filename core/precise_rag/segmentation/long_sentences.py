@@ -15,8 +15,9 @@ CountTokens = Callable[[Sequence[str]], Sequence[int] | IntArray]
 def cut_long(
     text: str, spans: IntArray, counts: IntArray, limit: int, count_tokens: CountTokens
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """The spans again, longer ones in pieces of at most `limit`, halved between words.
+    """The spans again, longer ones in pieces of at most `limit`, halved between words if possible.
 
+    A piece is blank only where white space itself does not fit.
     spans: (n, 2). counts: (n,) by `count_tokens`. Returns spans and counts of the m pieces, and
     (m,) the row that each came from. A single character is never cut, whatever its count.
     """
@@ -37,18 +38,22 @@ def _pieces(
     if count <= limit or end - start < 2:
         yield start, end, count
         return
-    middle = _word_boundary(text, start, end)
-    halves = [text[start:middle], text[middle:end]]
-    first, second = map(int, count_tokens(halves))
-    yield from _pieces(text, start, middle, first, limit, count_tokens)
-    yield from _pieces(text, middle, end, second, limit, count_tokens)
+    middle = _cut_place(text, start, end, limit, count_tokens)
+    left, right = map(int, count_tokens([text[start:middle], text[middle:end]]))
+    yield from _pieces(text, start, middle, left, limit, count_tokens)
+    yield from _pieces(text, middle, end, right, limit, count_tokens)
 
 
-def _word_boundary(text: str, start: int, end: int) -> int:
-    """The place nearest the middle of text[start:end] that has white space before it, if any."""
-    middle = (start + end) // 2
-    for step in range(end - middle):
+def _cut_place(text: str, start: int, end: int, limit: int, count_tokens: CountTokens) -> int:
+    """Where to cut: at the word that begins nearest the middle, or where the words end if they fit."""
+    words = text[start:end].strip()
+    first = text.index(words, start)
+    last = first + len(words)
+    if words and len(words) < end - start and (len(words) < 2 or count_tokens([words])[0] <= limit):
+        return last if last < end else first
+    middle = (first + last) // 2 if words else (start + end) // 2
+    for step in range(last - middle):
         for place in (middle - step, middle + step):
-            if start < place < end and text[place - 1].isspace() and not text[place].isspace():
+            if first < place < last and text[place - 1].isspace() and not text[place].isspace():
                 return place
     return middle

@@ -34,8 +34,8 @@ def load_model(
     family = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("family")
     if family == "small":
         model = SmallModel.load(folder)
-        return model, model.config.get("options", {})
+        return model, dict(model.config["options"])
     if family == "sage":
         sage = SageModel.load(folder, encoder=encoder, device=device)
-        return sage, sage.config.get("options", {})
+        return sage, dict(sage.config["options"])
     raise ModelError(f"{folder} holds a model of the family {family!r}; expected small or sage")

@@ -120,6 +120,8 @@ class Segmenter:
                 f"unknown option {', '.join(sorted(unknown))}; "
                 f"expected {', '.join(SegmenterOptions.__dataclass_fields__)}"
             )
+        if "max_tokens" in options and "min_tokens" in defaults:
+            defaults["min_tokens"] = min(defaults["min_tokens"], options["max_tokens"])
         chosen = SegmenterOptions(**{**defaults, **options})
         return cls(model, name=str(name), options=chosen, splitter=splitter, count_tokens=count_tokens)
 

@@ -92,9 +92,10 @@ class SentenceContextIndex(DocumentIndex):
             rows = top_rows(scores, top_k)
         else:
             rows = best_of_groups(scores, view.prepared.groups, top_k)
-        candidates = self._candidates(view, Hits.of(rows, scores, parts))
+        hits = Hits.of(rows, scores, parts)
+        candidates = self._candidates(view, hits)
         if returns == "passage":
-            candidates = widened(candidates, view, view.prepared.groups, rows)
+            candidates = widened(candidates, view, view.prepared.groups, hits.rows)
         if merge_adjacent:
             candidates = merged(candidates, view.collection.documents)
         return candidates if max_tokens is None else within(candidates, max_tokens)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from precise_rag.errors import InputError, LLMError, LLMResponseError
-from precise_rag.filtering.calls import Calls
 from precise_rag.filtering.relevance_reply import Relevance, read_score
-from precise_rag.filtering.scoring import Reply, Scoring, score_in_batches, score_one_by_one
+from precise_rag.filtering.scoring import Scoring, score_in_batches, score_one_by_one
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 from precise_rag.llm.budget import Budget
+from precise_rag.llm.calls import Calls, Reply
 from precise_rag.llm.prices import PriceTable
 from precise_rag.llm.tokens import estimate_prompt_tokens
 from precise_rag.llm.wrap import load_llm
@@ -147,6 +147,7 @@ class RelevanceFilter:
 
     def _calls(self, query: str, trace: Trace | None) -> Calls:
         return Calls(
+            role="relevance",
             llm=self.llm,
             spending=self.budget.start(),
             prices=self.prices,

@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 
 from precise_rag.errors import LLMError
 from precise_rag.filtering.relevance_reply import Relevance, read_score, read_scores
+from precise_rag.llm.calls import Reply
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import (
     RELEVANCE_STAGES,
@@ -18,9 +19,7 @@ from precise_rag.prompts.relevance import (
     relevance_prompt,
     single_relevance_prompt,
 )
-from precise_rag.types import Completion
 
-Reply = Completion | LLMError
 Scoring = Generator[list[Prompt], list[Reply], list[Relevance | str]]
 
 _UNREADABLE = "the model gave no readable score, twice"

@@ -8,7 +8,6 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
-from precise_rag.filtering.scoring import Reply
 from precise_rag.llm.budget import Budget, Spending
 from precise_rag.llm.failures import translated
 from precise_rag.llm.prices import PriceTable
@@ -18,10 +17,12 @@ from precise_rag.protocols import LLM
 from precise_rag.trace import CallRecord, Trace
 from precise_rag.types import Completion
 
+Reply = Completion | LLMError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """Puts prompts to `llm`, `max_concurrency` at a time.
+    """Puts prompts to `llm`, `max_concurrency` at a time; `role` names them in the trace.
 
     A prompt that the budget has no room for, and a call that fails, get their LLMError in place of
     a completion; only a refused key is raised, since no other call would fare better. With a budget
@@ -29,6 +30,7 @@ class Calls:
     most.
     """
 
+    role: str
     llm: LLM
     spending: Spending
     prices: PriceTable
@@ -114,7 +116,7 @@ class Calls:
         for prompt, (reply, ms) in zip(prompts, said, strict=True):
             if isinstance(prompt, BudgetExceeded):
                 continue
-            record = CallRecord("relevance", prompt.version, self.llm.name, ms, messages=prompt.messages)
+            record = CallRecord(self.role, prompt.version, self.llm.name, ms, messages=prompt.messages)
             if isinstance(reply, Completion):
                 tokens = reply.input_tokens, reply.output_tokens
                 cost = self.prices.cost(reply.model, *tokens)

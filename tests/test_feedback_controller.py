@@ -58,7 +58,7 @@ def test_the_thresholds_are_settings():
     controller = FeedbackController(accept=6, max_rounds=1)
     assert controller.next_step(rounds((7, 6, 1))).reason == "accepted with 6 of 10"
     assert controller.next_step(rounds((7, 5, 1))).reason == "round 1 was the last"
-    for bad in ({"min_k": 0}, {"accept": 11}, {"max_rounds": -1}):
+    for bad in ({"min_k": 0}, {"reach": 0}, {"accept": 11}, {"max_rounds": -1}):
         with pytest.raises(InputError, match="expected at least 1"):
             FeedbackController(**bad)
 
@@ -99,3 +99,18 @@ def test_whatever_the_judge_says_the_loop_ends_in_time(judgements, min_k, max_ro
     assert all(abs(a - b) == 1 for a, b in pairwise(tried))
     assert all(turn.judgement.score < 9 for turn in done[:-1])
     assert min(tried) >= 1
+
+
+@pytest.mark.parametrize(
+    ("reach", "tried", "min_k", "steps"),
+    [
+        (1, [], 7, [7]),
+        (4, [], 7, [7]),
+        (1, [(7, 5, 1)], 8, [8]),
+        (3, [(7, 5, 1)], 8, [8, 9, 10]),
+        (3, [(7, 5, -1)], 6, [6, 5, 4]),
+        (9, [(3, 5, -1)], 2, [2, 1]),
+    ],
+)
+def test_reach_says_how_far_a_judgement_may_go(reach, tried, min_k, steps):
+    assert list(FeedbackController(reach=reach).steps_from(min_k, rounds(*tried))) == steps

@@ -111,6 +111,21 @@ def test_an_unchanged_selection_stops_before_another_draft():
     assert answer.note == "the selection would not change with min_k 6"
 
 
+@pytest.mark.parametrize(
+    ("reach", "kept", "note"),
+    [(1, [3], "the selection would not change with min_k 3"), (3, [3, 4], "accepted with 9 of 10")],
+)
+def test_a_reach_goes_on_until_the_selection_changes(reach, kept, note):
+    def select_three_at_least(min_k):
+        return select(max(min_k, 3))
+
+    answerer, judge = ScriptedLLM(["a", "b"]), ScriptedLLM([says(4, 1), says(9)])
+    controller = FeedbackController(min_k=2, reach=reach)
+    answer = FeedbackLoop(answerer, judge, controller).run(QUESTION, select_three_at_least)
+    assert [len(turn.selection.kept) for turn in answer.rounds] == kept
+    assert answer.note == note
+
+
 def test_the_papers_judgement_form_drives_the_same_loop():
     replies = ["Evaluation Score: 5\nContext Adjustment: -1", "Evaluation Score: 9\nContext Adjustment: -1"]
     answer = run_each_way(lambda: loop(["a", "b"], replies, judge_prompt="sage"))

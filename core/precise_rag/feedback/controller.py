@@ -20,7 +20,9 @@ class FeedbackController:
     """The rules of the feedback loop (SAGE, section VI-A).
 
     min_k: of the first round. accept: a score at or above it ends the loop. max_rounds: drafts that
-    are written and judged at most; 0 writes one and asks no judge.
+    are written and judged at most; 0 writes one and asks no judge. reach: how many steps of `min_k`
+    one judgement may take until the selection changes. The paper takes one; a gradient selection
+    that keeps more than `min_k` anyway often changes only some steps further on.
 
     Differs from the paper: an adjustment of 0 is allowed and ends the loop; so does a `min_k` that
     was tried before (the adjustments oscillate) or a selection that was; and of all drafts the one
@@ -30,12 +32,13 @@ class FeedbackController:
     min_k: int = 7
     accept: int = 9
     max_rounds: int = 3
+    reach: int = 1
 
     def __post_init__(self) -> None:
-        if self.min_k < 1 or self.max_rounds < 0 or not 1 <= self.accept <= 10:
+        if min(self.min_k, self.reach) < 1 or self.max_rounds < 0 or not 1 <= self.accept <= 10:
             raise InputError(
-                f"min_k is {self.min_k}, max_rounds {self.max_rounds}, accept {self.accept}; "
-                "expected at least 1, at least 0, and 1 to 10"
+                f"min_k is {self.min_k}, reach {self.reach}, max_rounds {self.max_rounds}, "
+                f"accept {self.accept}; expected at least 1, at least 1, at least 0, and 1 to 10"
             )
 
     def next_step(self, rounds: Sequence[Round]) -> Step:
@@ -58,6 +61,12 @@ class FeedbackController:
         if any(turn.min_k == min_k for turn in rounds):
             return Step(None, f"the adjustments oscillate: min_k {min_k} was tried before")
         return Step(min_k, f"{'more' if adjustment > 0 else 'less'} context: min_k {min_k}")
+
+    def steps_from(self, min_k: int, rounds: Sequence[Round]) -> range:
+        """The values of `min_k` to try in turn until one gives a new selection."""
+        if not rounds or min_k > rounds[-1].min_k:
+            return range(min_k, min_k + (self.reach if rounds else 1))
+        return range(min_k, max(min_k - self.reach, 0), -1)
 
     def is_new(self, selection: Selection, rounds: Sequence[Round]) -> bool:
         """Whether `selection` keeps other chunks than every round so far."""

@@ -69,7 +69,7 @@ class Conversation:
         min_k: int | None = self.controller.min_k
         reason = ""
         while min_k is not None:
-            selection = yield from self._select(min_k)
+            min_k, selection = yield from self._select(min_k)
             if not selection.kept:
                 reason = "no passage was kept"
                 break
@@ -95,14 +95,19 @@ class Conversation:
         """Whether the draft of this round is the last one, to be shown while it is written."""
         return self.live_final and len(self.rounds) + 1 >= self.controller.max_rounds
 
-    def _select(self, min_k: int) -> Generator[Select, Any, Selection]:
+    def _select(self, min_k: int) -> Generator[Select, Any, tuple[int, Selection]]:
+        """The first new selection from `min_k` on, as far as the controller reaches."""
         started = time.perf_counter()
-        selection: Selection = yield Select(min_k)
+        for step in self.controller.steps_from(min_k, self.rounds):
+            min_k = step
+            selection: Selection = yield Select(min_k)
+            if self.max_chunks is not None:
+                selection = _keep_best(selection, self.max_chunks)
+            if self.controller.is_new(selection, self.rounds):
+                break
         ms = (time.perf_counter() - started) * 1e3
-        if self.max_chunks is not None:
-            selection = _keep_best(selection, self.max_chunks)
         self.trace.add(StageRecord("selection", selection, ms, {"min_k": min_k}, len(self.rounds) + 1))
-        return selection
+        return min_k, selection
 
     def _draft(self, selection: Selection) -> Generator[Ask, Any, tuple[str, Selection]]:
         """A draft, and the selection it was written from: smaller where the model accepts no more."""

@@ -1,13 +1,15 @@
 # make demo   the main job on real text: no key, no network beyond the package index
 # make test   set up and run the tests
 # make check  format, lint, types and import rules
+# make docs   the documentation as a site, links checked
+# make test-lowest   the adapters on the lowest supported framework versions
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DOCS ?=
 
-.PHONY: demo test check format
+.PHONY: demo test check format docs test-lowest
 
 $(VENV)/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,3 +36,16 @@ check: $(VENV)/test
 format: $(VENV)/test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/test
+	$(BIN)/mkdocs build --quiet
+
+LOWEST := llama-index-core==0.13.0 langchain-core==1.0.0 langchain-text-splitters==1.0.0 \
+	langchain-classic==1.0.0 langchain-tests==1.0.0
+
+test-lowest: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --upgrade pip
+	.venv-lowest/bin/pip install --quiet -c constraints.txt -e '.[offline,openai]' $(LOWEST) \
+		hypothesis pytest pytest-asyncio
+	.venv-lowest/bin/python -m pytest tests/llamaindex tests/langchain tests/test_parity.py

@@ -5,6 +5,7 @@ import shutil
 import sys
 
 import pytest
+from chat_server import ChatServer, fails, says
 from safetensors.numpy import load_file, save_file
 
 from precise_rag.cli import main
@@ -133,3 +134,41 @@ def test_a_missing_extra_names_the_pip_command(folder, capsys, monkeypatch):
     code, _, err = run(capsys, "ask", folder / "index", "Who?", "--llm", "some-model")
     assert code == 1
     assert "pip install 'precise-rag[openai]'" in err
+
+
+def test_ask_answers_through_a_chat_server_and_writes_the_trace(folder, tmp_path, capsys):
+    judgement = json.dumps({"score": 9, "adjustment": 0, "reason": "complete"})
+    with ChatServer([says("Ilse Brandt keeps it [1]."), says(judgement)]) as server:
+        model = ["--llm", "local-model", "--base-url", server.url]
+        page = tmp_path / "trace.html"
+        code, out, _ = run(
+            capsys, "ask", folder / "index", "Who keeps the lamp?", *model, "--trace", page, "--json"
+        )
+    answer = json.loads(out)
+    assert code == 0
+    assert (answer["kind"], answer["answer"]) == ("generated", "Ilse Brandt keeps it [1].")
+    assert answer["usage"] == {"calls": 2, "input_tokens": 22, "output_tokens": 14, "cost": None}
+    assert "Ilse Brandt keeps it [1]." in page.read_text("utf-8")
+
+
+def test_a_dry_run_estimates_and_asks_no_model(folder, tmp_path, capsys):
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[local-model]\ninput = 1000000.0\noutput = 0.0\n")
+    with ChatServer([says("never sent")]) as server:
+        model = ["--llm", "local-model", "--base-url", server.url, "--prices", prices]
+        code, out, _ = run(
+            capsys, "ask", folder / "index", "Who keeps the lamp?", *model, "--dry-run", "--json"
+        )
+    estimate = json.loads(out)
+    assert code == 0
+    assert server.requests == []
+    assert 1 <= estimate["least"]["calls"] <= estimate["most"]["calls"]
+    assert estimate["least"]["cost"] == estimate["least"]["input_tokens"]
+
+
+def test_a_server_that_refuses_ends_in_one_line(folder, capsys):
+    with ChatServer([fails(401, "bad key")]) as server:
+        model = ["--llm", "local-model", "--base-url", server.url]
+        code, out, err = run(capsys, "ask", folder / "index", "Who keeps the lamp?", *model)
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1

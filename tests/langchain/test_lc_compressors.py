@@ -1,22 +1,18 @@
 import copy
-import inspect
-import json
 
 import numpy as np
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.load import dumps, load, loads
-from langchain_core.runnables import RunnableParallel, RunnablePassthrough, RunnableSerializable
+from langchain_core.runnables import (
+    ConfigurableField,
+    RunnableParallel,
+    RunnablePassthrough,
+    RunnableSerializable,
+)
 
 from langchain_precise import GradientSelectionCompressor
 from precise_rag.errors import ScoreScaleError
 from precise_rag.selection import GradientSelector
-
-beta = pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
-has_allow_list = pytest.mark.skipif(
-    "allowed_objects" not in inspect.signature(load).parameters,
-    reason="this langchain-core loads by namespace",
-)
 
 SAGE_FIG_8 = [5.103, 4.816, 4.684, 4.617, 4.416, 1.304, 1.189]
 
@@ -131,22 +127,18 @@ async def test_it_pipes_and_tells_callbacks_what_it_decided():
     assert [d.page_content for d in events[-1]["data"]["output"]] == ["a 0.9"]
 
 
-@beta
-@has_allow_list
-def test_settings_survive_serialization():
-    compressor = GradientSelectionCompressor(min_k=2, floor=0.1)
-    text = dumps(compressor)
-    again = loads(text, allowed_objects=[GradientSelectionCompressor], valid_namespaces=["langchain_precise"])
-    assert again.selector() == compressor.selector()
-    assert again.reranker == compressor.reranker
-    with pytest.raises(ValueError, match="not allowed"):
-        loads(text, allowed_objects="core")
+def test_settings_can_be_configured_for_one_call():
+    compressor = GradientSelectionCompressor(reranker=None, score_scale="bm25", min_k=1).configurable_fields(
+        max_k=ConfigurableField(id="max_k")
+    )
+    input = {"query": "q", "documents": scored(*SAGE_FIG_8)}
+    assert len(compressor.invoke(input)) == 5
+    assert len(compressor.invoke(input, {"configurable": {"max_k": 2}})) == 2
 
 
-@beta
-@has_allow_list
-def test_an_object_as_reranker_cannot_be_serialized_silently():
-    dumped = json.loads(dumps(GradientSelectionCompressor(reranker=LastWord())))
-    assert dumped["kwargs"]["reranker"]["type"] == "not_implemented"
-    with pytest.raises(NotImplementedError):
-        load(dumped, allowed_objects=[GradientSelectionCompressor], valid_namespaces=["langchain_precise"])
+def test_threads_agree():
+    compressor = GradientSelectionCompressor(min_k=1)
+    inputs = [
+        {"query": f"text {i}", "documents": [Document(f"text {n}") for n in range(8)]} for i in range(8)
+    ]
+    assert compressor.batch(inputs * 4, {"max_concurrency": 8}) == [compressor.invoke(i) for i in inputs] * 4

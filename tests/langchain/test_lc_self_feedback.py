@@ -7,6 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 from langchain_precise import GradientSelectionCompressor, SelfFeedbackChain
+from precise_rag.llm import Budget
 from precise_rag.testing import ScriptedLLM
 
 QUESTION = "Who built the town clock?"
@@ -75,6 +76,22 @@ async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
         for part in stream[1:]:
             whole = whole + part
         assert outcome(whole) == expected
+
+
+def test_the_last_draft_can_be_shown_while_it_is_written(make_chain):
+    llm = ScriptedLLM(["Ada Brandt built it.", judgement(4)])
+    stream = make_chain(llm, max_rounds=1, live_final=True).stream(QUESTION)
+    assert next(stream) == {"question": QUESTION}
+    assert next(stream) == {"answer": "Ada "}
+    assert len(llm.calls) == 1
+    assert list(stream)[-1]["score"] == 4
+
+
+def test_a_budget_ends_it_early(make_chain):
+    llm = ScriptedLLM(["First.", judgement(4, 1)])
+    output = make_chain(llm, budget=Budget(calls=2)).invoke(QUESTION)
+    assert (output["answer"], output["score"]) == ("First.", 4)
+    assert "calls" in output["note"]
 
 
 def test_it_composes(make_chain, scripted_chat):

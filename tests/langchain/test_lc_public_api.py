@@ -1,0 +1,61 @@
+import inspect
+import subprocess
+import sys
+
+import langchain_precise
+
+EXPORTED = {
+    "CompressorInput",
+    "GradientSelectionCompressor",
+    "GreedySemanticTextSplitter",
+    "HybridRetriever",
+    "PreciseEmbeddings",
+    "PreciseRetriever",
+    "RedundancyCompressor",
+    "RelevanceFilterCompressor",
+    "RerankCompressor",
+    "SelfFeedbackChain",
+    "SelfFeedbackOutput",
+    "SemanticSegmentationTextSplitter",
+    "SentenceContextRetriever",
+    "WordSentenceRetriever",
+}
+
+
+def test_these_names_and_no_others_are_exported():
+    public = {
+        name
+        for name, value in vars(langchain_precise).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert public == EXPORTED
+
+
+def test_every_export_is_explained():
+    assert all(inspect.getdoc(getattr(langchain_precise, name)) for name in EXPORTED)
+
+
+def test_signatures_that_users_rely_on():
+    def parameters(function):
+        return list(inspect.signature(function).parameters)
+
+    splitter = langchain_precise.SemanticSegmentationTextSplitter
+    assert parameters(splitter)[:4] == ["model", "chunk_size", "chunk_overlap", "length_function"]
+    for kind in ("SentenceContextRetriever", "WordSentenceRetriever", "HybridRetriever"):
+        retriever = getattr(langchain_precise, kind)
+        assert parameters(retriever.from_documents)[:4] == ["documents", "encoder", "k", "search_kwargs"]
+        assert parameters(retriever.from_index)[:1] == ["index"]
+    for kind in ("GradientSelection", "Redundancy", "RelevanceFilter", "Rerank"):
+        compressor = getattr(langchain_precise, f"{kind}Compressor")
+        assert parameters(compressor.compress_documents) == ["self", "documents", "query", "callbacks"]
+        assert parameters(compressor.as_runnable) == ["self"]
+
+
+def test_importing_asks_for_no_more_of_langchain_than_is_required():
+    code = (
+        "import sys, langchain_precise\n"
+        "others = 'langchain langchain_classic llama_index torch openai cohere nltk faiss'\n"
+        "print([module for module in others.split() if module in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

@@ -5,11 +5,12 @@ Three styles: `short` (a name, a number, a phrase), `open` (sentences with citat
 """
 
 import re
+import string
 from collections.abc import Sequence
 from typing import Literal, get_args
 
 from precise_rag.errors import InputError
-from precise_rag.prompts.prompt import Fence, Prompt
+from precise_rag.prompts.prompt import Fence, Prompt, lettered
 from precise_rag.types import Candidate, Message
 
 AnswerStyle = Literal["open", "short", "choice"]
@@ -67,7 +68,7 @@ def answer_prompt(
         fence.block("question", question),
     ]
     if options:
-        data.append(fence.block("options", "\n".join(map("{}. {}".format, _LETTERS, options))))
+        data.append(fence.block("options", lettered(options)))
     return Prompt(
         f"{ANSWER_VERSION}/{'custom' if instructions else style}",
         (
@@ -93,7 +94,7 @@ def chosen_option(text: str, options: Sequence[str]) -> int | None:
 
     A letter at the start or alone counts ("B", "(b)", "Answer: B."), else an option's own words.
     """
-    letters = _LETTERS[: len(options)]
+    letters = string.ascii_uppercase[: len(options)]
     if found := _CHOICE.match(text.strip()):
         index = letters.find(found[1].upper())
         return index if index >= 0 else None
@@ -101,7 +102,6 @@ def chosen_option(text: str, options: Sequence[str]) -> int | None:
     return said[0] if len(said) == 1 else None
 
 
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _CITATION = re.compile(r"\[((?:passages? )?\d+(?:\s*,\s*\d+)*)\]")
 _CHOICE = re.compile(
     r"(?:(?:the\s+)?(?:correct\s+)?(?:answer|option)\s*(?:is)?\s*:?\s*)?\(?([A-Za-z])(?:[).:]|\s*$)", re.I

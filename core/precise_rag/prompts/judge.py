@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from precise_rag.errors import InputError
-from precise_rag.prompts.prompt import Fence, Prompt
+from precise_rag.prompts.prompt import Fence, Prompt, lettered
 from precise_rag.types import Candidate, Message
 
 JudgeStyle = Literal["json", "sage"]
@@ -79,7 +79,7 @@ def judge_prompt(
         fence.block("question", question),
     ]
     if options:
-        data.append(fence.block("options", "\n".join(options)))
+        data.append(fence.block("options", lettered(options)))
     data.append(fence.block("answer", answer))
     return Prompt(
         f"{JUDGE_VERSION}/{'custom' if instructions else style}",

@@ -5,7 +5,8 @@ in the user message, between marks that carry a random delimiter which no docume
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+import string
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from precise_rag.types import Message
@@ -49,3 +50,8 @@ class Fence:
 
     def _cleaned(self, text: str) -> str:
         return text.strip().replace(self.mark, "")
+
+
+def lettered(options: Sequence[str]) -> str:
+    """The options of a multiple-choice question, one a line: A, B, C …"""
+    return "\n".join(map("{}. {}".format, string.ascii_uppercase, options))

@@ -1,12 +1,14 @@
 """LlamaIndex nodes to core values and back.
 
-What the core knew of a candidate (scale, earlier scores, tokens, passage, the last reason) travels
-in one metadata entry, `FACTS`, which neither embedding models nor LLMs get to see. It is read back
-by the next stage as long as the score is still the one it speaks of: components of others, such as
-fusion retrievers, rewrite scores. Nodes given by callers are never changed; copies are returned.
+What the core knew of a candidate (place, scale, earlier scores, tokens, passage, the last reason)
+travels in one metadata entry, `FACTS`, which neither embedding models nor LLMs get to see. It is
+read back by the next stage; what it says about the score counts only while the node still has that
+score, since components of others, such as fusion retrievers, rewrite scores. Nodes given by callers
+are never changed; copies are returned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from llama_index.core.schema import (
@@ -39,6 +41,21 @@ _LAYOUT_FIELDS = (
 )
 
 
+class FoundNode(TextNode):
+    """A piece of a document that an index found.
+
+    Its hash is that of the piece, not of what one search found out about it: fusion retrievers take
+    nodes with equal hashes for one node, and some versions drop all but one of them.
+    """
+
+    @property
+    def hash(self) -> str:
+        """Hash of the id, the text and the document's own metadata."""
+        metadata = {key: value for key, value in self.metadata.items() if key != FACTS}
+        content = f"{self.node_id}{self.text}{metadata}"
+        return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def root_source(node: BaseNode) -> RelatedNodeInfo:
     """The document that `node` comes from: its own source, or else the node itself."""
     return node.source_node or node.as_related_node_info()
@@ -64,23 +81,14 @@ def to_document(node: BaseNode) -> Document:
 
 def from_candidate(candidate: Candidate) -> NodeWithScore:
     """A new scored node for a candidate of an index, pointing to the document it was cut from."""
+    fields: dict[str, Any] = dict(candidate.metadata.get(_LAYOUT, {}))
+    source, offset = fields.pop("source", candidate.doc_id), fields.pop("offset", 0)
+    if offset is not None:
+        fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
     metadata = {key: value for key, value in candidate.metadata.items() if key != _LAYOUT}
-    layout: dict[str, Any] = dict(candidate.metadata.get(_LAYOUT, {}))
-    source = layout.pop("source", candidate.doc_id)
-    offset = layout.pop("offset", 0)
-    node = TextNode(
-        id_=candidate.id,
-        text=candidate.text,
-        start_char_idx=None if offset is None else offset + candidate.start,
-        end_char_idx=None if offset is None else offset + candidate.end,
-        metadata=metadata,
-        relationships={
-            NodeRelationship.SOURCE: RelatedNodeInfo(
-                node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata)
-            )
-        },
-        **layout,
-    )
+    info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
+    fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}
+    node = FoundNode(id_=candidate.id, text=candidate.text, **fields)
     return NodeWithScore(node=_with_facts(node, candidate), score=float(candidate.score))
 
 
@@ -145,6 +153,9 @@ def from_selection(selection: Selection, nodes: Sequence[NodeWithScore]) -> list
 
 def _place(node: BaseNode, length: int) -> tuple[str, Span]:
     """The document that a node comes from and its place there, or itself where that is not known."""
+    if known := node.metadata.get(FACTS, {}).get("place"):
+        doc_id, start, end = known
+        return doc_id, Span(start, end)
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
     if start is None or end is None:
         return node.node_id, Span(0, length)
@@ -162,6 +173,7 @@ def _facts(item: NodeWithScore) -> Mapping[str, Any]:
 def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseNode:
     """A copy of `node` that carries the facts, hidden from embedding models and LLMs."""
     facts: dict[str, Any] = {
+        "place": [candidate.doc_id, candidate.start, candidate.end],
         "score": float(candidate.score),
         "score_scale": candidate.score_scale,
         "scores": {name: float(score) for name, score in candidate.scores.items()},

@@ -30,6 +30,7 @@ def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(document
     assert node.text == documents[0].text[node.start_char_idx : node.end_char_idx]
     assert (node.node_id, node.ref_doc_id) == ("lighthouse:0-45", "lighthouse")
     assert node.metadata[FACTS] == {
+        "place": ["lighthouse", 0, 45],
         "score": 0.5,
         "score_scale": "cosine",
         "scores": {"dense": 0.5},
@@ -63,6 +64,14 @@ def test_an_offset_counts_only_if_the_text_lies_there_verbatim(documents, start,
     assert root_offset(node) == 0
     node.relationships = {"1": documents[0].as_related_node_info()}
     assert root_offset(node) == offset
+
+
+def test_one_piece_found_twice_has_one_hash_and_equal_pieces_have_two():
+    document = Document(doc_id="d", text="One. One.")
+    first = from_candidate(candidate_of(document, 0, 4, score=0.5)).node
+    again = from_candidate(candidate_of(document, 0, 4, score=0.9, scores={"bm25": 1.0})).node
+    other = from_candidate(candidate_of(document, 5, 9, score=0.5)).node
+    assert first.hash == again.hash != other.hash
 
 
 def test_facts_survive_the_way_through_other_components():

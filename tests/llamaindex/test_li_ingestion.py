@@ -122,15 +122,15 @@ def test_a_folder_of_files(tmp_path, documents):
 
 def test_sentence_nodes_bring_weighted_vectors_that_search_like_the_index(documents, embedding):
     parser = SentenceContextNodeParser(embed_model=embedding, alpha=0.7)
-    nodes = parser.get_nodes_from_documents(documents)
+    nodes = parser.get_nodes_from_documents(documents[1:])
     assert all(type(value) is float for value in nodes[0].embedding)
     index = VectorStoreIndex(nodes, embed_model=embedding)
-    found = index.as_retriever(similarity_top_k=5).retrieve(QUESTION)
+    found = index.as_retriever(similarity_top_k=3).retrieve(QUESTION)
 
-    core = SentenceContextRetriever.from_documents(documents, embedding, similarity_top_k=5, alpha=0.7)
+    core = SentenceContextRetriever.from_documents(documents[1:], embedding, similarity_top_k=3, alpha=0.7)
     expected = core.retrieve(QUESTION)
-    assert [(i.node.ref_doc_id, i.node.start_char_idx) for i in found[:2]] == [
-        (i.node.ref_doc_id, i.node.start_char_idx) for i in expected[:2]
+    assert [(i.node.ref_doc_id, i.node.start_char_idx) for i in found] == [
+        (i.node.ref_doc_id, i.node.start_char_idx) for i in expected
     ]
     assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-5)
 

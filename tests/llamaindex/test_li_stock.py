@@ -97,6 +97,8 @@ async def test_query_fusion(documents, retriever, reader, mode):
     )
     found = fusion.retrieve(QUESTION)
     assert found[0].node.text == "The oven was built from river stone by Tomas Reyk."
+    if mode == FUSION_MODES.RECIPROCAL_RANK:
+        assert found[0].score == pytest.approx(1 / 60 + 1 / 60)  # first for both: one node, not two
     assert len({item.node.node_id for item in found}) == len(found)
     again = await fusion.aretrieve(QUESTION)
     assert [item.node.node_id for item in again] == [item.node.node_id for item in found]

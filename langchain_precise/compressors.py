@@ -116,17 +116,19 @@ class RerankCompressor(PreciseCompressor):
     """Scores documents against the query and puts the best first.
 
     reranker: "packaged", any other name that `load_reranker` takes, or an object of one's own.
-    top_n: how many are kept, all by default.
+    top_n: how many are kept, all by default. score_scale: what the scores of another LangChain
+    compressor mean, where that is the reranker.
     """
 
     reranker: Any = "packaged"
     top_n: int | None = Field(default=None, ge=1)
+    score_scale: ScoreScale | None = None
 
     _reranker: Reranker = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
         """Load the reranker now rather than in the first request."""
-        self._reranker = load_reranker(self.reranker)
+        self._reranker = load_reranker(self.reranker, score_scale=self.score_scale)
 
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """The best `top_n` candidates are kept."""

@@ -46,8 +46,8 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
 
     retriever: anything from a question to documents; give it a large `k`, since `compressor`
     decides how much of it the model gets to see. llm: a chat model. judge: the model that judges,
-    by default `llm`. accept, max_rounds: as in `FeedbackController`. budget, style, judge_prompt,
-    prices: as in `FeedbackLoop`.
+    by default `llm`. accept, max_rounds, reach: as in `FeedbackController`. The other fields are
+    those of `FeedbackLoop`.
 
     A stream gives the question, the answer piece by piece and the rest at the end, in dictionaries
     that add up to what `invoke` returns. The answer is streamed when it is accepted; with
@@ -60,9 +60,12 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
     compressor: GradientSelectionCompressor = Field(default_factory=GradientSelectionCompressor)
     accept: int = _CONTROLLER.accept
     max_rounds: int = _CONTROLLER.max_rounds
+    reach: int = _CONTROLLER.reach
     budget: Budget | None = None
     style: Literal["open", "short"] = "open"
     judge_prompt: JudgeStyle = "json"
+    answer_instructions: str | None = None
+    judge_instructions: str | None = None
     prices: PriceTable | None = None
     live_final: bool = False
 
@@ -75,11 +78,16 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
             load_llm(self.llm),
             judge=None if self.judge is None else load_llm(self.judge),
             controller=FeedbackController(
-                min_k=self.compressor.min_k, accept=self.accept, max_rounds=self.max_rounds
+                min_k=self.compressor.min_k,
+                accept=self.accept,
+                max_rounds=self.max_rounds,
+                reach=self.reach,
             ),
             budget=self.budget,
             style=self.style,
             judge_prompt=self.judge_prompt,
+            answer_instructions=self.answer_instructions,
+            judge_instructions=self.judge_instructions,
             prices=self.prices,
         )
 

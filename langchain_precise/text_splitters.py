@@ -140,8 +140,8 @@ class GreedySemanticTextSplitter(SegmentTextSplitter):
     """Joins each sentence to the piece before it while the two are alike (ChunkRAG).
 
     encoder: a name or path, an encoder of the core's, or LangChain embeddings. chunk_size: the
-    longest piece in characters, by default the paper's. options: further ones of
-    `GreedySegmenter`.
+    longest piece, by default the paper's; in characters, or in the units of `length_function`.
+    options: further ones of `GreedySegmenter`.
     """
 
     def __init__(
@@ -150,12 +150,15 @@ class GreedySemanticTextSplitter(SegmentTextSplitter):
         *,
         chunk_size: int | None = None,
         chunk_overlap: int = 0,
+        length_function: Callable[[str], int] | None = None,
         add_start_index: bool = True,
         strip_whitespace: bool = False,
         **options: Any,
     ) -> None:
         if chunk_size is not None:
             options["max_chars"] = chunk_size
+        if length_function is not None:
+            options["length_function"] = partial(_lengths, length_function)
         super().__init__(
             GreedySegmenter(load_encoder(encoder), **options),
             chunk_overlap=chunk_overlap,

@@ -53,6 +53,18 @@ def test_reranking_orders_and_cuts():
         RerankCompressor(top_n=0)
 
 
+def test_another_compressor_of_langchain_reranks():
+    compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
+
+    class Lengths(compressors.cross_encoder.BaseCrossEncoder):
+        def score(self, pairs):
+            return [len(text) / 100 for _, text in pairs]
+
+    stock = compressors.CrossEncoderReranker(model=Lengths(), top_n=4)
+    kept = RerankCompressor(reranker=stock, top_n=1).compress_documents(FOUND, "q")
+    assert [d.id for d in kept] == ["c"]
+
+
 def test_the_packaged_reranker_finds_the_answer():
     best = RerankCompressor().compress_documents(FOUND[1:3], "Who built the town clock?")[0]
     assert best.id == "c"

@@ -162,5 +162,7 @@ def test_greedy_pieces_follow_the_vectors_and_the_limit():
     short = GreedySemanticTextSplitter(HashEncoder(), threshold=0.5, chunk_size=24)
     assert [piece.metadata["start_index"] for piece in short.create_documents([text])] == [0, 24, 48, 68]
     assert short.split_text(" ") == []
+    words = GreedySemanticTextSplitter(HashEncoder(), chunk_size=5, length_function=lambda t: len(t.split()))
+    assert [len(piece.split()) for piece in words.split_text(text)] == [5, 5, 4, 4]
     with pytest.raises(InputError, match="do not overlap"):
         GreedySemanticTextSplitter(HashEncoder(), chunk_overlap=20)

@@ -241,6 +241,12 @@ def test_bad_settings_and_questions_are_refused():
         FeedbackLoop(llm).run(" ", select)
 
 
+def test_a_cost_limit_asks_for_the_prices_of_both_models_before_anything_is_paid():
+    prices = PriceTable({"answerer": Price(1.0, 1.0)})
+    with pytest.raises(InputError, match="no 'judge'"):
+        loop(["a"], [], budget=Budget(cost=1.0), prices=prices)
+
+
 def test_instructions_of_ones_own_replace_ours():
     engine, answerer, judge = loop(["a"], [says(9)], answer_instructions="Sing.", judge_instructions="Rate.")
     trace = engine.run(QUESTION, select).trace

@@ -34,7 +34,7 @@ class FeedbackLoop:
     `select` gives the selection for a `min_k`; it is called once a round. Every method calls it and
     the models on the caller's own thread and task. A judge that fails never costs the answer: it is
     asked once more, and then the best draft so far is returned with a note. Raises LLMError if not
-    even a first draft could be had.
+    even a first draft could be had, and InputError for a budget in dollars and a model without price.
     """
 
     def __init__(
@@ -62,6 +62,8 @@ class FeedbackLoop:
         self.answer_instructions = answer_instructions
         self.judge_instructions = judge_instructions
         self.prices = prices or PriceTable.load()
+        for model in (self.llm, self.judge):  # an unknown price is told now, not after a paid draft
+            self.budget.start().check(model.name, 0, self.prices.cost(model.name, 0, 0))
 
     def run(
         self, question: str, select: SelectAt, *, options: Sequence[str] = (), trace: Trace | None = None

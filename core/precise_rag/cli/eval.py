@@ -86,8 +86,8 @@ def run(args: argparse.Namespace) -> int:
         for name, reason in outcome.failed.items():
             print(f"precise: warning: {name} left out: {reason}", file=sys.stderr)
         if not args.json:
-            print(f"\n{outcome.dataset.name}: {len(outcome.judge.dataset.questions)} questions with evidence")
-            print(format_table(outcome.rows, args.budgets))
+            print(f"\n{outcome.dataset.name}: {len(outcome.judge.dataset.questions)} questions")
+            print(format_table(outcome.rows))
             if outcome.answers:
                 print(format_answers(outcome.answers))
     made = circumstances(args.seed)
@@ -109,7 +109,7 @@ def _datasets(args: argparse.Namespace, llm: OpenAIChat | None) -> list[Dataset]
     args.out.mkdir(parents=True, exist_ok=True)
     if args.sets:
         found = [load_development_set(name, args.data) for name in args.sets.split(",")]
-        return [dataset.with_evidence().sample(args.sample, args.seed) for dataset in found]
+        return [dataset.measurable().sample(args.sample, args.seed) for dataset in found]
     if not args.documents:
         raise InputError("nothing to evaluate on; give --documents with --questions, or --sets")
     questions = Path(args.questions) if args.questions else args.out / "questions.jsonl"
@@ -117,7 +117,7 @@ def _datasets(args: argparse.Namespace, llm: OpenAIChat | None) -> list[Dataset]
         _write_questions(args, llm, questions)
     elif not args.questions and not args.make_questions:
         raise InputError("no questions; give --questions FILE, or --make-questions N with --llm MODEL")
-    return [load_dataset(args.documents, questions).sample(args.sample, args.seed)]
+    return [load_dataset(args.documents, questions).measurable().sample(args.sample, args.seed)]
 
 
 def _write_questions(args: argparse.Namespace, llm: OpenAIChat | None, path: Path) -> None:

@@ -67,6 +67,10 @@ class Dataset:
         """Only the questions that have evidence."""
         return replace(self, questions=tuple(q for q in self.questions if q.evidence))
 
+    def measurable(self) -> "Dataset":
+        """Only the questions that have evidence; all if none has, for tokens and answers at least."""
+        return self.with_evidence() if any(q.evidence for q in self.questions) else self
+
     def sample(self, n_questions: int | None, seed: int = 0) -> "Dataset":
         """At most `n_questions`, drawn with the seed and kept in order; all documents stay."""
         if n_questions is None or len(self.questions) <= n_questions:

@@ -88,6 +88,7 @@ class Outcome:
                     "name": row.name,
                     "settings": _without_blanks(run.settings),
                     "facts": row.facts,
+                    "recall_per_1000_tokens": row.recall_per_1000_tokens,
                     "means": {name: _rounded(interval) for name, interval in row.means.items()},
                     "against_baseline": {
                         name: {**c._asdict(), "difference": _rounded(c.difference)}
@@ -116,12 +117,12 @@ def evaluate(
     """The outcome of each dataset, one after the other; runs are kept in `folder` and taken up again.
 
     A pipeline that cannot run (say, for a missing extra) is left out and its reason kept. Raises
-    InputError if the baseline is one of them, or a dataset has no question with evidence.
+    InputError if the baseline is one of them, or a dataset has no questions.
     """
     for dataset in datasets:
         judge = Judge(dataset, budgets)
         if not judge.dataset.questions:
-            raise InputError(f"{dataset.name}: no question has evidence; there is nothing to measure against")
+            raise InputError(f"{dataset.name}: there are no questions")
         runs, failed = [], {}
         for settings in plan.pipelines:
             try:

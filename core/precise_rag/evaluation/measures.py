@@ -11,7 +11,7 @@ from precise_rag.evaluation.corpus import Corpus
 from precise_rag.evaluation.datasets import Dataset, Evidence
 from precise_rag.evaluation.evidence import BUDGETS, Values, score_evidence, useful_ratio
 from precise_rag.evaluation.ranking import CUTOFFS, Passages, ranking_scores
-from precise_rag.evaluation.runs import Run
+from precise_rag.evaluation.runs import Piece, Run
 from precise_rag.evaluation.statistics import Comparison, Interval, bootstrap_interval, compare_paired
 from precise_rag.sentences import split_sentences
 
@@ -23,18 +23,13 @@ USEFUL_BUDGET = 450
 class Measured:
     """The measures of one run: `values[name]` has one value per question of the dataset.
 
-    Names: recall@b, precision@b and iou@b for each budget b; recall, precision and tokens of all
-    that is kept; useful@450; Hits@k, MRR@k and nDCG@k of passages; ms.
+    Names: recall@b, precision@b and iou@b for each budget b, and recall, precision and iou of all
+    that is kept; useful@450; Hits@k, MRR@k and nDCG@k of passages; tokens kept; ms.
     """
 
     name: str
     values: Mapping[str, Values]
     facts: Mapping[str, Any]
-
-    @property
-    def recall_per_1000_tokens(self) -> float:
-        """Evidence for money: mean recall of what is kept, per 1,000 tokens sent."""
-        return float(1000 * self.values["recall"].mean() / max(self.values["tokens"].mean(), 1.0))
 
 
 class Row(NamedTuple):
@@ -45,12 +40,23 @@ class Row(NamedTuple):
     against_baseline: dict[str, Comparison]
     facts: dict[str, Any]
 
+    @property
+    def recall_per_1000_tokens(self) -> float | None:
+        """Evidence for money: mean recall of what is kept, per 1,000 tokens sent; None without evidence."""
+        if "recall" not in self.means:
+            return None
+        return 1000 * self.means["recall"].mean / max(self.means["tokens"].mean, 1.0)
+
 
 class Judge:
-    """Measures runs over one dataset; what does not depend on the run is computed once."""
+    """Measures runs over one dataset; what does not depend on the run is computed once.
+
+    Questions without evidence are left out, unless there are no others: then only tokens and
+    milliseconds can be measured (and answers, see `answering`).
+    """
 
     def __init__(self, dataset: Dataset, budgets: Sequence[int] = BUDGETS) -> None:
-        self.dataset = dataset.with_evidence()
+        self.dataset = dataset.measurable()
         self.corpus = Corpus(dataset.documents)
         self.budgets = tuple(budgets)
         self._passages = Passages(self.corpus)
@@ -63,24 +69,33 @@ class Judge:
 
     def measure(self, run: Run) -> Measured:
         """All measures of a run."""
-        kept = {q.id: [p for p in run.pieces[q.id] if p.kept] for q in self.dataset.questions}
-        names = [f"{kind}@{b}" for kind in ("recall", "precision", "iou") for b in self.budgets]
+        questions = self.dataset.questions
+        kept = {q.id: [p for p in run.pieces[q.id] if p.kept] for q in questions}
+        values = {
+            **(self._about_evidence(kept) if questions[0].evidence else {}),
+            "tokens": np.array([self.corpus.count_tokens(kept[q.id]).sum() for q in questions], np.float64),
+            "ms": np.array([run.milliseconds[q.id] for q in questions]),
+        }
+        return Measured(run.settings.name, values, run.facts)
+
+    def _about_evidence(self, kept: Mapping[str, Sequence[Piece]]) -> dict[str, Values]:
         rows = []
         for question in self.dataset.questions:
-            scores = score_evidence(
-                self.corpus, kept[question.id], question.evidence, (*self.budgets, math.inf)
-            )
-            useful = useful_ratio(
-                self.corpus, kept[question.id], question.evidence, self._sentences, USEFUL_BUDGET
-            )
-            at_budgets = np.concatenate([scores.recall[:-1], scores.precision[:-1], scores.iou[:-1]])
-            rows.append([*at_budgets, scores.recall[-1], scores.precision[-1], scores.tokens[-1], useful])
+            pieces, evidence = kept[question.id], question.evidence
+            scores = score_evidence(self.corpus, pieces, evidence, (*self.budgets, math.inf))
+            useful = useful_ratio(self.corpus, pieces, evidence, self._sentences, USEFUL_BUDGET)
+            rows.append([*scores.recall, *scores.precision, *scores.iou, useful])
+        names = [
+            f"{kind}{at}"
+            for kind in ("recall", "precision", "iou")
+            for at in (*(f"@{budget}" for budget in self.budgets), "")
+        ]
         columns = np.array(rows, dtype=np.float64).T
-        values = dict(zip([*names, "recall", "precision", "tokens", "useful@450"], columns, strict=True))
-        ranked = {id: self._passages.ids(pieces) for id, pieces in kept.items()}
-        values.update(ranking_scores(self._relevant, ranked, CUTOFFS))
-        values["ms"] = np.array([run.milliseconds[q.id] for q in self.dataset.questions])
-        return Measured(run.settings.name, values, run.facts)
+        ranked = {question: self._passages.ids(pieces) for question, pieces in kept.items()}
+        return {
+            **dict(zip([*names, "useful@450"], columns, strict=True)),
+            **ranking_scores(self._relevant, ranked, CUTOFFS),
+        }
 
     def table(self, measured: Sequence[Measured], baseline: str, seed: int = 0) -> list[Row]:
         """Means with bootstrap intervals, and paired comparisons with the baseline.
@@ -89,7 +104,7 @@ class Judge:
         """
         groups = [question.group for question in self.dataset.questions]
         reference = next(m for m in measured if m.name == baseline)
-        compared = [f"recall@{budget}" for budget in self.budgets]
+        compared = [name for name in reference.values if name.startswith("recall@")]
         return [
             Row(
                 one.name,
@@ -99,7 +114,7 @@ class Judge:
                     for name in compared
                     if one is not reference
                 },
-                {**one.facts, "recall_per_1000_tokens": one.recall_per_1000_tokens},
+                dict(one.facts),
             )
             for one in measured
         ]

@@ -8,6 +8,7 @@
 
     [pipelines."precise-rag"]
     index = { kind = "hybrid" }                 # any of `precise_rag.index`, with its options
+    search_options = { returns = "sentence" }   # of that index's search
     rerank = "packaged"                         # as for `load_reranker`
     redundancy = { threshold = 0.9 }            # options of RedundancyFilter
     select = { min_k = 7, ratio = 0.3 }         # options of GradientSelector
@@ -19,7 +20,8 @@ parts may be left out. `top_k` (default 100) is how many candidates are searched
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -57,6 +59,7 @@ class PipelineSettings:
     split: Mapping[str, Any] | None = None
     search: Literal["dense", "bm25", "hybrid", "langchain-ensemble"] = "dense"
     index: Mapping[str, Any] | None = None
+    search_options: Mapping[str, Any] = field(default_factory=dict)
     rerank: str | None = None
     redundancy: Mapping[str, Any] | None = None
     select: Mapping[str, Any] | None = None
@@ -96,7 +99,7 @@ class Pipeline:
     def __init__(self, settings: PipelineSettings, documents: Sequence[Document], encoder: Encoder) -> None:
         index = _build_index(settings, documents, encoder)
         self.n_units = len(index)
-        self._search: Search = index.search
+        self._search: Search = partial(index.search, **settings.search_options)
         self._top_k = settings.top_k
         self._reranker = None if settings.rerank is None else load_reranker(settings.rerank)
         self._redundancy = None if settings.redundancy is None else RedundancyFilter(**settings.redundancy)

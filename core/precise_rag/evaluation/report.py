@@ -10,7 +10,7 @@ from precise_rag.evaluation.datasets import Evidence, Question
 from precise_rag.evaluation.evaluate import Outcome
 from precise_rag.evaluation.plots import line_chart, score_curve
 from precise_rag.evaluation.runs import Piece, Run
-from precise_rag.evaluation.tables import answer_cells, answer_columns, cell, columns
+from precise_rag.evaluation.tables import answer_cells, answer_columns, cell, columns, per_1000
 
 _N_CURVES = 6
 _N_EXAMPLES = 5
@@ -56,14 +56,16 @@ def render_report(outcomes: Sequence[Outcome], circumstances: dict[str, Any]) ->
 
 def _dataset(outcome: Outcome) -> str:
     n_questions = len(outcome.judge.dataset.questions)
-    facts = f"{len(outcome.dataset.documents):,} documents, {n_questions:,} questions with evidence"
+    facts = f"{len(outcome.dataset.documents):,} documents, {n_questions:,} questions"
     failed = "".join(
         f'<p class="down">{escape(name)} could not run: {escape(why)}</p>'
         for name, why in outcome.failed.items()
     )
+    judged = bool(outcome.judge.dataset.questions[0].evidence)
     return (
         f"<section><h2>{escape(outcome.dataset.name)}</h2><p>{facts}.</p>{failed}"
-        f"{_recall_chart(outcome)}{_table(outcome)}{_answers(outcome)}{_curves(outcome)}{_examples(outcome)}</section>"
+        f"{_recall_chart(outcome) if judged else ''}{_table(outcome)}{_answers(outcome)}{_curves(outcome)}"
+        f"{_examples(outcome) if judged else ''}</section>"
     )
 
 
@@ -78,7 +80,7 @@ def _recall_chart(outcome: Outcome) -> str:
 
 
 def _table(outcome: Outcome) -> str:
-    names = columns(outcome.judge.budgets)
+    names = columns(outcome.rows[0])
     head = "".join(f"<th>{escape(name)}</th>" for name in ["pipeline", *names, "recall per 1,000 tokens"])
     body = []
     for row in outcome.rows:
@@ -87,7 +89,7 @@ def _table(outcome: Outcome) -> str:
             text = cell(name, row.means[name], row.against_baseline.get(name)).strip()
             css = {"+": "up", "-": "down"}.get(text[-1], "")
             cells.append(f'<td class="{css}">{text}</td>')
-        cells.append(f"<td>{100 * row.facts['recall_per_1000_tokens']:.1f}</td>")
+        cells.append(f"<td>{per_1000(row)}</td>")
         body.append(f'<tr class="{"base" if row.name == outcome.baseline else ""}">{"".join(cells)}</tr>')
     note = (
         "Shares in percent, ± half of the 95 % bootstrap interval (documents drawn whole). "

@@ -12,38 +12,27 @@ SIGNIFICANT = 0.05
 _SHARES = ("recall", "precision", "iou", "useful")
 
 
-def columns(budgets: Sequence[int]) -> list[str]:
-    """The measures that a table shows, in order."""
-    ranks = ["Hits@1", "Hits@10", "MRR@10", "nDCG@10"]
-    return [
-        *(f"recall@{b}" for b in budgets),
-        f"iou@{budgets[0]}",
-        "useful@450",
-        *ranks,
-        "recall",
-        "tokens",
-        "ms",
-    ]
+def columns(row: Row) -> list[str]:
+    """The measures that a table shows, in order, of those there are."""
+    recalls = [name for name in row.means if name.startswith("recall@")]
+    ious = [name for name in row.means if name.startswith("iou@")][:1]
+    ranks = ["useful@450", "Hits@1", "Hits@10", "MRR@10", "nDCG@10", "recall", "tokens", "ms"]
+    return [*recalls, *ious, *(name for name in ranks if name in row.means)]
 
 
-def format_table(rows: Sequence[Row], budgets: Sequence[int]) -> str:
+def format_table(rows: Sequence[Row]) -> str:
     """Aligned lines: means with half the width of their 95 % interval; + or - marks a recall that
     differs from the baseline's (paired test, p < 0.05)."""
-    names = columns(budgets)
-    header = ["pipeline", *names, "recall/1k"]
+    names = columns(rows[0])
     body = [
         [
             row.name,
-            *(
-                cell(name, row.means[name], row.against_baseline.get(name))
-                for name in names
-                if name in row.means
-            ),
-            f"{100 * row.facts['recall_per_1000_tokens']:.1f}",
+            *(cell(name, row.means[name], row.against_baseline.get(name)) for name in names),
+            per_1000(row),
         ]
         for row in rows
     ]
-    return _aligned([header, *body])
+    return _aligned([["pipeline", *names, "recall/1k"], *body])
 
 
 def format_answers(rows: Sequence[AnswerRow]) -> str:
@@ -87,6 +76,11 @@ def cell(name: str, value: Interval, comparison: Comparison | None = None) -> st
     if comparison is not None and comparison.p_value < SIGNIFICANT:
         sign = "+" if comparison.difference.mean > 0 else "-"
     return f"{100 * value.mean:.1f}±{50 * (value.high - value.low):.1f}{sign}"
+
+
+def per_1000(row: Row) -> str:
+    """Recall per 1,000 tokens, in percent."""
+    return "" if row.recall_per_1000_tokens is None else f"{100 * row.recall_per_1000_tokens:.1f}"
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:

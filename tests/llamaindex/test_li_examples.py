@@ -33,3 +33,52 @@ def test_quickstart(capsys, monkeypatch, embedding):
     assert len(sources) == 4
     for page, start, end in sources:
         assert topics[page][int(start) : int(end)].strip() in shown
+
+
+def test_three_steps(capsys, embedding, scripted_chat):
+    model = scripted_chat(reply=lambda prompt: "Above seventeen metres a second.")
+    load("llamaindex_three_steps").main(embedding, model)
+    rows = re.findall(r"^(.+?) {2,}(\d+) +(\d+)%$", capsys.readouterr().out, re.M)
+    assert [name.strip() for name, *_ in rows] == [
+        "stock: fixed chunks, top 4",
+        "1 chunks end with the topic",
+        "2 words and meaning, by sentence",
+        "3 as many as the scores say",
+    ]
+    tokens = [int(n) for _, n, _ in rows]
+    assert tokens == sorted(tokens, reverse=True)
+    assert tokens[3] < tokens[0] / 2
+    assert int(rows[3][2]) >= 75
+    assert len(model.prompts) == 4
+
+
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect")
+def test_qdrant(capsys, embedding, scripted_chat):
+    pytest.importorskip("llama_index.vector_stores.qdrant")
+    model = scripted_chat(reply=lambda prompt: "A year.")
+    load("llamaindex_qdrant").main("How long are lost keys and telephones kept?", embedding, model)
+    shown = capsys.readouterr().out
+    assert shown.endswith("A year.\n")
+    assert len(re.findall(r"^kept ", shown, re.M)) < len(re.findall(r"^dropped ", shown, re.M))
+    assert "sharp drop" in shown
+    assert "Keys and telephones are kept for a year" in model.prompts[0]
+
+
+def test_chat(capsys, tmp_path, embedding, scripted_chat):
+    def reply(prompt: str) -> str:
+        if "You judge an answer" in prompt:
+            return '{"reason": "borne out", "score": 9, "adjustment": 0}'
+        if "standalone question" in prompt:
+            return "When is the finally clause executed?"
+        return "On the way out [1]."
+
+    example = load("llamaindex_chat")
+    chat = example.build_chat(scripted_chat(reply=reply), embedding)
+    page = tmp_path / "trace.html"
+    example.converse(chat, ["When does finally run?", "And after a return?"], page)
+    shown = capsys.readouterr().out
+    assert shown.count("On the way out [1].") == 2
+    assert shown.count("[judged 9 of 10, from: ") == 2
+    assert "try" in re.findall(r"from: ([\w, -]+);", shown)[0]
+    assert "When is the finally clause executed?" in page.read_text(encoding="utf-8")
+    assert len(chat.chat_history) == 4

@@ -1,0 +1,60 @@
+"""A chat over a book that judges its answers, streams them, and shows how they came about.
+
+    OPENAI_API_KEY=… python examples/llamaindex_chat.py
+
+needs `llama-index-llms-openai`. The book is the Python language reference that comes with Python;
+an empty line ends the chat. After each answer `trace.html` holds the whole story: what was found,
+where the selection cut and why, each draft with its judgement, tokens and cost.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from pydoc_data.topics import topics
+
+from llama_index.core import Document
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.chat_engine import CondenseQuestionChatEngine
+from llama_index.core.llms import LLM
+from llama_index.core.memory import ChatMemoryBuffer
+
+from llamaindex_precise import GradientSelectionPostprocessor, HybridRetriever, SelfFeedbackQueryEngine
+from precise_rag.trace import trace_page
+
+CHAPTERS = ("assert", "async", "class", "compound", "function", "global", "import", "raise", "try", "with")
+
+
+def build_chat(llm: LLM, embed_model: BaseEmbedding | None = None) -> CondenseQuestionChatEngine:
+    book = [Document(text=topics[chapter], doc_id=chapter) for chapter in CHAPTERS if chapter in topics]
+    engine = SelfFeedbackQueryEngine(
+        HybridRetriever.from_documents(book, embed_model, similarity_top_k=30),
+        llm,
+        selection=GradientSelectionPostprocessor(min_k=5, max_tokens=1000),
+        streaming=True,
+    )
+    return CondenseQuestionChatEngine.from_defaults(engine, llm=llm, memory=ChatMemoryBuffer.from_defaults())
+
+
+def converse(chat: CondenseQuestionChatEngine, questions: Iterable[str], page: Path) -> None:
+    for question in questions:
+        reply = chat.stream_chat(question)
+        for piece in reply.response_gen:
+            print(piece, end="", flush=True)
+        (output,) = reply.sources
+        facts = output.raw_output.metadata["precise_rag"]
+        page.write_text(trace_page(facts["trace"]), encoding="utf-8")
+        chapters = ", ".join(sorted({source.node.ref_doc_id for source in reply.source_nodes}))
+        print(f"\n    [judged {facts['score']} of 10, from: {chapters}; see {page}]")
+
+
+def ask() -> Iterator[str]:
+    while question := input("\n> ").strip():
+        yield question
+
+
+if __name__ == "__main__":
+    if "OPENAI_API_KEY" not in os.environ:
+        raise SystemExit("This chat needs a model: set OPENAI_API_KEY.")
+    from llama_index.llms.openai import OpenAI
+
+    converse(build_chat(OpenAI(model="gpt-4o-mini")), ask(), Path("trace.html"))

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 
 import precise_rag
-from precise_rag.cli import ask, demo, eval, index, segment, train
+from precise_rag.cli import ask, demo, eval, index, inspect, segment, train
 from precise_rag.errors import PreciseRagError
 
-_COMMANDS = (segment, index, ask, train, eval, demo)
+_COMMANDS = (segment, inspect, index, ask, train, eval, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from precise_rag.errors import InputError
 from precise_rag.prompts import (
     NOT_IN_PASSAGES,
     Fence,
+    Wording,
     answer_prompt,
     chosen_option,
     cited_passages,
@@ -88,6 +89,7 @@ def test_the_sage_judge_asks_for_all_that_figure_6_does():
         "more of the related context (1) or less of it (-1)",
         "clear",
         "formal and professional",
+        "the task, the passages and the question below",
         "Evaluation Score:",
         "9 or above means that the answer is highly accurate",
         "Context Adjustment: 1 or -1",
@@ -135,3 +137,14 @@ def test_citations_name_passages(text, numbers):
 )
 def test_a_choice_is_read(text, index):
     assert chosen_option(text, ["red", "blue"]) == index
+
+
+def test_the_judge_sees_the_task_that_the_answerer_had():
+    wording = Wording(style="short", judge_style="sage")
+    task = wording.answer("q", PASSAGES).messages[0].content.split("\n\nIn the user's message")[0]
+    judged = wording.judge("q", PASSAGES, "in France")
+    mark = judged.messages[1].content.split()[0]
+    assert judged.messages[1].content.startswith(f"{mark} task\n{task}\n{mark} end of task")
+    assert judged.messages[1].content.endswith(f"{mark} answer\nin France\n{mark} end of answer")
+    own = Wording(answer_instructions="Sing.")
+    assert "task\nSing.\n" in own.judge("q", PASSAGES, "a").messages[1].content

@@ -17,7 +17,7 @@ from precise_rag.feedback.judgement import parse_judgement
 from precise_rag.llm.budget import Spending
 from precise_rag.llm.prices import PriceTable
 from precise_rag.llm.tokens import estimate_prompt_tokens
-from precise_rag.prompts import NOT_IN_PASSAGES, AnswerStyle, JudgeStyle, Prompt, answer_prompt, judge_prompt
+from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Wording
 from precise_rag.protocols import LLM
 from precise_rag.trace import CallRecord, RoundRecord, StageRecord, Trace
 from precise_rag.types import Answer, Completion, Judgement, Round, Selection
@@ -52,10 +52,7 @@ class Conversation:
     controller: FeedbackController
     spending: Spending
     prices: PriceTable
-    style: AnswerStyle
-    judge_style: JudgeStyle
-    answer_instructions: str | None
-    judge_instructions: str | None
+    wording: Wording
     live_final: bool
     trace: Trace
     rounds: list[Round] = field(default_factory=list)
@@ -112,13 +109,7 @@ class Conversation:
     def _draft(self, selection: Selection) -> Generator[Ask, Any, tuple[str, Selection]]:
         """A draft, and the selection it was written from: smaller where the model accepts no more."""
         while True:
-            prompt = answer_prompt(
-                self.question,
-                selection.kept,
-                style=self.style,
-                options=self.options,
-                instructions=self.answer_instructions,
-            )
+            prompt = self.wording.answer(self.question, selection.kept, self.options)
             try:
                 completion = yield from self._ask("answer", self.llm, prompt, live=self._is_live)
             except ContextLengthError as error:
@@ -141,14 +132,7 @@ class Conversation:
         """The judgement, asked for twice at most, and what went wrong with it."""
         if self.controller.max_rounds == 0:
             return None, "judging is off"
-        prompt = judge_prompt(
-            self.question,
-            selection.kept,
-            draft,
-            style=self.judge_style,
-            options=self.options,
-            instructions=self.judge_instructions,
-        )
+        prompt = self.wording.judge(self.question, selection.kept, draft, self.options)
         judgement, problem = Judgement(None, 0, "failed"), ""
         for _ in range(2):
             try:

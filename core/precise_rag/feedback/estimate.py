@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from precise_rag.feedback.loop import FeedbackLoop, SelectAt
 from precise_rag.llm.tokens import estimate_prompt_tokens
-from precise_rag.prompts import Prompt, answer_prompt, judge_prompt
+from precise_rag.prompts import Prompt
 from precise_rag.protocols import LLM
 from precise_rag.trace import Bill
 from precise_rag.types import Selection
@@ -33,8 +33,8 @@ def estimate_cost(
     """
 
     def turn(selection: Selection, judgements: int) -> Bill:
-        draft = answer_prompt(question, selection.kept, style=loop.style, options=options)
-        verdict = judge_prompt(question, selection.kept, "", style=loop.judge_prompt, options=options)
+        draft = loop.wording.answer(question, selection.kept, options)
+        verdict = loop.wording.judge(question, selection.kept, "", options)
         bill = _bill(loop, loop.llm, draft, answer_tokens)
         for _ in range(judgements):
             judged = _bill(loop, loop.judge, verdict, judgement_tokens, more=answer_tokens)

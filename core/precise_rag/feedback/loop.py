@@ -13,7 +13,7 @@ from precise_rag.llm.budget import Budget
 from precise_rag.llm.failures import translated
 from precise_rag.llm.prices import PriceTable
 from precise_rag.llm.tokens import counted_completion
-from precise_rag.prompts import AnswerStyle, JudgeStyle
+from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import LLM, StreamingLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Answer, Completion, Selection
@@ -64,6 +64,16 @@ class FeedbackLoop:
         self.prices = prices or PriceTable.load()
         for model in (self.llm, self.judge):  # an unknown price is told now, not after a paid draft
             self.budget.start().check(model.name, 0, self.prices.cost(model.name, 0, 0))
+
+    @property
+    def wording(self) -> Wording:
+        """The prompts this loop uses."""
+        return Wording(
+            style=self.style,
+            judge_style=self.judge_prompt,
+            answer_instructions=self.answer_instructions,
+            judge_instructions=self.judge_instructions,
+        )
 
     def run(
         self, question: str, select: SelectAt, *, options: Sequence[str] = (), trace: Trace | None = None
@@ -131,10 +141,7 @@ class FeedbackLoop:
             controller=self.controller,
             spending=self.budget.start(),
             prices=self.prices,
-            style=self.style,
-            judge_style=self.judge_prompt,
-            answer_instructions=self.answer_instructions,
-            judge_instructions=self.judge_instructions,
+            wording=self.wording,
             live_final=live_final,
             trace=trace or Trace(question),
         ).steps()

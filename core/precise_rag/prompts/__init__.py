@@ -18,3 +18,4 @@ from precise_rag.prompts.relevance import relevance_prompt as relevance_prompt
 from precise_rag.prompts.relevance import single_relevance_prompt as single_relevance_prompt
 from precise_rag.prompts.relevance import threshold_prompt as threshold_prompt
 from precise_rag.prompts.rewrite import rewrite_prompt as rewrite_prompt
+from precise_rag.prompts.wording import Wording as Wording

@@ -32,16 +32,17 @@ You judge an answer that was written from some passages, and whether those passa
 
 score: 1 to 10. 9 or 10 only if the answer is correct, complete and borne out by the passages; 5 if it is
 partly right; 1 if it is wrong, or claims what no passage says. An answer that rightly says that the
-passages do not contain the answer scores at most 5, because other passages may.
+passages do not contain the answer scores at most 5, because other passages may. The task says what form
+the answer had to have: never mark it down for keeping to that form.
 adjustment: 1 if something needed to answer is missing from the passages, -1 if passages that have nothing
 to do with the question get in the way, 0 if they are right as they are.
 
 Reply with one JSON object and nothing else: {"reason": "one short sentence", "score": 7, "adjustment": 1}"""
 
 _SAGE_TASK = """\
-Your objective is to rate how good an answer is as a reply to the prompt that it was written for. Rate its
-accuracy and its soundness together on a scale from 1 to 10. Decide as well whether that prompt should have
-carried more of the related context (1) or less of it (-1).
+Your objective is to rate how good an answer is as a reply to the prompt that it was written for: the task,
+the passages and the question below. Rate its accuracy and its soundness together on a scale from 1 to 10.
+Decide as well whether that prompt should have carried more of the related context (1) or less of it (-1).
 
 Keep the evaluation short, clear, formal and professional in tone.
 
@@ -61,6 +62,7 @@ def judge_prompt(
     passages: Sequence[Candidate],
     answer: str,
     *,
+    task: str = "",
     style: JudgeStyle = "json",
     options: Sequence[str] = (),
     instructions: str | None = None,
@@ -68,22 +70,24 @@ def judge_prompt(
 ) -> Prompt:
     """The prompt that asks for a score and a context adjustment for `answer`.
 
-    instructions: in place of `judge_instructions(style)`; the version then ends in "custom".
+    task: what the answerer was told, shown as data like the rest of its prompt. instructions: in
+    place of `judge_instructions(style)`; the version then ends in "custom".
     """
     if style not in _STYLES:
         raise InputError(f"judge prompt is {style!r}; expected one of {', '.join(_STYLES)}")
-    task, schema = _STYLES[style]
+    objective, schema = _STYLES[style]
     fence = Fence(mark)
-    data = [
-        fence.blocks("passage", (passage.text for passage in passages)),
-        fence.block("question", question),
-    ]
+    data = [fence.block("task", task)] if task else []
+    data += [fence.blocks("passage", (p.text for p in passages)), fence.block("question", question)]
     if options:
         data.append(fence.block("options", lettered(options)))
     data.append(fence.block("answer", answer))
     return Prompt(
         f"{JUDGE_VERSION}/{'custom' if instructions else style}",
-        (Message("system", f"{instructions or task}\n\n{fence.rule}"), Message("user", "\n\n".join(data))),
+        (
+            Message("system", f"{instructions or objective}\n\n{fence.rule}"),
+            Message("user", "\n\n".join(data)),
+        ),
         schema,
     )
 

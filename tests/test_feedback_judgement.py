@@ -27,6 +27,7 @@ from precise_rag.feedback import parse_judgement
         ),
         ("The score is 8.9 and the adjustment is none.", 8, 0),
         ("Score: 9", 9, 0),
+        ("Score: 6, adjustment: -1, since half of it is noise.", 6, -1),
         ("score 7 of 10; I would keep the context", 7, 0),
         ('{"score": 8, "adjustment": null}', 8, 0),
         ('{"score": 8, "adjustment": 3}', 8, 1),

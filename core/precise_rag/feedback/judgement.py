@@ -13,7 +13,8 @@ _SCORE = re.compile(
     rf"(?:evaluation[ _]+)?score[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?{_NUMBER}(?!\d*\s*[-–]\s*\d)", re.I
 )
 _ADJUSTMENT = re.compile(
-    rf"(?:context[ _]+)?adjustment[\"'*_`\s:=\[(]*(?:is\s+)?(?:{_NUMBER}(?!\s*,)|(more|less|none|keep))", re.I
+    rf"(?:context[ _]+)?adjustment[\"'*_`\s:=\[(]*(?:is\s+)?(?:{_NUMBER}(?![ \t]*,[ \t]*[-+−–]?\d)|(more|less|none|keep))",
+    re.I,
 )
 _SCORE_KEYS = ("score", "evaluation score", "rating")
 _ADJUSTMENT_KEYS = ("adjustment", "context adjustment", "context")

@@ -9,12 +9,10 @@ from typing import Any, Literal
 from precise_rag.types import Judgement
 
 _NUMBER = r"([+\-−–]?\d+(?:\.\d+)?)"
-_SCORE = re.compile(
-    rf"(?:evaluation[ _]+)?score[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?{_NUMBER}(?!\d*\s*[-–]\s*\d)", re.I
-)
+_IS = r"[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?"
+_SCORE = re.compile(rf"score{_IS}{_NUMBER}(?!\d*\s*[-–]\s*\d)", re.I)
 _ADJUSTMENT = re.compile(
-    rf"(?:context[ _]+)?adjustment[\"'*_`\s:=\[(]*(?:is\s+)?(?:{_NUMBER}(?![ \t]*,[ \t]*[-+−–]?\d)|(more|less|none|keep))",
-    re.I,
+    rf"adjustment{_IS}(?:{_NUMBER}(?![ \t]*,[ \t]*[+\-−–]?\d)|(more|less|none|keep))", re.I
 )
 _SCORE_KEYS = ("score", "evaluation score", "rating")
 _ADJUSTMENT_KEYS = ("adjustment", "context adjustment", "context")

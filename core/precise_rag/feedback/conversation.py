@@ -196,7 +196,8 @@ class Conversation:
         note = "; ".join((*self.trace.notes, reason))
         self.trace.notes.append(reason)
         if not self.rounds:
-            note = f"{reason}, so no model was asked"
+            self.trace.answer = NOT_IN_PASSAGES
+            note = f"{note}, so no model was asked"
             return Answer(NOT_IN_PASSAGES, "context", selection, note=note, trace=self.trace)
         shown = self.live_final and len(self.rounds) >= self.controller.max_rounds
         best = self.rounds[-1] if shown else self.controller.best(self.rounds)

@@ -46,7 +46,7 @@ def main() -> None:
     )
     parser.add_argument("--sets", default=SETS, help="default: %(default)s")
     parser.add_argument(
-        "--sample", type=int, default=800, help="questions a set at most (default: %(default)s)"
+        "--sample", type=int, default=300, help="questions a set at most (default: %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(

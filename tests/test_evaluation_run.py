@@ -37,7 +37,8 @@ split = { name = "sentences" }
 search = "hybrid"
 
 [pipelines.ours]
-index = { kind = "hybrid" }
+split = { name = "sentences" }
+search = "hybrid"
 rerank = "packaged"
 redundancy = {}
 select = { min_k = 2 }
@@ -205,6 +206,32 @@ def test_answers_are_scored_priced_and_kept(outcome: Outcome) -> None:
     assert again.answers == answered.answers
     assert "quality/$" in format_answers(again.answers)
     assert json.loads(json.dumps(again.to_dict()))["answers"][0]["means"]["EM"] == [1, 1, 1]
+
+
+def test_feedback_asks_again_with_another_min_k(tmp_path: Path) -> None:
+    pytest.importorskip("rouge_score")
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        '[pipelines.fixed]\nsplit = {name = "sentences"}\nfeedback = {min_k = 1, max_rounds = 2}\n'
+        '[pipelines.once]\nsplit = {name = "sentences"}\n',
+        "utf-8",
+    )
+    one = replace(dataset(), questions=dataset().questions[:1])
+    (found,) = evaluate(load_plan(path), [one], HashEncoder(), tmp_path / "runs", budgets=(40,))
+
+    def reply(messages: Any) -> str:
+        if "score" in messages[0].content.lower():
+            score = 9 if "\nmillson\n" in messages[-1].content else 3
+            return f'{{"score": {score}, "adjustment": 1}}'
+        return "millson" if messages[-1].content.count("passage") > 2 else "nobody"
+
+    llm = ScriptedLLM(reply, name="gpt-4o-mini")
+    looped, once = answer_questions(found, llm).answers
+    assert (looped.means["EM"].mean, once.means["EM"].mean) == (1, 1)
+    assert looped.input_tokens > once.input_tokens
+    assert looped.cost is not None
+    assert once.cost is not None
+    assert looped.cost > once.cost
 
 
 def test_without_evidence_only_cost_and_answers_are_measured(plan: Plan, tmp_path: Path) -> None:

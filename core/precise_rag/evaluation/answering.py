@@ -11,18 +11,22 @@ from tqdm import tqdm
 
 from precise_rag.errors import InputError
 from precise_rag.evaluation.answers import accuracy, score_answers
-from precise_rag.evaluation.corpus import Corpus
 from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.evaluate import AnswerRow, Outcome
 from precise_rag.evaluation.evidence import Values
 from precise_rag.evaluation.lines import append_line, read_lines
+from precise_rag.evaluation.measures import Judge
 from precise_rag.evaluation.pipelines import fingerprint
-from precise_rag.evaluation.runs import Piece, Run
+from precise_rag.evaluation.runs import Run
 from precise_rag.evaluation.statistics import Interval, bootstrap_interval
+from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.llm.prices import PriceTable, cost_efficiency
-from precise_rag.prompts.answer import ANSWER_VERSION, answer_prompt, chosen_option
+from precise_rag.prompts.answer import ANSWER_VERSION, chosen_option
+from precise_rag.prompts.judge import JUDGE_VERSION
 from precise_rag.protocols import LLM
-from precise_rag.types import Candidate
+from precise_rag.selection import GradientSelector
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate, Decision, Selection
 
 _AT_ONCE = 8
 """Questions asked at the same time."""
@@ -37,7 +41,8 @@ def answer_questions(
 ) -> Outcome:
     """The outcome with answer metrics for every question that has accepted answers.
 
-    The context is what the pipeline kept, whole pieces in order while they fit the largest budget.
+    The context is what the pipeline kept, whole pieces in order while they fit the largest budget;
+    with `feedback`, the model judges its answer and asks for more or less, and all its calls count.
     Questions with options (`metadata["options"]` and `"label"`) count by accuracy, the others by
     EM, F1 and ROUGE-L. Answers are kept beside the runs and never asked for twice.
     Raises InputError if no question has an answer to compare with.
@@ -92,20 +97,30 @@ def _answers(
     run: Run, questions: Sequence[Question], llm: LLM, outcome: Outcome, show_progress: bool
 ) -> list[dict[str, Any]]:
     """One record a question, in order: those on disk, and new ones for the rest."""
-    path = run.path.with_name(f"{run.path.stem}-{fingerprint([llm.name, ANSWER_VERSION])}.answers.jsonl")
+    key = fingerprint([llm.name, ANSWER_VERSION, JUDGE_VERSION, run.settings.feedback])
+    path = run.path.with_name(f"{run.path.stem}-{key}.answers.jsonl")
     records = {record["id"]: record for record in read_lines(path)}
     todo = [question for question in questions if question.id not in records]
-    budget = outcome.judge.budgets[-1]
+    selector = None if run.settings.select is None else GradientSelector(**run.settings.select)
+    rounds: dict[str, Any] = {"max_rounds": 0, **(run.settings.feedback or {})}
+    if selector is not None:
+        rounds["min_k"] = selector.min_k
 
     def ask(question: Question) -> dict[str, Any]:
-        context = _context(outcome.judge.corpus, run.pieces[question.id], budget)
         options = _options(question)
-        prompt = answer_prompt(
-            question.text, context, style="choice" if options else "short", options=options
+        context = _Context(outcome.judge, run, question, selector)
+        loop = FeedbackLoop(
+            llm, controller=FeedbackController(**rounds), style="choice" if options else "short"
         )
-        reply = llm.complete(prompt.messages)
-        usage = {"input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens}
-        return {"id": question.id, "answer": reply.text, **usage}
+        trace = Trace(question.text)
+        answer = loop.run(question.text, context.select, options=options, trace=trace)
+        return {
+            "id": question.id,
+            "answer": answer.text,
+            "rounds": len(answer.rounds),
+            "input_tokens": sum(call.input_tokens for call in trace.calls),
+            "output_tokens": sum(call.output_tokens for call in trace.calls),
+        }
 
     with path.open("a", encoding="utf-8") as file, ThreadPoolExecutor(_AT_ONCE) as pool:
         answered = tqdm(
@@ -117,15 +132,38 @@ def _answers(
     return [records[question.id] for question in questions]
 
 
-def _context(corpus: Corpus, pieces: Sequence[Piece], budget: int) -> list[Candidate]:
-    """The kept pieces, best first, while they fit the budget; the first one always."""
-    kept = [piece for piece in pieces if piece.kept]
-    read = np.cumsum(corpus.count_tokens(kept))
-    n_fitting = max(1, int(np.searchsorted(read, budget, side="right")))
-    return [
-        Candidate(p.doc_id, p.start, p.end, corpus.documents[p.doc_id].text[p.start : p.end], p.score, "rank")
-        for p in kept[:n_fitting]
-    ]
+class _Context:
+    """What is sent for one question: what the pipeline kept, or would keep at another `min_k`."""
+
+    def __init__(self, judge: Judge, run: Run, question: Question, selector: GradientSelector | None) -> None:
+        self._pieces = run.pieces[question.id]
+        self._candidates = [
+            Candidate(
+                piece.doc_id,
+                piece.start,
+                piece.end,
+                judge.corpus.documents[piece.doc_id].text[piece.start : piece.end],
+                piece.score,
+                run.scales[question.id],
+                n_tokens,
+            )
+            for piece, n_tokens in zip(
+                self._pieces, judge.corpus.count_tokens(self._pieces).tolist(), strict=True
+            )
+        ]
+        self._selector = selector
+        self._has_feedback = run.settings.feedback is not None
+        self._budget = judge.budgets[-1]
+
+    def select(self, min_k: int) -> Selection:
+        """The selector's choice; without one all that was kept, or the best `min_k` under feedback."""
+        if self._selector is not None:
+            kept = replace(self._selector, min_k=min_k).select(self._candidates).kept
+        else:
+            kept = tuple(self._candidates[:min_k] if self._has_feedback else self._candidates)
+        read = np.cumsum([candidate.n_tokens for candidate in kept])
+        n_fitting = max(1, int(np.searchsorted(read, self._budget, side="right")))
+        return Selection(tuple(Decision(n, c, True, "sent") for n, c in enumerate(kept[:n_fitting], start=1)))
 
 
 def _options(question: Question) -> tuple[str, ...]:

@@ -12,6 +12,7 @@
     rerank = "packaged"                         # as for `load_reranker`
     redundancy = { threshold = 0.9 }            # options of RedundancyFilter
     select = { min_k = 7, ratio = 0.3 }         # options of GradientSelector
+    feedback = { max_rounds = 3 }               # options of FeedbackController; with a language model
 
 A pipeline has either `split` (text cut by any splitter, searched plainly) or `index`; the other
 parts may be left out. `top_k` (default 100) is how many candidates are searched for.
@@ -63,6 +64,7 @@ class PipelineSettings:
     rerank: str | None = None
     redundancy: Mapping[str, Any] | None = None
     select: Mapping[str, Any] | None = None
+    feedback: Mapping[str, Any] | None = None
     top_k: int = 100
 
     def __post_init__(self) -> None:
@@ -82,8 +84,8 @@ class PipelineSettings:
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of everything that decides the results; the name is not in it."""
-        return fingerprint({key: value for key, value in asdict(self).items() if key != "name"})
+        """A short hash of everything that decides what is retrieved; the name is not in it."""
+        return fingerprint({key: v for key, v in asdict(self).items() if key not in ("name", "feedback")})
 
 
 class Plan(NamedTuple):
@@ -106,18 +108,15 @@ class Pipeline:
         self._selector = None if settings.select is None else GradientSelector(**settings.select)
 
     def retrieve(self, question: str) -> Selection:
-        """Every candidate, best first, kept or dropped."""
+        """Every candidate that repeats no other, best first, kept or dropped."""
         found = self._search(question, self._top_k)
         if self._reranker is not None:
             found = rerank(question, found, self._reranker)
-        dropped: tuple[Decision, ...] = ()
         if self._redundancy is not None:
-            distinct = self._redundancy.filter(found)
-            found, dropped = distinct.kept, tuple(d for d in distinct.decisions if not d.kept)
-        if self._selector is None:
-            kept = tuple(Decision(rank, c, True, "found") for rank, c in enumerate(found, start=1))
-            return Selection(kept + dropped)
-        return Selection(self._selector.select(found).decisions + dropped)
+            found = self._redundancy.filter(found).kept
+        if self._selector is not None:
+            return self._selector.select(found)
+        return Selection(tuple(Decision(rank, c, True, "found") for rank, c in enumerate(found, start=1)))
 
 
 def load_plan(path: str | Path) -> Plan:

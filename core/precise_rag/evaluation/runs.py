@@ -22,7 +22,7 @@ from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.lines import append_line, read_lines
 from precise_rag.evaluation.pipelines import Pipeline, PipelineSettings, fingerprint
 from precise_rag.protocols import Encoder
-from precise_rag.types import Selection
+from precise_rag.types import ScoreScale, Selection
 
 
 class Piece(NamedTuple):
@@ -46,6 +46,7 @@ class Run:
     path: Path
     facts: dict[str, Any]
     pieces: dict[str, tuple[Piece, ...]]
+    scales: dict[str, ScoreScale]
     milliseconds: dict[str, float]
 
 
@@ -84,13 +85,14 @@ def run_pipeline(
                 selection = pipeline.retrieve(question.text)
                 elapsed = 1000 * (time.perf_counter() - started)
                 line = {"id": question.id, "question": question.text, "ms": round(elapsed, 3)}
-                lines.append({**line, "pieces": _pieces(selection)})
+                lines.append({**line, "scale": _scale(selection), "pieces": _pieces(selection)})
                 append_line(file, lines[-1])
     return Run(
         settings,
         path,
         lines[0]["facts"],
         {line["id"]: tuple(Piece(*piece) for piece in line["pieces"]) for line in lines[1:]},
+        {line["id"]: line["scale"] for line in lines[1:]},
         {line["id"]: line["ms"] for line in lines[1:]},
     )
 
@@ -104,6 +106,10 @@ def _dataset_key(dataset: Dataset) -> str:
 
 def _pieces(selection: Selection) -> Sequence[Piece]:
     return [Piece(c.doc_id, c.start, c.end, round(c.score, 6), kept) for _, c, kept, _ in selection.decisions]
+
+
+def _scale(selection: Selection) -> ScoreScale:
+    return selection.decisions[0].candidate.score_scale if selection.decisions else "rank"
 
 
 def _peak_mb() -> float:

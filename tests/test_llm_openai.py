@@ -1,6 +1,7 @@
 """The OpenAI-compatible client against a real local server that misbehaves on cue."""
 
 import asyncio
+import gc
 from contextlib import aclosing, asynccontextmanager, contextmanager
 
 import pytest
@@ -212,6 +213,16 @@ def test_one_client_serves_several_event_loops_and_threads():
 
     with client([says("France")]) as (llm, _):
         assert [asyncio.run(ask(llm)) for _ in range(3)] == ["France"] * 3
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_event_loops_that_ended_are_let_go():
+    with client([says("France")]) as (llm, _):
+        for _ in range(3):
+            asyncio.run(llm.acomplete(PROMPT))
+        assert len(llm._async) == 1
+        llm._async.clear()
+        gc.collect()
 
 
 def test_no_key_and_bad_settings_are_refused(monkeypatch):

@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from precise_rag._extras import require
 from precise_rag.errors import (
@@ -62,7 +61,7 @@ class OpenAIChat:
         self._refused: set[str] = set()
         self._lock = threading.Lock()
         self._sync: OpenAI | None = None
-        self._async: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
+        self._async: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r}, base_url={self.base_url!r})"
@@ -186,6 +185,8 @@ class OpenAIChat:
     def _async_client(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
         with self._lock:
+            for ended in [other for other in self._async if other.is_closed()]:
+                del self._async[ended]
             if loop not in self._async:
                 settings = self._settings()
                 self._async[loop] = require("openai", extra="openai").AsyncOpenAI(**settings)

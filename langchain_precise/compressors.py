@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
 from typing_extensions import TypedDict
 
 from langchain_precise.convert import kept_documents, to_candidates
-from langchain_precise.events import observe
+from langchain_precise.events import observe, observing
 from precise_rag.encoders import load_encoder
 from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter, RelevanceSettings
 from precise_rag.llm import Budget, PriceTable
@@ -106,9 +106,10 @@ class PreciseCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorI
 
     async def _acompress(self, input: CompressorInput) -> list[Document]:
         candidates = self.candidates(input["documents"])
-        trace = Trace(input["query"], observer=observe)
-        with trace.stage(self.get_name()) as stage:
-            stage.outcome = selection = await self.adecide(input["query"], candidates, trace)
+        async with observing() as observer:
+            trace = Trace(input["query"], observer=observer)
+            with trace.stage(self.get_name()) as stage:
+                stage.outcome = selection = await self.adecide(input["query"], candidates, trace)
         return kept_documents(selection, input["documents"], candidates)
 
 

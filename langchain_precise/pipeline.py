@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import Field, SkipValidation
 
 from langchain_precise.convert import to_core_documents, to_document
-from langchain_precise.events import observe
+from langchain_precise.events import observe, observing
 from precise_rag.encoders import DEFAULT_ENCODER
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Index
@@ -71,7 +71,8 @@ class PreciseRetriever(BaseRetriever):
         return self.rag.retrieve(query, trace=Trace(query, observer=observe))
 
     async def _aretrieve(self, query: str) -> Selection:
-        return await self.rag.aretrieve(query, trace=Trace(query, observer=observe))
+        async with observing() as observer:
+            return await self.rag.aretrieve(query, trace=Trace(query, observer=observer))
 
     def _documents(self, selection: Selection, k: int | None) -> list[Document]:
         kept = [decision for decision in selection.decisions if decision.kept]

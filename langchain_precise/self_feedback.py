@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from langchain_precise.compressors import GradientSelectionCompressor
 from langchain_precise.convert import kept_documents
-from langchain_precise.events import observe
+from langchain_precise.events import observe, observing
 from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.llm import Budget, PriceTable, load_llm
 from precise_rag.prompts import JudgeStyle
@@ -41,8 +41,9 @@ class SelfFeedbackOutput(TypedDict):
 
 
 class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
-    """Answers a question from what a retriever finds, judges the answer and, where it is weak,
-    answers again from more or less context (SAGE, section VI).
+    """Answers, judges its answer and, where that is weak, answers again from more or less context.
+
+    Source: SAGE, section VI.
 
     retriever: anything from a question to documents; give it a large `k`, since `compressor`
     decides how much of it the model gets to see. llm: a chat model. judge: the model that judges,
@@ -51,7 +52,7 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
 
     A stream gives the question, the answer piece by piece and the rest at the end, in dictionaries
     that add up to what `invoke` returns. The answer is streamed when it is accepted; with
-    `live_final`, the last draft allowed is streamed while the model writes it, unjudged.
+    `live_final`, the last draft allowed is streamed while the model writes it, and judged after.
     """
 
     retriever: RetrieverLike
@@ -130,37 +131,41 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
         return self._atransform_stream_with_config(input, self._astream, config, **kwargs)
 
     def _answer(self, question: str) -> SelfFeedbackOutput:
-        context = self._context(question, self.retriever.invoke(question))
-        return context.output(self._loop.run(question, context.select, trace=context.trace))
+        trace = Trace(question, observer=observe)
+        context = self._context(trace, self.retriever.invoke(question))
+        return context.output(self._loop.run(question, context.select, trace=trace))
 
     async def _aanswer(self, question: str) -> SelfFeedbackOutput:
-        documents = await self.retriever.ainvoke(question)
-        context = await run_in_executor(None, self._context, question, documents)
-        return context.output(await self._loop.arun(question, context.select, trace=context.trace))
+        async with observing() as observer:
+            trace = Trace(question, observer=observer)
+            documents = await self.retriever.ainvoke(question)
+            context = await run_in_executor(None, self._context, trace, documents)
+            return context.output(await self._loop.arun(question, context.select, trace=trace))
 
     def _stream(self, inputs: Iterator[str]) -> Iterator[SelfFeedbackOutput]:
         question = "".join(inputs)
         yield _part(question=question)
-        context = self._context(question, self.retriever.invoke(question))
-        pieces = self._loop.stream(question, context.select, trace=context.trace, live_final=self.live_final)
-        for piece in pieces:
+        trace = Trace(question, observer=observe)
+        context = self._context(trace, self.retriever.invoke(question))
+        for piece in self._loop.stream(question, context.select, trace=trace, live_final=self.live_final):
             yield context.piece(piece)
 
     async def _astream(self, inputs: AsyncIterator[str]) -> AsyncIterator[SelfFeedbackOutput]:
         question = "".join([part async for part in inputs])
         yield _part(question=question)
-        documents = await self.retriever.ainvoke(question)
-        context = await run_in_executor(None, self._context, question, documents)
-        pieces = self._loop.astream(question, context.select, trace=context.trace, live_final=self.live_final)
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield context.piece(piece)
+        async with observing() as observer:
+            trace = Trace(question, observer=observer)
+            documents = await self.retriever.ainvoke(question)
+            context = await run_in_executor(None, self._context, trace, documents)
+            pieces = self._loop.astream(question, context.select, trace=trace, live_final=self.live_final)
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    yield context.piece(piece)
 
-    def _context(self, question: str, documents: list[Document]) -> "_Context":
-        trace = Trace(question, observer=observe)
+    def _context(self, trace: Trace, documents: list[Document]) -> "_Context":
         candidates = self.compressor.candidates(documents)
         with trace.stage("rank") as stage:
-            stage.outcome = ranked = self.compressor.rank(question, candidates)
+            stage.outcome = ranked = self.compressor.rank(trace.question, candidates)
         return _Context(self.compressor, documents, candidates, ranked, trace)
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import json
 from contextlib import aclosing
 
@@ -13,10 +14,10 @@ from precise_rag.errors import (
     LLMServerError,
 )
 from precise_rag.feedback import FeedbackController, FeedbackLoop
-from precise_rag.llm import Budget, Price, PriceTable
+from precise_rag.llm import Budget, Price, PriceTable, load_llm
 from precise_rag.prompts import NOT_IN_PASSAGES
 from precise_rag.testing import ScriptedLLM
-from precise_rag.trace import Trace
+from precise_rag.trace import Ledger, Trace
 from precise_rag.types import Candidate, Completion, Decision, Selection
 
 QUESTION = "Where is Paris?"
@@ -432,3 +433,20 @@ def test_the_trace_holds_stages_calls_and_rounds_and_shows_them_as_they_happen()
     ]
     assert trace.rounds[0].kept == ("d:0-9", "d:10-19")
     assert [stage.settings for stage in trace.stages] == [{"min_k": 2}, {"min_k": 3}]
+
+
+def test_a_thousand_questions_leave_nothing_behind():
+    def model(prompt: str) -> str:
+        return says(9) if "adjustment" in prompt else "In France."
+
+    engine, ledger = FeedbackLoop(load_llm(model)), Ledger()
+
+    def ask(n):
+        for i in range(n):
+            ledger.add(engine.run(f"{QUESTION} {i}", select).trace)
+        gc.collect()
+        return len(gc.get_objects())
+
+    after_100, after_1100 = ask(100), ask(1000)
+    assert after_1100 - after_100 < 100  # one question's trace alone is more than 20 objects
+    assert ledger.total.calls == 2200

@@ -15,7 +15,7 @@ SELECTION = Selection((Decision(1, KEPT, True, "first"), Decision(2, DROPPED, Fa
 
 def full_trace():
     trace = Trace(f"What is {SECRET}?")
-    trace.add(StageRecord("selection", SELECTION, 1.25, {"ratio": 0.3, "min_k": 1}, 1))
+    trace.add(StageRecord("selection", SELECTION, 1.25, {"ratio": 0.3, "min_k": 1}, 1, f"limit: {SECRET}"))
     trace.add(
         CallRecord(
             "answer",
@@ -32,7 +32,7 @@ def full_trace():
     )
     trace.add(CallRecord("judge", "judge/1/json", "m", 5.0, error=f"LLMServerError: m: {SECRET}", round=1))
     judgement = Judgement(None, 0, "failed", f"raw {SECRET}")
-    trace.add(RoundRecord(1, 7, ("d:0-9",), judgement, "the judge failed", f"Here is {SECRET}."))
+    trace.add(RoundRecord(1, 7, ("d:0-9",), judgement, f"the judge failed: {SECRET}", f"Here is {SECRET}."))
     trace.notes.append(f"the judge failed: {SECRET}")
     return trace
 
@@ -48,7 +48,7 @@ def test_the_whole_record_as_json():
             "round": 1,
             "ms": 1.25,
             "settings": {"ratio": 0.3, "min_k": 1},
-            "note": "",
+            "note": f"limit: {SECRET}",
             "candidates": [
                 {
                     "rank": 1,
@@ -84,7 +84,7 @@ def test_the_whole_record_as_json():
         "score": None,
         "adjustment": 0,
         "judgement": "failed",
-        "decision": "the judge failed",
+        "decision": f"the judge failed: {SECRET}",
         "text": f"Here is {SECRET}.",
         "judgement_text": f"raw {SECRET}",
     }

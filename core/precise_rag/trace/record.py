@@ -39,7 +39,7 @@ class StageRecord:
             "round": self.round,
             "ms": round(self.ms, 3),
             "settings": dict(self.settings),
-            "note": self.note,
+            "note": _said(self.note, include_text),
             "candidates": [_decision(decision, include_text) for decision in self.selection.decisions],
         }
 
@@ -62,7 +62,7 @@ class CallRecord:
     text: str = ""
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
-        """Plain values. Without text, an error is only its kind."""
+        """Plain values."""
         record: dict[str, Any] = {
             "role": self.role,
             "round": self.round,
@@ -73,7 +73,7 @@ class CallRecord:
             "output_tokens": self.output_tokens,
             "usage_estimated": self.usage_estimated,
             "cost": self.cost,
-            "error": self.error if include_text else self.error.partition(":")[0],
+            "error": _said(self.error, include_text),
         }
         if include_text:
             record["messages"] = [message._asdict() for message in self.messages]
@@ -102,7 +102,7 @@ class RoundRecord:
             "score": judged.score if judged else None,
             "adjustment": judged.adjustment if judged else None,
             "judgement": judged.status if judged else None,
-            "decision": self.decision,
+            "decision": _said(self.decision, include_text),
         }
         if include_text:
             record["text"] = self.text
@@ -192,7 +192,7 @@ class Trace:
             "output_tokens": self.output_tokens,
             "usage_estimated": any(call.usage_estimated for call in self.calls),
             "cost": self.cost,
-            "notes": self.notes if include_text else [note.partition(":")[0] for note in self.notes],
+            "notes": [_said(note, include_text) for note in self.notes],
             "stages": [stage.to_dict(include_text) for stage in self.stages],
             "rounds": [turn.to_dict(include_text) for turn in self.rounds],
             "calls": [call.to_dict(include_text) for call in self.calls],
@@ -205,6 +205,11 @@ class Trace:
     def to_html(self, include_text: bool = True) -> str:
         """One page that needs nothing but itself: the answer, score curves with the cut, rounds, cost."""
         return trace_page(self.to_dict(include_text))
+
+
+def _said(words: str, include_text: bool) -> str:
+    """`words`, or what stands before their first colon: what a server said may quote the user."""
+    return words if include_text else words.partition(":")[0]
 
 
 def _selection(outcome: Selection | Sequence[Candidate]) -> Selection:

@@ -12,8 +12,9 @@ from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex, SentenceContextIndex
 from precise_rag.index.context import Groups, SentenceContext
 from precise_rag.index.fusion import fuse, min_max
+from precise_rag.index.passages import Passages, passage_ids
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Document, FloatArray, IntArray
+from precise_rag.types import Document, FloatArray, IntArray, SentenceTable
 
 
 class AxisEncoder(HashEncoder):
@@ -148,12 +149,81 @@ def test_passages_come_back_around_their_best_sentence() -> None:
 
 def test_neighbours_are_merged_in_document_order() -> None:
     index = HybridIndex.build([STORY], HashEncoder())
-    single = {c.text: c for c in index.search("cat sits runs", 3, alpha=1.0)}
+    single = {c.text: c for c in index.search("cat sits runs", 3, alpha=1.0, returns="sentence")}
     assert set(single) == {"A cat sits.", "A cat runs.", "A cat sleeps."}
-    merged = index.search("cat sits runs", 3, alpha=1.0, merge_adjacent=True)
+    index = HybridIndex.build([STORY], HashEncoder(), passages="paragraphs")
+    merged = index.search("cat sits runs", 3, alpha=1.0, returns="sentence", merge_adjacent=True)
     assert [m.text for m in merged] == ["A cat sits. A cat runs.", "A cat sleeps."]
     assert merged[0].score == max(single["A cat sits."].score, single["A cat runs."].score)
     assert merged[0].n_tokens == 6
+
+
+def test_the_best_sentence_brings_its_passage_and_the_others_come_alone() -> None:
+    index = HybridIndex.build([STORY], HashEncoder(), passages="paragraphs")
+    mixed = index.search("cat sleeps", 3)
+    assert mixed[0].text == "The sun rose. A cat sleeps."
+    assert mixed[0].n_tokens == 6
+    assert {m.text for m in mixed[1:]} == {"A cat sits.", "A cat runs."}
+    assert [m.score for m in mixed] == sorted((m.score for m in mixed), reverse=True)
+    assert [m.text for m in index.search("cat sleeps", 1)] == [mixed[0].text]
+    with pytest.raises(InputError, match="expected one of sentence, passage, mixed"):
+        index.search("cat", returns="page")  # type: ignore[arg-type]
+
+
+def test_passages_come_back_when_some_rows_are_outside_the_pool() -> None:
+    index = HybridIndex.build([STORY], HashEncoder(), passages="paragraphs", pool=1)
+    found = index.search("cat sleeps", 5, returns="passage")
+    assert found[0].text == "The sun rose. A cat sleeps."
+
+
+def test_hybrid_scores_follow_from_their_parts() -> None:
+    """Cosines of sentence, passage mean and surroundings mean; BM25 the same; fused 0.6 to 0.4."""
+    index = HybridIndex.build([STORY], HashEncoder(), passages="paragraphs", surroundings="400 tokens")
+    found = sorted(index.search("cat sleeps", 5, returns="sentence"), key=lambda c: c.start)
+    vectors = HashEncoder().encode([c.text for c in found])
+    query = HashEncoder().encode_queries(["cat sleeps"])[0]
+    weights = np.array([c.n_tokens for c in found])
+
+    def mean_cosine(first: int, last: int) -> float:
+        mean = (vectors[first:last] * weights[first:last, None]).sum(axis=0)
+        return float(mean @ query / np.linalg.norm(mean))
+
+    wide = mean_cosine(0, 5)
+    for row, candidate in enumerate(found):
+        passage = mean_cosine(0, 3) if row < 3 else mean_cosine(3, 5)
+        assert candidate.scores["core"] == pytest.approx(vectors[row] @ query, abs=1e-5)
+        expected = (vectors[row] @ query + passage + wide) / 3
+        assert candidate.scores["dense"] == pytest.approx(expected, abs=1e-5)
+    dense = np.array([c.scores["dense"] for c in found], dtype=np.float32)
+    by_word = (
+        min_max(np.array([c.scores["bm25"] for c in found], dtype=np.float32))
+        + min_max(np.array([c.scores["bm25_passage"] for c in found], dtype=np.float32))
+    ) / 3
+    fused = 0.6 * min_max(dense) + 0.4 * min_max(by_word)
+    assert [c.score for c in found] == pytest.approx(fused.tolist(), abs=1e-5)
+
+
+def table(n_tokens: list[int], paragraphs: list[int]) -> SentenceTable:
+    n = len(n_tokens)
+    spans = np.stack([np.arange(n), np.arange(n) + 1], axis=1)
+    return SentenceTable("t", spans, np.array(paragraphs), np.array(n_tokens))
+
+
+@pytest.mark.parametrize(
+    ("passages", "expected"),
+    [
+        ("paragraphs", [0, 0, 1, 2, 2, 2, 3]),
+        ("sentences", [0, 1, 2, 3, 4, 5, 6]),
+        (3, [0, 0, 0, 1, 1, 1, 2]),
+        ("10 tokens", [0, 0, 0, 1, 2, 2, 2]),  # the long third paragraph is cut between sentences
+        ("14 tokens", [0, 0, 0, 1, 1, 1, 2]),
+        ("1 tokens", [0, 1, 2, 3, 4, 5, 6]),
+        ("100 tokens", [0, 0, 0, 0, 0, 0, 0]),
+    ],
+)
+def test_passages_are_whole_paragraphs_or_whole_sentences(passages: Passages, expected: list[int]) -> None:
+    sentences = table([4, 3, 3, 8, 3, 2, 4], [0, 0, 1, 2, 2, 2, 3])
+    assert passage_ids(Document("t", "x" * 7), sentences, passages).tolist() == expected
 
 
 def test_max_tokens_leaves_out_what_does_not_fit() -> None:

@@ -34,7 +34,7 @@ class Pairs:
 
 class TestDense(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return DenseIndex.build(documents, encoder, chunks=12)
+        return DenseIndex.build(documents, encoder, chunks="12 tokens")
 
 
 class TestDenseMean(IndexContract):
@@ -45,7 +45,7 @@ class TestDenseMean(IndexContract):
 class TestFaiss(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("faiss")
-        return FaissIndex.build(documents, encoder, chunks=12)
+        return FaissIndex.build(documents, encoder, chunks="12 tokens")
 
 
 class TestBM25(IndexContract):

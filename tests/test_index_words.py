@@ -140,7 +140,7 @@ class TestWordSentence:
 
 def test_chunks_are_filled_with_whole_sentences() -> None:
     document = Document("a", "One two three. Four five. Six.\n\nSeven eight nine ten eleven twelve. End.")
-    index = DenseIndex.build([document], HashEncoder(), chunks=5)
+    index = DenseIndex.build([document], HashEncoder(), chunks="5 tokens")
     chunks = sorted(index.search("x", 10), key=lambda c: c.start)
     assert [c.text for c in chunks] == [
         "One two three. Four five.",

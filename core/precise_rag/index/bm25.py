@@ -8,8 +8,7 @@ from precise_rag.index.base import Hits, View, top_rows
 from precise_rag.index.chunked import ChunkIndex, ChunkSettings
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import Groups
-from precise_rag.index.lexical import BM25Settings, bm25, word_columns
-from precise_rag.index.words import Vocabulary, words
+from precise_rag.index.lexical import BM25Settings, Lexicon, bm25
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
@@ -33,21 +32,21 @@ class BM25Index(ChunkIndex):
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
-        self._vocabulary = Vocabulary()
+        self._lexicon = Lexicon(self.settings.stop_words)
 
     def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
-        return word_columns(texts, self._vocabulary)
+        return self._lexicon.columns(texts)
 
     def _prepare(self, collection: Collection) -> Any:
-        return bm25(collection.columns, len(self._vocabulary), self.settings)
+        return bm25(collection.columns, len(self._lexicon), self.settings)
 
     def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        scores = view.prepared.scores(self._vocabulary.numbers(words(query)))
+        scores = view.prepared.scores(self._lexicon.terms(query))
         rows = top_rows(scores, top_k)
         return Hits.of(rows[scores[rows] > 0], scores, {"bm25": scores})
 
     def _manifest(self) -> dict[str, Any]:
-        return {**super()._manifest(), "vocabulary": list(self._vocabulary)}
+        return {**super()._manifest(), "vocabulary": self._lexicon.words()}
 
     def _restore(self, manifest: Mapping[str, Any]) -> None:
-        self._vocabulary = Vocabulary(manifest["vocabulary"])
+        self._lexicon = Lexicon(self.settings.stop_words, manifest["vocabulary"])

@@ -12,29 +12,28 @@ from precise_rag.index.collection import Columns
 from precise_rag.index.context import Groups
 from precise_rag.index.passages import Passages, check_passages, passage_ids
 from precise_rag.index.pieces import trimmed
-from precise_rag.types import Document, IntArray, SentenceTable
+from precise_rag.types import Document, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkSettings:
-    """chunks: a number of tokens, filled with whole sentences; "sentences"; "paragraphs"; "segments" or
-    the name of a trained segmenter; or a segmenter."""
+    """chunks: how sentences are grouped, see `Passages`."""
 
-    chunks: Passages = 100
+    chunks: Passages = "100 tokens"
 
     def __post_init__(self) -> None:
         check_passages(self.chunks)
 
 
 class ChunkIndex(DocumentIndex):
-    """An index of chunks. A sentence longer than the limit is a chunk of its own."""
+    """An index of chunks."""
 
     settings: Any
 
     def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
         for document, table in self._tables(documents, show_progress, vectors=self._sentence_vectors()):
             spans = trimmed(document.text, table.spans)
-            groups = Groups.by_change(_chunk_ids(document, table, self.settings.chunks))
+            groups = Groups.by_change(passage_ids(document, table, self.settings.chunks))
             spans = groups.spans(spans)
             n_tokens = np.bincount(groups.of_row, table.n_tokens, minlength=len(spans)).astype(np.int64)
             texts = [document.text[start:end] for start, end in spans]
@@ -47,18 +46,3 @@ class ChunkIndex(DocumentIndex):
     @abstractmethod
     def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
         """The columns that searching needs, one row a chunk; groups: the sentences of each chunk."""
-
-
-def _chunk_ids(document: Document, table: SentenceTable, chunks: Passages) -> IntArray:
-    if chunks == "sentences":
-        return np.arange(len(table))
-    if not isinstance(chunks, int):
-        return passage_ids(document, table, chunks)
-    ids = np.empty(len(table), dtype=np.int64)
-    chunk = filled = 0
-    for row, n_tokens in enumerate(table.n_tokens.tolist()):
-        if filled and filled + n_tokens > chunks:
-            chunk, filled = chunk + 1, 0
-        ids[row] = chunk
-        filled += n_tokens
-    return ids

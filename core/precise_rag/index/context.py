@@ -12,6 +12,7 @@ so a search reads the sentence vectors once, and alpha costs nothing to change.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,20 +81,14 @@ class SentenceContext:
     @classmethod
     def of_means(cls, vectors: FloatArray, groups: Groups, n_tokens: IntArray) -> SentenceContext:
         """Contexts that are means of the other rows, weighted by `n_tokens`."""
-        weights = np.maximum(n_tokens, 1).astype(np.float64)
+        weights = token_weights(n_tokens)
         own = np.empty(len(vectors))
-        norms = np.empty(len(groups.starts))
-        ends = np.append(groups.starts[1:], len(vectors))
-        first = 0
-        while first < len(groups.starts):  # whole groups, about _SLICE rows at a time
-            last = max(first + 1, int(np.searchsorted(ends, groups.starts[first] + _SLICE, side="right")))
-            rows = slice(int(groups.starts[first]), int(ends[last - 1]))
-            core = np.asarray(vectors[rows], dtype=np.float64)
-            sums = np.add.reduceat(core * weights[rows, None], groups.starts[first:last] - rows.start)
-            own[rows] = np.einsum("nd,nd->n", core, sums[groups.of_row[rows] - first])
-            norms[first:last] = np.einsum("nd,nd->n", sums, sums)
-            first = last
-        squares = norms[groups.of_row] - 2 * weights * own + weights**2
+        squares = weights**2
+        for rows, members, sums in _group_sums(vectors, weights, groups):
+            of_row = groups.of_row[rows] - members.start
+            own[rows] = np.einsum("nd,nd->n", vectors[rows], sums[of_row], dtype=np.float64)
+            squares[rows] += np.einsum("nd,nd->n", sums, sums)[of_row]
+        squares -= 2 * weights * own
         residuals = np.sqrt(np.maximum(squares, 0))
         present = (groups.sizes[groups.of_row] > 1) & (residuals > _TINY * weights)
         residuals[~present] = 1
@@ -107,7 +102,7 @@ class SentenceContext:
         overlap = np.einsum("nd,nd->n", vectors, encoded, dtype=np.float64)
         present = np.asarray(encoded.any(axis=1))
         ones = np.ones(len(vectors))
-        return cls(groups, np.maximum(n_tokens, 1).astype(np.float64), ones, overlap, present, encoded)
+        return cls(groups, token_weights(n_tokens), ones, overlap, present, encoded)
 
     def scores(
         self, core: FloatArray, query: FloatArray, alpha: float, *, normalise: bool = True
@@ -143,3 +138,46 @@ class SentenceContext:
     def _norms(self, alpha: float) -> npt.NDArray[np.float64]:
         squares = alpha**2 + (1 - alpha) ** 2 + 2 * alpha * (1 - alpha) * self.overlap
         return np.sqrt(np.maximum(squares, _TINY))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMeans:
+    """Groups of sentences, each with the mean of its vectors, weighted by tokens. norms: (n_groups,)
+    |sum_j w_j v_j|, all that is needed of the mean itself: its cosine follows from the sentences'."""
+
+    groups: Groups
+    weights: npt.NDArray[np.float64]
+    norms: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, vectors: FloatArray, groups: Groups, n_tokens: IntArray) -> GroupMeans:
+        """vectors: (n, d) unit rows in consecutive groups."""
+        weights = token_weights(n_tokens)
+        norms = np.ones(len(groups.starts))
+        for _, members, sums in _group_sums(vectors, weights, groups):
+            norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))
+        return cls(groups, weights, np.maximum(norms, _TINY))
+
+    def scores(self, core: FloatArray) -> FloatArray:
+        """(n,) for each sentence the cosine of its group's mean with the query; core: (n,) its own."""
+        means = self.groups.sums(core * self.weights) / self.norms
+        return means.astype(np.float32)[self.groups.of_row]
+
+
+def token_weights(n_tokens: IntArray) -> npt.NDArray[np.float64]:
+    """(n,) what a sentence counts in a mean: its tokens, and one where it has none."""
+    return np.maximum(n_tokens, 1).astype(np.float64)
+
+
+def _group_sums(
+    vectors: FloatArray, weights: npt.NDArray[np.float64], groups: Groups
+) -> Iterator[tuple[slice, slice, npt.NDArray[np.float64]]]:
+    """Rows, groups and the groups' (k, d) weighted sums, whole groups of about _SLICE rows at a time."""
+    ends = np.append(groups.starts[1:], len(vectors))
+    first = 0
+    while first < len(groups.starts):
+        last = max(first + 1, int(np.searchsorted(ends, groups.starts[first] + _SLICE, side="right")))
+        rows = slice(int(groups.starts[first]), int(ends[last - 1]))
+        weighted = vectors[rows] * weights[rows, None]
+        yield rows, slice(first, last), np.add.reduceat(weighted, groups.starts[first:last] - rows.start)
+        first = last

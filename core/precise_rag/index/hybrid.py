@@ -1,88 +1,131 @@
-"""Sentences scored by meaning and by word at once, both in context."""
+"""Sentences scored by meaning and by word at once, each at three scales."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import numpy as np
 
 from precise_rag.errors import InputError
 from precise_rag.index.base import View
 from precise_rag.index.collection import Collection
+from precise_rag.index.context import GroupMeans, Groups
 from precise_rag.index.fusion import fuse, min_max
-from precise_rag.index.lexical import BM25, BM25Settings, bm25, word_columns
-from precise_rag.index.sentence_context import ContextSettings, Prepared, SentenceContextIndex
-from precise_rag.index.words import Vocabulary, words
+from precise_rag.index.lexical import BM25, BM25Settings, Lexicon, bm25
+from precise_rag.index.passages import Passages, check_passages, passage_ids
+from precise_rag.index.sentences import SentenceIndex, Unit, check_alpha
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridSettings(ContextSettings, BM25Settings):
-    """As for the two parts. dense_weight: weight of the dense score against BM25's. pool: how many
-    of the best of each part are stretched to [0, 1] together and fused."""
+class HybridSettings(BM25Settings):
+    """passages: what a sentence is scored together with, and what is returned around the best one.
+    surroundings: the same at a wider scale, or None. alpha: weight of the sentence alone; passage and
+    surroundings share the rest. dense_weight: weight of the dense scores against BM25's. pool: how
+    many of the best sentences of each are stretched to [0, 1] and fused."""
 
-    dense_weight: float = 0.5
+    passages: Passages = "200 tokens"
+    surroundings: Passages | None = "400 tokens"
+    alpha: float = 1 / 3
+    dense_weight: float = 0.6
     pool: int = 1_000
 
     def __post_init__(self) -> None:
-        ContextSettings.__post_init__(self)
-        BM25Settings.__post_init__(self)
+        super().__post_init__()
+        check_alpha(self.alpha)
+        for passages in self.levels:
+            check_passages(passages)
         if not 0 <= self.dense_weight <= 1 or self.pool < 1:
             raise InputError(
                 f"dense_weight is {self.dense_weight} and pool is {self.pool}; expected a weight from 0 to 1 "
                 "and a pool of at least 1"
             )
 
+    @property
+    def levels(self) -> tuple[Passages, ...]:
+        """The scales above the sentence."""
+        return (self.passages,) if self.surroundings is None else (self.passages, self.surroundings)
+
 
 @dataclass(frozen=True, slots=True)
-class _Prepared(Prepared):
+class _Level:
+    means: GroupMeans
+    bm25: BM25
+
+    def by_word(self, terms: Any) -> FloatArray:
+        return self.bm25.scores(terms)[self.means.groups.of_row]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    groups: Groups
     sentences: BM25
-    passages: BM25
+    levels: Sequence[_Level]
 
 
-class HybridIndex(SentenceContextIndex):
-    """Dense and BM25 scores of each sentence, both weighed with its context, fused at 0.5/0.5.
+class HybridIndex(SentenceIndex):
+    """Dense and BM25 scores of each sentence, its passage and its surroundings, fused.
 
-    BM25 in context is `alpha * sentence + (1 - alpha) * passage`, min-max each. The fused score
-    orders candidates and means nothing else (`score_scale="rank"`); `Candidate.scores` keeps "dense"
-    (cosine in context), "core" (cosine of the sentence alone), "bm25" and "bm25_passage".
+    Each kind is `alpha * sentence + (1 - alpha) * mean of passage and surroundings`: for dense
+    search the cosines of the sentence and of the wider texts' mean vectors, which cost no encoding; for BM25
+    scores stretched to [0, 1] at each scale. Both are then fused by min-max over the union of
+    their best (ChunkRAG fuses at 0.5/0.5 without context). By default the best sentence brings its
+    whole passage and the others come alone: see docs/decisions for the measurements behind it.
+
+    The fused score orders candidates and means nothing else (`score_scale="rank"`); `Candidate.scores`
+    keeps "dense" (cosines in context), "core" (cosine of the sentence alone), "bm25" (sentence) and
+    "bm25_passage".
     """
 
     kind = "hybrid"
     settings_type: ClassVar[type] = HybridSettings
     score_scale: ClassVar[ScoreScale] = "rank"
     settings: HybridSettings
+    returns: Unit = "mixed"
 
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
-        self._vocabulary = Vocabulary()
+        self._lexicon = Lexicon(self.settings.stop_words)
 
     def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
         columns = super()._columns(document, table)
+        if self.settings.surroundings is not None:
+            columns["surroundings"] = passage_ids(document, table, self.settings.surroundings)
         texts = (document.text[start:end] for start, end in columns["spans"])
-        return columns | word_columns(texts, self._vocabulary)
+        return columns | self._lexicon.columns(texts)
 
     def _prepare(self, collection: Collection) -> Any:
-        base = super()._prepare(collection)
-        n_terms = len(self._vocabulary)
-        sentences = bm25(collection.columns, n_terms, self.settings)
-        passages = bm25(collection.columns, n_terms, self.settings, base.groups)
-        return _Prepared(base.groups, base.context, sentences, passages)
+        columns = collection.columns
+        owners = collection.owners(np.arange(len(collection)))
+        keys = [columns[name] for name in ("passage_spans", "surroundings") if name in columns]
+        levels = []
+        for groups in [Groups.by_change(key, owners) for key in keys]:
+            means = GroupMeans.of(columns["vectors"], groups, columns["n_tokens"])
+            levels.append(_Level(means, bm25(columns, len(self._lexicon), self.settings, groups)))
+        sentences = bm25(columns, len(self._lexicon), self.settings)
+        return _Prepared(levels[0].means.groups, sentences, levels)
 
     def _scores(
         self, view: View, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        dense, parts = super()._scores(view, query, vector, alpha)
         prepared: _Prepared = view.prepared
-        terms = self._vocabulary.numbers(words(query))
+        terms = self._lexicon.terms(query)
+        core = view.collection.columns["vectors"] @ vector
         sentence = prepared.sentences.scores(terms)
-        passage = prepared.passages.scores(terms)
-        by_word = alpha * min_max(sentence) + (1 - alpha) * min_max(passage)[prepared.groups.of_row]
+        passages = [level.by_word(terms) for level in prepared.levels]
+        dense = _weighed(alpha, core, [level.means.scores(core) for level in prepared.levels])
+        by_word = _weighed(alpha, min_max(sentence), [min_max(passage) for passage in passages])
         weight = self.settings.dense_weight
         fused = fuse([dense, by_word], [weight, 1 - weight], self.settings.pool)
-        return fused, {**parts, "bm25": sentence, "bm25_passage": passage[prepared.groups.of_row]}
+        return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passages[0]}
 
     def _manifest(self) -> dict[str, Any]:
-        return {**super()._manifest(), "vocabulary": list(self._vocabulary)}
+        return {**super()._manifest(), "vocabulary": self._lexicon.words()}
 
     def _restore(self, manifest: Mapping[str, Any]) -> None:
-        self._vocabulary = Vocabulary(manifest["vocabulary"])
+        self._lexicon = Lexicon(self.settings.stop_words, manifest["vocabulary"])
+
+
+def _weighed(alpha: float, sentence: FloatArray, wider: Sequence[FloatArray]) -> FloatArray:
+    return alpha * sentence + (1 - alpha) / len(wider) * sum(wider[1:], wider[0])

@@ -12,29 +12,55 @@ import numpy.typing as npt
 from precise_rag.errors import InputError
 from precise_rag.index.collection import Columns
 from precise_rag.index.context import Groups
+from precise_rag.index.stop_words import stop_words
 from precise_rag.index.words import Vocabulary, words
 from precise_rag.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
 class BM25Settings:
-    """k1: how soon repetition stops to count. b: how much long rows are held back."""
+    """k1: how soon repetition stops to count. b: how much long rows are held back. stop_words: words
+    left out, see `index.stop_words`."""
 
     k1: float = 1.5
     b: float = 0.75
+    stop_words: str | tuple[str, ...] = "english"
 
     def __post_init__(self) -> None:
+        if isinstance(self.stop_words, list):  # from JSON
+            object.__setattr__(self, "stop_words", tuple(self.stop_words))
         if self.k1 < 0 or not 0 <= self.b <= 1:
             raise InputError(f"k1 is {self.k1} and b is {self.b}; expected k1 >= 0 and 0 <= b <= 1")
 
 
-def word_columns(texts: Iterable[str], vocabulary: Vocabulary) -> dict[str, npt.NDArray[Any]]:
-    """Ragged column "words": the numbers of each text's words."""
-    numbers = [vocabulary.learn(words(text)) for text in texts]
-    return {
-        "words.values": np.concatenate([np.zeros(0, dtype=np.int32), *numbers]),
-        "words.lengths": np.array([len(n) for n in numbers], dtype=np.int32),
-    }
+class Lexicon:
+    """Texts to numbers of their words without stop words, in a vocabulary that grows."""
+
+    def __init__(self, stop_words_: str | tuple[str, ...], known: Iterable[str] = ()) -> None:
+        self._stop_words = stop_words(stop_words_)
+        self._vocabulary = Vocabulary(known)
+
+    def __len__(self) -> int:
+        return len(self._vocabulary)
+
+    def words(self) -> list[str]:
+        """All words in the order of their numbers."""
+        return list(self._vocabulary)
+
+    def columns(self, texts: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
+        """Ragged column "words": the numbers of each text's words."""
+        numbers = [self._vocabulary.learn(self._telling(text)) for text in texts]
+        return {
+            "words.values": np.concatenate([np.zeros(0, dtype=np.int32), *numbers]),
+            "words.lengths": np.array([len(n) for n in numbers], dtype=np.int32),
+        }
+
+    def terms(self, query: str) -> npt.NDArray[np.int32]:
+        """The different known words of a query."""
+        return self._vocabulary.numbers(self._telling(query))
+
+    def _telling(self, text: str) -> list[str]:
+        return [word for word in words(text) if word not in self._stop_words]
 
 
 class BM25:

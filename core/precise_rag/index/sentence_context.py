@@ -1,6 +1,6 @@
 """ParetoRAG: search by sentence, each weighed together with its context."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
@@ -8,21 +8,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from precise_rag.errors import InputError
-from precise_rag.index.base import DocumentIndex, Hits, View, top_rows
+from precise_rag.index.base import Hits, View
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import Groups, SentenceContext
-from precise_rag.index.passages import Passages, check_passages, passage_ids, passage_spans
-from precise_rag.index.pieces import best_of_groups, merged, trimmed, widened, within
-from precise_rag.types import (
-    Candidate,
-    Document,
-    FloatArray,
-    IntArray,
-    ScoreScale,
-    SentenceTable,
-)
-
-Unit = Literal["sentence", "passage"]
+from precise_rag.index.passages import Passages, check_passages
+from precise_rag.index.sentences import SentenceIndex, check_alpha
+from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +36,7 @@ class ContextSettings:
         check_passages(self.passages)
 
 
-def check_alpha(alpha: float) -> float:
-    """alpha itself. Raises InputError unless it is a weight."""
-    if not 0 <= alpha <= 1:
-        raise InputError(f"alpha is {alpha}; expected 0 (context alone) to 1 (sentence alone)")
-    return alpha
-
-
-class SentenceContextIndex(DocumentIndex):
+class SentenceContextIndex(SentenceIndex):
     """Sentences scored by `alpha * core + (1 - alpha) * context` (ParetoRAG, section 3).
 
     The context of a sentence is the rest of its passage; one that is alone in its passage is scored
@@ -65,41 +49,6 @@ class SentenceContextIndex(DocumentIndex):
     score_scale: ClassVar[ScoreScale] = "cosine"
     settings: ContextSettings
 
-    def search(
-        self,
-        query: str,
-        top_k: int = 10,
-        *,
-        vector: FloatArray | None = None,
-        alpha: float | None = None,
-        returns: Unit = "sentence",
-        merge_adjacent: bool = False,
-        max_tokens: int | None = None,
-    ) -> list[Candidate]:
-        """At most `top_k` candidates, best first.
-
-        vector: (d,) the query's own vector, where the caller has it. alpha: another one for this
-        query; nothing is encoded again. returns: "sentence", or the "passage" around it, which
-        scores like its best sentence. merge_adjacent: neighbouring sentences of one passage come
-        back as one piece. max_tokens: pieces that would exceed it together are left out.
-        """
-        if returns not in ("sentence", "passage"):
-            raise InputError(f"returns is {returns!r}; expected 'sentence' or 'passage'")
-        view = self._ready(top_k)
-        alpha = self.settings.alpha if alpha is None else check_alpha(alpha)
-        scores, parts = self._scores(view, query, self._query_vector(query, vector), alpha)
-        if returns == "sentence":
-            rows = top_rows(scores, top_k)
-        else:
-            rows = best_of_groups(scores, view.prepared.groups, top_k)
-        hits = Hits.of(rows, scores, parts)
-        candidates = self._candidates(view, hits)
-        if returns == "passage":
-            candidates = widened(candidates, view, view.prepared.groups, hits.rows)
-        if merge_adjacent:
-            candidates = merged(candidates, view.collection.documents)
-        return candidates if max_tokens is None else within(candidates, max_tokens)
-
     def weighted_vectors(self, alpha: float | None = None) -> Iterator[tuple[Candidate, FloatArray]]:
         """Every sentence with its weighted vector (d,), for a vector store of the caller's.
 
@@ -108,38 +57,27 @@ class SentenceContextIndex(DocumentIndex):
         view = self._ready(top_k=1)
         vectors = view.prepared.context.vectors(
             view.collection.columns["vectors"],
-            self.settings.alpha if alpha is None else alpha,
+            self._alpha(alpha),
             normalise=self.settings.similarity == "cosine",
         )
         rows = np.arange(len(vectors))
         pieces = self._candidates(view, Hits(rows, np.zeros(len(rows), dtype=np.float32)))
         return zip(pieces, vectors, strict=True)
 
-    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
-        for document, table in self._tables(documents, show_progress):
-            yield self._columns(document, table)
-
     def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
-        spans = trimmed(document.text, table.spans)
-        ids = passage_ids(document, table, self.settings.passages)
-        columns = {
-            "spans": spans,
-            "n_tokens": table.n_tokens,
-            "vectors": table.vectors,
-            "passage_spans": passage_spans(spans, ids),
-        }
+        columns = super()._columns(document, table)
         if self.settings.context == "encode":
-            columns["context"] = self._encoded_contexts(document, spans, ids)
+            columns["context"] = self._encoded_contexts(document, columns["spans"], columns["passage_spans"])
         return columns
 
-    def _encoded_contexts(self, document: Document, spans: IntArray, ids: IntArray) -> FloatArray:
+    def _encoded_contexts(self, document: Document, spans: IntArray, passages: IntArray) -> FloatArray:
         assert self.encoder is not None
         texts = [document.text[start:end] for start, end in spans]
         rows = np.zeros((len(texts), self.encoder.dimension), dtype=np.float32)
-        starts = np.append(np.flatnonzero(np.diff(ids, prepend=-1)), len(ids))
+        starts = [*Groups.by_change(passages).starts.tolist(), len(texts)]
         others = {
             i: " ".join(texts[j] for j in range(first, last) if j != i)
-            for first, last in pairwise(starts.tolist())
+            for first, last in pairwise(starts)
             if last - first > 1
             for i in range(first, last)
         }
@@ -150,7 +88,7 @@ class SentenceContextIndex(DocumentIndex):
     def _prepare(self, collection: Collection) -> Any:
         columns = collection.columns
         groups = Groups.by_change(columns["passage_spans"], collection.owners(np.arange(len(collection))))
-        return Prepared(groups, sentence_context(columns, groups))
+        return _Prepared(groups, _context(columns, groups))
 
     def _scores(
         self, view: View, query: str, vector: FloatArray, alpha: float
@@ -161,20 +99,16 @@ class SentenceContextIndex(DocumentIndex):
         scores = view.prepared.context.scores(core, vector, alpha, normalise=normalise)
         return scores, {"dense": scores, "core": core}
 
-    def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        scores, parts = self._scores(view, query, self._query_vector(query, vector), self.settings.alpha)
-        return Hits.of(top_rows(scores, top_k), scores, parts)
-
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class _Prepared:
     """Passages and contexts of all sentences."""
 
     groups: Groups
     context: SentenceContext
 
 
-def sentence_context(columns: Columns, groups: Groups) -> SentenceContext:
+def _context(columns: Columns, groups: Groups) -> SentenceContext:
     """Contexts from the rows themselves, or as they were encoded."""
     vectors, n_tokens = columns["vectors"], columns["n_tokens"]
     if "context" in columns:

@@ -14,7 +14,7 @@ Nothing here changes the documents it is given.
 import copy
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -63,7 +63,7 @@ def to_candidates(
     candidates = []
     for position, (document, (score, scale)) in enumerate(zip(documents, known, strict=True)):
         doc_id, start, end = place = _place(document)
-        facts = document.metadata.get(FACTS, {})
+        facts = _facts(document)
         candidates.append(
             core.Candidate(
                 doc_id=_numbered(doc_id, place, seen),
@@ -144,8 +144,15 @@ def _known_score(
     score = document.metadata.get(SCORE)
     if not isinstance(score, Real):
         return 0.0, None
-    facts = document.metadata.get(FACTS, {})
+    facts = _facts(document)
     return float(score), facts["score_scale"] if facts.get("score") == score else score_scale
+
+
+def _facts(document: Document) -> Mapping[str, Any]:
+    """What the core wrote about this very document; nothing if it has been cut since."""
+    is_cut = START in document.metadata and piece_span(document) is None
+    facts: Mapping[str, Any] = {} if is_cut else document.metadata.get(FACTS, {})
+    return facts
 
 
 def _place(document: Document) -> tuple[str, int, int]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
-from langchain_precise.convert import DOC_ID, END, START, piece_span
+from langchain_precise.convert import DOC_ID, END, FACTS, START, piece_span
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.segmentation import GreedySegmenter, Segmenter
@@ -79,6 +79,7 @@ class SegmentTextSplitter(TextSplitter):
 
     def _piece(self, source: Document, span: Span) -> Document:
         metadata = copy.deepcopy(source.metadata)
+        metadata.pop(FACTS, None)
         whole = piece_span(source)
         origin = whole.start if whole else 0
         start, end = origin + span.start, origin + span.end

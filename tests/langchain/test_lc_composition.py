@@ -9,14 +9,17 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from langchain_precise import (
     GradientSelectionCompressor,
     HybridRetriever,
     PreciseEmbeddings,
+    PreciseRetriever,
     RedundancyCompressor,
     RerankCompressor,
     SelfFeedbackChain,
+    SemanticSegmentationTextSplitter,
     SentenceContextRetriever,
 )
 
@@ -74,6 +77,28 @@ async def test_a_document_compressor_pipeline(documents, encoder):
     assert kept[0].page_content.startswith("The town clock was built")
     assert len({d.id for d in kept}) == len(kept)
     assert list(await pipeline.acompress_documents([*found, found[0]], QUESTION)) == list(kept)
+
+
+@pytest.mark.parametrize(
+    "splitter",
+    [
+        SemanticSegmentationTextSplitter(chunk_size=16),
+        RecursiveCharacterTextSplitter(chunk_size=60, chunk_overlap=0, add_start_index=True),
+    ],
+    ids=lambda splitter: type(splitter).__name__,
+)
+def test_pieces_of_what_was_found_are_scored_anew(splitter, documents, encoder):
+    compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
+    found = PreciseRetriever.from_documents(documents, encoder).invoke(QUESTION, k=2)
+    whole = [Document(documents[1].page_content, id="clock", metadata=found[0].metadata)]
+    pipeline = compressors.DocumentCompressorPipeline(
+        transformers=[splitter, GradientSelectionCompressor(min_k=1)]
+    )
+    kept = pipeline.compress_documents(whole, QUESTION)
+    assert "Ada Brandt" in kept[0].page_content
+    scores = [document.metadata["relevance_score"] for document in kept]
+    assert found[0].metadata["relevance_score"] not in scores[1:]
+    assert all("passage" not in document.metadata["precise_rag"] for document in kept)
 
 
 def test_an_ensemble_retriever(documents, encoder):

@@ -109,6 +109,7 @@ def test_a_place_that_does_not_fit_the_text_is_not_believed():
     stripped = to_document(FOUND).model_copy(update={"page_content": "Eel"})
     [candidate] = to_candidates([stripped])
     assert (candidate.doc_id, candidate.start, candidate.end) == ("guide:5-9", 0, 3)
+    assert (candidate.score_scale, candidate.n_tokens, candidate.passage) == ("rank", None, None)
 
 
 def test_not_a_number_is_refused():

@@ -5,7 +5,6 @@ import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import precise_rag
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.evidence import BUDGETS
+from precise_rag.evaluation.libraries import LIBRARIES, installed_version
 from precise_rag.evaluation.measures import Judge, Measured, Row
 from precise_rag.evaluation.pipelines import PipelineSettings, Plan
 from precise_rag.evaluation.runs import Run, run_pipeline
@@ -38,21 +38,6 @@ class AnswerRow(NamedTuple):
     quality_per_1000_tokens: float
     cost: float | None
     cost_efficiency: float | None
-
-
-_LIBRARIES = (
-    "numpy",
-    "torch",
-    "sentence-transformers",
-    "langchain-text-splitters",
-    "langchain-experimental",
-    "langchain-classic",
-    "llama-index-core",
-    "chonkie",
-    "semchunk",
-    "bm25s",
-    "ir-measures",
-)
 
 
 @dataclass(frozen=True)
@@ -144,17 +129,10 @@ def circumstances(seed: int) -> dict[str, Any]:
         "date": datetime.now(UTC).date().isoformat(),
         "precise-rag": precise_rag.__version__,
         "python": platform.python_version(),
-        "libraries": {name: _version(name) for name in _LIBRARIES if _version(name)},
+        "libraries": {name: installed_version(name) for name in LIBRARIES if installed_version(name)},
         "machine": f"{platform.machine()}, {os.cpu_count()} CPU cores",
         "seed": seed,
     }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
 
 
 def _without_blanks(settings: PipelineSettings) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple
 
 import precise_rag.index
 from precise_rag.errors import InputError
-from precise_rag.evaluation.splitters import load_splitter
+from precise_rag.evaluation.splitters import OWN_SPLITTERS, load_splitter
 from precise_rag.evaluation.stock_search import LangChainEnsemble
 from precise_rag.evaluation.units import UnitIndex
 from precise_rag.filtering import RedundancyFilter
@@ -79,8 +79,9 @@ class PipelineSettings:
 
     @property
     def is_stock(self) -> bool:
-        """Whether it stands on another library's splitter."""
-        return self.split is not None and not str(self.split["name"]).startswith("precise")
+        """Whether it is other libraries' parts alone."""
+        own = (self.index, self.rerank, self.redundancy, self.select)
+        return self.split is not None and self.split["name"] not in OWN_SPLITTERS and own == (None,) * 4
 
     @property
     def fingerprint(self) -> str:

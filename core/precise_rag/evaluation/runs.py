@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from tqdm import tqdm
 
 import precise_rag
 from precise_rag.evaluation.datasets import Dataset
+from precise_rag.evaluation.libraries import SPLITTER_LIBRARIES, installed_version
 from precise_rag.evaluation.lines import append_line, read_lines
 from precise_rag.evaluation.pipelines import Pipeline, PipelineSettings, fingerprint
 from precise_rag.protocols import Encoder
@@ -59,7 +61,8 @@ def run_pipeline(
     show_progress: bool = False,
 ) -> Run:
     """The run of a pipeline over a dataset, from its file in `folder` as far as it is there."""
-    key = fingerprint([settings.fingerprint, _dataset_key(dataset), encoder.name, precise_rag.__version__])
+    made_by = _library_versions() if settings.is_stock else [precise_rag.__version__, _source_digest()]
+    key = fingerprint([settings.fingerprint, _dataset_key(dataset), encoder.name, made_by])
     slug = re.sub(r"\W+", "-", f"{dataset.name}-{settings.name}").strip("-").lower()
     path = Path(folder) / f"{slug}-{key}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,6 +105,21 @@ def _dataset_key(dataset: Dataset) -> str:
     for document in dataset.documents:
         digest.update(f"{document.id}\0{document.text}\0".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
+
+
+@cache
+def _source_digest() -> str:
+    """A hash of this library's own code and models: another version's runs are not taken for ours."""
+    digest = blake2b(digest_size=16)
+    root = Path(precise_rag.__file__).parent
+    for file in sorted(root.rglob("*")):
+        if file.is_file() and file.suffix != ".pyc":
+            digest.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _library_versions() -> list[str]:
+    return [f"{name} {installed_version(name)}" for name in SPLITTER_LIBRARIES]
 
 
 def _pieces(selection: Selection) -> Sequence[Piece]:

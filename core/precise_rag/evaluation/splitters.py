@@ -130,6 +130,9 @@ SPLITTERS: dict[str, Callable[..., Splitter]] = {
 }
 """The splitters that pipelines can name."""
 
+OWN_SPLITTERS = ("sentences", "precise", "precise-greedy")
+"""Those of this library."""
+
 
 def _from_texts(split_text: Callable[[str], Sequence[str]]) -> Splitter:
     def split(document: Document) -> list[Unit]:

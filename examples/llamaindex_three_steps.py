@@ -47,10 +47,10 @@ def steps(
     index = VectorStoreIndex.from_documents(documents, transformations=[parser], embed_model=embed_model)
     yield "1 chunks end with the topic", index.as_query_engine(llm=llm, similarity_top_k=4)
 
-    retriever = HybridRetriever.from_documents(documents, embed_model, similarity_top_k=10)
-    yield "2 words and meaning, by sentence", RetrieverQueryEngine.from_args(retriever, llm=llm)
+    retriever = HybridRetriever.from_documents(documents, embed_model, similarity_top_k=6)
+    yield "2 words and meaning at once", RetrieverQueryEngine.from_args(retriever, llm=llm)
 
-    selection = GradientSelectionPostprocessor(min_k=2)
+    selection = GradientSelectionPostprocessor(min_k=1)
     engine = RetrieverQueryEngine.from_args(retriever, llm=llm, node_postprocessors=[selection])
     yield "3 as many as the scores say", engine
 

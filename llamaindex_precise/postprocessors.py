@@ -5,7 +5,7 @@ Each takes scored nodes of any retriever and returns new ones; the nodes given s
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
@@ -20,6 +20,7 @@ from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import from_candidates, from_selection, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from llamaindex_precise.events import trace_events
+from precise_rag.errors import InputError
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker, rerank
@@ -31,25 +32,46 @@ dispatcher = get_dispatcher(__name__)
 
 _GRADIENT = GradientSelector()
 _REDUNDANCY = RedundancyFilter()
-_RERANKERS = '"packaged" (no download), a CrossEncoder name or path, "cohere:<model>", or an object'
 
 
-class PreciseRerankPostprocessor(SettingsComponent, BaseNodePostprocessor):
+class RerankerComponent(SettingsComponent):
+    """A component with a reranker: a name, which settings are saved with, or an object."""
+
+    reranker: Any = Field(
+        default="packaged",
+        description='"packaged" (no download), "cohere:<model>", a CrossEncoder name or path, a reranker '
+        "object, or another postprocessor.",
+    )
+
+    def _load_reranker(self, score_scale: ScoreScale | None = None) -> Reranker:
+        if isinstance(self.reranker, Mapping):
+            raise InputError(
+                f"these settings were saved with a reranker object, {self.reranker['name']!r}; "
+                "pass it again: from_dict(data, reranker=…)"
+            )
+        return load_reranker(self.reranker, score_scale=score_scale)
+
+    @field_serializer("reranker")
+    def _saved_reranker(self, reranker: Any) -> Any:
+        if reranker is None or isinstance(reranker, str):
+            return reranker
+        return {"name": getattr(reranker, "name", type(reranker).__name__)}
+
+
+class PreciseRerankPostprocessor(RerankerComponent, BaseNodePostprocessor):
     """Scores nodes again and returns them best first; the scores they had stay in their facts."""
 
-    reranker: str | Reranker = Field(default="packaged", description=f"{_RERANKERS}.")
     top_n: int | None = Field(default=None, gt=0, description="How many nodes to return; None: all.")
+    score_scale: ScoreScale | None = Field(
+        default=None, description="What the scores of another postprocessor mean; unsaid, its order counts."
+    )
 
     _reranker: Reranker = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
         """Load the reranker now rather than in the first query."""
         super().model_post_init(context)
-        self._reranker = load_reranker(self.reranker)
-
-    @field_serializer("reranker")
-    def _reranker_name(self, reranker: str | Reranker) -> str:
-        return reranker if isinstance(reranker, str) else reranker.name
+        self._reranker = self._load_reranker(self.score_scale)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -123,14 +145,13 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         return from_selection(selection, nodes)
 
 
-class GradientSelectionPostprocessor(SelectionPostprocessor):
-    """Keeps nodes up to the first sharp drop of the score (SAGE, section V)."""
+class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
+    """Keeps nodes up to the first sharp drop of the score (SAGE, section V).
 
-    reranker: str | Reranker | None = Field(
-        default="packaged",
-        description=f"Gives the scores to cut on: {_RERANKERS}. Not asked where nodes come reranked by "
-        "precise-rag, or score_scale says what their scores mean. None: never rerank.",
-    )
+    The reranker gives the scores to cut on. It is not asked where nodes come reranked by precise-rag,
+    or `score_scale` says what their own scores mean; with None, never.
+    """
+
     score_scale: ScoreScale | None = Field(
         default=None, description='What the nodes\' own scores mean, such as "probability" or "logit".'
     )
@@ -146,17 +167,13 @@ class GradientSelectionPostprocessor(SelectionPostprocessor):
         default=_GRADIENT.assume_ratio, description="Take cosine or rank scores as a ratio scale."
     )
 
-    _reranker: Reranker | None = PrivateAttr(default=None)
+    _reranker: Reranker | None = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the reranker now rather than in the first query."""
         super().model_post_init(context)
         self.selector()
-        self._reranker = None if self.reranker is None else load_reranker(self.reranker)
-
-    @field_serializer("reranker")
-    def _reranker_name(self, reranker: str | Reranker | None) -> str | None:
-        return reranker if reranker is None or isinstance(reranker, str) else reranker.name
+        self._reranker = None if self.reranker is None else self._load_reranker()
 
     def selector(self, min_k: int | None = None) -> GradientSelector:
         """The core's selector with these settings, or with another `min_k`."""

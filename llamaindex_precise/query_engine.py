@@ -29,8 +29,8 @@ from llamaindex_precise.convert import FACTS, from_selection
 from llamaindex_precise.events import trace_events
 from llamaindex_precise.postprocessors import GradientSelectionPostprocessor
 from precise_rag.feedback import FeedbackController, FeedbackLoop
-from precise_rag.llm import Budget, PriceTable, load_llm
-from precise_rag.prompts import AnswerStyle, JudgeStyle, answer_instructions, judge_instructions
+from precise_rag.llm import load_llm
+from precise_rag.prompts import answer_instructions, judge_instructions
 from precise_rag.trace import Trace
 from precise_rag.types import Answer, Candidate, Selection
 
@@ -46,8 +46,8 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
 
     retriever: any; give it a large top k, since `selection` decides how much the model gets to see.
     llm: writes the answers; by default `Settings.llm`. judge_llm: judges them, by default `llm`.
-    node_postprocessors: applied once, before the selection. accept, max_rounds: as in
-    FeedbackController. budget, style, judge_prompt, prices: as in FeedbackLoop.
+    node_postprocessors: applied once, before the selection. accept, max_rounds, reach: as in
+    FeedbackController. loop_options: as in FeedbackLoop, such as `budget`, `style`, `judge_prompt`.
 
     streaming: responses carry a generator of the accepted answer, not yet read. live_final: the
     last draft allowed is streamed while the model writes it; with `max_rounds=0`, every answer.
@@ -65,13 +65,11 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         *,
         accept: int = _CONTROLLER.accept,
         max_rounds: int = _CONTROLLER.max_rounds,
-        budget: Budget | None = None,
-        style: AnswerStyle = "open",
-        judge_prompt: JudgeStyle = "json",
-        prices: PriceTable | None = None,
+        reach: int = _CONTROLLER.reach,
         streaming: bool = False,
         live_final: bool = False,
         callback_manager: CallbackManager | None = None,
+        **loop_options: Any,
     ) -> None:
         super().__init__(callback_manager or Settings.callback_manager)
         self.retriever = retriever
@@ -84,11 +82,10 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         self._loop = FeedbackLoop(
             load_llm(llm or Settings.llm),
             judge=None if judge_llm is None else load_llm(judge_llm),
-            controller=FeedbackController(min_k=self.selection.min_k, accept=accept, max_rounds=max_rounds),
-            budget=budget,
-            style=style,
-            judge_prompt=judge_prompt,
-            prices=prices,
+            controller=FeedbackController(
+                min_k=self.selection.min_k, accept=accept, max_rounds=max_rounds, reach=reach
+            ),
+            **loop_options,
         )
 
     @classmethod

@@ -72,6 +72,10 @@ class IndexRetriever(BaseRetriever):
         """A retriever over an index that exists: built by the core, or loaded from disk."""
         return cls(index, similarity_top_k, **kwargs)
 
+    def add_documents(self, documents: Sequence[BaseNode]) -> None:
+        """Index more documents, in place of those with the same ids."""
+        self.index.add([to_document(document) for document in documents])
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self._search(query_bundle)
 

@@ -122,12 +122,13 @@ def test_gradient_selection_is_the_same(index_class, retriever, question):
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_redundancy_is_the_same(question):
-    expected = RedundancyFilter().filter(HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K))
+    index = SentenceContextIndex.build(CORE, HashEncoder())
+    expected = RedundancyFilter().filter(index.search(question, TOP_K))
     assert any(not decision.kept for decision in expected.decisions)
     postprocessor = llamaindex_precise.RedundancyPostprocessor()
     compressor = langchain_precise.RedundancyCompressor()
-    nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
-    documents = langchain_retriever("HybridRetriever").invoke(question)
+    nodes = llamaindex_retriever("SentenceContextRetriever").retrieve(question)
+    documents = langchain_retriever("SentenceContextRetriever").invoke(question)
 
     assert_same_decisions(postprocessor.select(nodes), expected)
     assert_same_decisions(compressor.select(documents, question), expected)

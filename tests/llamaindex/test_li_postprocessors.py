@@ -139,6 +139,33 @@ def test_reranking_keeps_ids_order_and_the_former_score(events):
         rerank.postprocess_nodes(nodes)
 
 
+def test_a_reranker_object_is_passed_again_when_settings_come_back():
+    data = PreciseRerankPostprocessor(reranker=WordShare()).to_dict()
+    assert data["reranker"] == {"name": "word-share"}
+    with pytest.raises(ValueError, match="reranker object, 'word-share'"):
+        PreciseRerankPostprocessor.from_dict(data)
+    again = PreciseRerankPostprocessor.from_dict(data, reranker=WordShare())
+    assert again.to_dict() == data
+
+
+def test_another_postprocessor_as_the_reranker():
+    class Backwards(BaseNodePostprocessor):
+        def _postprocess_nodes(self, nodes, query_bundle=None):
+            return [NodeWithScore(node=item.node, score=i / 4) for i, item in enumerate(nodes)][::-1]
+
+    nodes = scored(("a", 0.3), ("b", 0.2), ("c", 0.1))
+    by_order = PreciseRerankPostprocessor(reranker=Backwards()).postprocess_nodes(nodes, query_str="q")
+    assert [(item.node.node_id, item.score) for item in by_order] == [
+        ("n2", 1.0),
+        ("n1", 0.5),
+        ("n0", pytest.approx(1 / 3)),
+    ]
+    rerank = PreciseRerankPostprocessor(reranker=Backwards(), score_scale="probability")
+    by_score = rerank.postprocess_nodes(nodes, query_str="q")
+    assert [item.score for item in by_score] == [0.5, 0.25, 0.0]
+    assert by_score[0].node.metadata[FACTS]["score_scale"] == "probability"
+
+
 def test_every_decision_is_announced(events):
     nodes = scored(("a", 0.9), ("b", 0.1))
     GradientSelectionPostprocessor(score_scale="probability", min_k=1).postprocess_nodes(nodes, query_str="q")

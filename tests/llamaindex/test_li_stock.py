@@ -86,9 +86,12 @@ def test_a_vector_index_of_others_with_our_postprocessors(documents, embedding, 
 
 
 @pytest.mark.parametrize("mode", list(FUSION_MODES))
-async def test_query_fusion(documents, retriever, reader, mode):
+async def test_query_fusion(documents, reader, mode):
     fusion = QueryFusionRetriever(
-        [retriever, WordSentenceRetriever.from_documents(documents, HashEncoder())],
+        [
+            SentenceContextRetriever.from_documents(documents, HashEncoder(), similarity_top_k=6),
+            WordSentenceRetriever.from_documents(documents, HashEncoder()),
+        ],
         llm=reader,
         mode=mode,
         num_queries=1,

@@ -22,6 +22,7 @@ from precise_rag.llm import Budget, PriceTable, load_llm
 from precise_rag.prompts import AnswerStyle, JudgeStyle
 from precise_rag.protocols import Encoder, Index, Reranker
 from precise_rag.rerank import load_reranker, rerank
+from precise_rag.rewriting import QueryRewriter, merge_searches
 from precise_rag.selection import GradientSelector
 from precise_rag.trace import Bill, Trace
 from precise_rag.types import Answer, Decision, Document, Selection
@@ -30,8 +31,9 @@ from precise_rag.types import Answer, Decision, Document, Selection
 class PreciseRAG:
     """Retrieval that sends the right few sentences, and answers that judge themselves.
 
-    index: any Index. reranker: gives the scores that selection cuts on. redundancy, relevance:
-    filters before the selection, or None. selector: decides how many candidates to keep.
+    index: any Index. rewriter: searches for a question in other words too, or None; what both find is
+    judged by the question itself. reranker: gives the scores that selection cuts on. redundancy,
+    relevance: filters before the selection, or None. selector: decides how many candidates to keep.
     n_candidates: how many the index is asked for.
 
     llm: what writes the answer (any model `load_llm` takes); without one, `answer` returns the
@@ -47,6 +49,7 @@ class PreciseRAG:
         self,
         index: Index,
         *,
+        rewriter: QueryRewriter | None = None,
         reranker: Reranker | None = None,
         redundancy: RedundancyFilter | None = RedundancyFilter(),
         relevance: RelevanceFilter | None = None,
@@ -63,6 +66,7 @@ class PreciseRAG:
         if n_candidates < 1:
             raise InputError(f"n_candidates is {n_candidates}; it must be at least 1")
         self.index = index
+        self.rewriter = rewriter
         self.reranker = reranker or load_reranker()
         self.redundancy = redundancy
         self.relevance = relevance
@@ -97,13 +101,12 @@ class PreciseRAG:
     def retrieve(self, query: str, *, trace: Trace | None = None) -> Selection:
         """The candidates for `query`, each kept or dropped for a stated reason."""
         trace = trace or Trace(query)
-        return self._select(self._filter(query, self._rank(query, trace), trace), trace)
+        return self._select(self._relevant(query, trace), trace)
 
     async def aretrieve(self, query: str, *, trace: Trace | None = None) -> Selection:
         """`retrieve` without blocking the event loop."""
         trace = trace or Trace(query)
-        ranked = await asyncio.to_thread(self._rank, query, trace)
-        return self._select(await self._afilter(query, ranked, trace), trace)
+        return self._select(await self._arelevant(query, trace), trace)
 
     def answer(self, query: str, *, options: Sequence[str] = (), trace: Trace | None = None) -> Answer:
         """An answer from the selected context alone, judged and improved by feedback.
@@ -131,7 +134,7 @@ class PreciseRAG:
     ) -> Iterator[str | Answer]:
         """The text of the answer in pieces and, last, the Answer. live_final: see `FeedbackLoop.stream`."""
         trace = trace or Trace(query)
-        ranked = self._filter(query, self._rank(query, trace), trace)
+        ranked = self._relevant(query, trace)
         if self.loop is None:
             yield from _context_answer(self._select(ranked, trace), trace)
         else:
@@ -148,7 +151,7 @@ class PreciseRAG:
     ) -> AsyncGenerator[str | Answer, None]:
         """The same without blocking the event loop. Close it (`contextlib.aclosing`) to leave it early."""
         trace = trace or Trace(query)
-        ranked = await self._afilter(query, await asyncio.to_thread(self._rank, query, trace), trace)
+        ranked = await self._arelevant(query, trace)
         if self.loop is None:
             for part in _context_answer(self._select(ranked, trace), trace):
                 yield part
@@ -204,23 +207,44 @@ class PreciseRAG:
         """
         if self.loop is None:
             raise InputError("there is no language model, so nothing to estimate; pass llm=…")
-        ranked = self._rank(query, Trace(query))
+        ranked = self._rank(query, (query,), Trace(query))
         least, most = estimate_cost(self.loop, query, partial(self._select_at, ranked), options=options)
+        before = [] if self.rewriter is None else [self.rewriter.estimate(query)]
         if self.relevance is not None:
-            filtering = Bill(*self.relevance.estimate(query, ranked.kept))
-            least, most = least.plus(filtering), most.plus(filtering)
+            before.append(self.relevance.estimate(query, ranked.kept))
+        for estimate in before:
+            least, most = least.plus(Bill(*estimate)), most.plus(Bill(*estimate))
         return Estimate(least, most)
 
     def save(self, path: str | Path) -> None:
         """Save the index; the other stages are settings of the program."""
         self.index.save(path)
 
-    def _rank(self, query: str, trace: Trace) -> Selection:
+    def _relevant(self, query: str, trace: Trace) -> Selection:
+        """Everything before the selection: what to choose from, and what is out already."""
+        queries = (query,) if self.rewriter is None else self.rewriter.queries(query, trace=trace)
+        ranked = self._rank(query, queries, trace)
+        if self.relevance is None:
+            return ranked
+        with trace.stage("relevance") as stage:
+            stage.outcome = relevant = self.relevance.filter(query, ranked.kept, trace=trace)
+        return _then(ranked, relevant)
+
+    async def _arelevant(self, query: str, trace: Trace) -> Selection:
+        queries = (query,) if self.rewriter is None else await self.rewriter.aqueries(query, trace=trace)
+        ranked = await asyncio.to_thread(self._rank, query, queries, trace)
+        if self.relevance is None:
+            return ranked
+        with trace.stage("relevance") as stage:
+            stage.outcome = relevant = await self.relevance.afilter(query, ranked.kept, trace=trace)
+        return _then(ranked, relevant)
+
+    def _rank(self, query: str, queries: Sequence[str], trace: Trace) -> Selection:
         if not query.strip():
             raise InputError("the query is empty; ask something")
         trace.settings |= {"reranker": self.reranker.name, "selector": asdict(self.selector)}
-        with trace.stage("search", n_candidates=self.n_candidates) as stage:
-            stage.outcome = found = self.index.search(query, self.n_candidates)
+        with trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
+            stage.outcome = found = merge_searches([self.index.search(q, self.n_candidates) for q in queries])
         with trace.stage("rerank", reranker=self.reranker.name) as stage:
             stage.outcome = ranked = rerank(query, found, self.reranker)
         if self.redundancy is None:
@@ -228,20 +252,6 @@ class PreciseRAG:
         with trace.stage("redundancy", threshold=self.redundancy.threshold) as stage:
             stage.outcome = unique = self.redundancy.filter(ranked)
         return unique
-
-    def _filter(self, query: str, ranked: Selection, trace: Trace) -> Selection:
-        if self.relevance is None:
-            return ranked
-        with trace.stage("relevance") as stage:
-            stage.outcome = relevant = self.relevance.filter(query, ranked.kept, trace=trace)
-        return _then(ranked, relevant)
-
-    async def _afilter(self, query: str, ranked: Selection, trace: Trace) -> Selection:
-        if self.relevance is None:
-            return ranked
-        with trace.stage("relevance") as stage:
-            stage.outcome = relevant = await self.relevance.afilter(query, ranked.kept, trace=trace)
-        return _then(ranked, relevant)
 
     def _select(self, ranked: Selection, trace: Trace) -> Selection:
         with trace.stage("selection", min_k=self.selector.min_k) as stage:

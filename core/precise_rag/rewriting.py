@@ -10,11 +10,12 @@ from typing import Any
 
 from precise_rag.errors import LLMError
 from precise_rag.llm.budget import Budget
-from precise_rag.llm.calls import Calls, Reply
+from precise_rag.llm.calls import Calls, Estimate, Reply
 from precise_rag.llm.prices import PriceTable
+from precise_rag.llm.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.llm.wrap import load_llm
 from precise_rag.order import best_first
-from precise_rag.prompts import rewrite_prompt
+from precise_rag.prompts import Prompt, rewrite_prompt
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate
 
@@ -38,12 +39,20 @@ class QueryRewriter:
     def queries(self, question: str, *, trace: Trace | None = None) -> tuple[str, ...]:
         """The question, and the rewritten one if there is one."""
         trace = trace or Trace(question)
-        return _queries(question, self._calls(trace).ask([rewrite_prompt(question)]), trace)
+        replies = self._calls(trace).ask(_prompts(question))
+        return _queries(question, replies, trace)
 
     async def aqueries(self, question: str, *, trace: Trace | None = None) -> tuple[str, ...]:
         """The same without blocking the event loop."""
         trace = trace or Trace(question)
-        return _queries(question, await self._calls(trace).aask([rewrite_prompt(question)]), trace)
+        replies = await self._calls(trace).aask(_prompts(question))
+        return _queries(question, replies, trace)
+
+    def estimate(self, question: str) -> Estimate:
+        """What rewriting would take. Calls no model."""
+        n_input = estimate_prompt_tokens(rewrite_prompt(question).messages)
+        n_output = estimate_tokens(question)
+        return Estimate(1, n_input, n_output, self.prices.cost(self.llm.name, n_input, n_output))
 
     def _calls(self, trace: Trace) -> Calls:
         return Calls(
@@ -56,7 +65,14 @@ class QueryRewriter:
         )
 
 
+def _prompts(question: str) -> list[Prompt]:
+    """What to ask the model; nothing about a blank question."""
+    return [rewrite_prompt(question)] if question.strip() else []
+
+
 def _queries(question: str, replies: Sequence[Reply], trace: Trace) -> tuple[str, ...]:
+    if not replies:
+        return (question,)
     (reply,) = replies
     if isinstance(reply, LLMError):
         trace.notes.append(f"the question was not rewritten: {reply}")

@@ -3,14 +3,14 @@
 import hashlib
 from collections.abc import Generator, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from precise_rag.errors import InputError, LLMError, LLMResponseError
 from precise_rag.filtering.relevance_reply import Relevance, read_score
 from precise_rag.filtering.scoring import Scoring, score_in_batches, score_one_by_one
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 from precise_rag.llm.budget import Budget
-from precise_rag.llm.calls import Calls, Reply
+from precise_rag.llm.calls import Calls, Estimate, Reply
 from precise_rag.llm.prices import PriceTable
 from precise_rag.llm.tokens import estimate_prompt_tokens
 from precise_rag.llm.wrap import load_llm
@@ -22,15 +22,6 @@ from precise_rag.types import Candidate, Completion, Decision, Selection
 
 _OUTPUT_TOKENS = {"batch": 30, "single": 8}
 """About how many tokens a reply has: for each chunk of a batch, or for a call about one."""
-
-
-class Estimate(NamedTuple):
-    """What filtering would take, if every reply can be read at once; costs are in dollars."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

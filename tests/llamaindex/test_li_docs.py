@@ -1,0 +1,22 @@
+"""The Python on the LlamaIndex pages, run page by page as it stands but for a cheaper encoder."""
+
+import re
+from pathlib import Path
+
+import pytest
+from llama_index.core.instrumentation import get_dispatcher
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "components").glob("llamaindex*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_code_on_the_page_runs(page, embedding, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("llamaindex_precise.PreciseEmbedding", lambda: embedding)
+    monkeypatch.setattr("llamaindex_precise.embeddings.DEFAULT_ENCODER", embedding.encoder)
+    monkeypatch.setattr(get_dispatcher(), "event_handlers", [])
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    assert blocks
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, page.name, "exec"), names)

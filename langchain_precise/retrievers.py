@@ -105,6 +105,6 @@ class WordSentenceRetriever(IndexRetriever):
 
 
 class HybridRetriever(IndexRetriever):
-    """Finds by words and by meaning at once, both in context, and fuses the two."""
+    """Finds by words and by meaning at once, both in context; the best sentence brings its passage."""
 
     _index_class = _HybridIndex

@@ -195,6 +195,7 @@ class Page(HTMLParser):
 def test_the_page_stands_alone_and_shows_curve_cut_reasons_rounds_and_cost():
     trace = full_trace()
     trace.answer = "It <is> & was."
+    trace.settings["reranker"] = "packaged/2"
     page = Page(trace.to_html())
     text = " ".join(page.text)
     for part in (
@@ -204,6 +205,7 @@ def test_the_page_stands_alone_and_shows_curve_cut_reasons_rounds_and_cost():
         "$0.002000",
         "answer/1/open",
         "the judge failed",
+        "packaged/2",
         KEPT.text,
     ):
         assert part in text

@@ -4,8 +4,8 @@
 
 The text is the Python language reference inside the interpreter. The language model is a local HTTP
 server in its own process that takes a fixed time for every call, so that what is measured is this
-library: retrieval, the loop, the client. Every third question asks for more context once, so a
-question takes 2.67 calls on average. Writes results/concurrency-DATE.json beside this file.
+library: retrieval, the loop, the client. For every third question the judge asks for more context
+while seven chunks or fewer were sent. Writes results/concurrency-DATE.json beside this file.
 """
 
 import argparse

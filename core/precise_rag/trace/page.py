@@ -4,6 +4,7 @@ Made from the plain record (`Trace.to_dict`), so that a record that was stored o
 still become a page; a record without texts becomes a page without texts.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -54,6 +55,7 @@ def trace_page(record: Mapping[str, Any]) -> str:
             *(_selection(stage, several=len(selections) > 1) for stage in selections),
             _stages(record["stages"]),
             _calls(record["calls"]),
+            _settings(record["settings"]),
             "</body></html>",
         )
     )
@@ -217,6 +219,13 @@ def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
         if "messages" in call
     )
     return f"<h2>Model calls</h2>{_table(names, rows)}{texts}"
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    if not settings:
+        return ""
+    text = json.dumps(settings, ensure_ascii=False, indent=2, default=str)
+    return f"<details><summary>settings</summary><pre>{escape(text)}</pre></details>"
 
 
 def _cost(cost: float | None) -> str:

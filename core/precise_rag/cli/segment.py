@@ -1,11 +1,13 @@
 """`precise segment FILE…`: documents to chunks."""
 
 import argparse
+import sys
 
 from precise_rag.cli.output import Subparsers, print_json
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.segmentation import Segmenter
+from precise_rag.types import Chunk
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -34,22 +36,27 @@ def run(args: argparse.Namespace) -> int:
         device=args.device,
         **{name: value for name, value in options.items() if value is not None},
     )
-    for document in read_documents(*args.paths):
+    documents = list(read_documents(*args.paths))
+    for document in documents:
         if not document.text.strip():
             raise InputError(f"{document.id}: the document is empty; there is nothing to segment")
-        for number, chunk in enumerate(segmenter.segment(document), start=1):
+    show_progress = sys.stderr.isatty() and not sys.stdout.isatty()
+    for chunks in segmenter.segment_many(documents, show_progress=show_progress):
+        for number, chunk in enumerate(chunks, start=1):
             if args.json:
-                print_json(
-                    {
-                        "doc_id": chunk.doc_id,
-                        "start": chunk.start,
-                        "end": chunk.end,
-                        "n_tokens": chunk.n_tokens,
-                        "text": chunk.text,
-                    }
-                )
+                print_json(_record(chunk))
             else:
                 place = f"{chunk.start}–{chunk.end}"
                 print(f"── {chunk.doc_id} · chunk {number} · {place} · {chunk.n_tokens} tokens")
                 print(chunk.text.strip())
     return 0
+
+
+def _record(chunk: Chunk) -> dict[str, object]:
+    return {
+        "doc_id": chunk.doc_id,
+        "start": chunk.start,
+        "end": chunk.end,
+        "n_tokens": chunk.n_tokens,
+        "text": chunk.text,
+    }

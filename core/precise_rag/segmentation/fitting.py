@@ -27,14 +27,16 @@ _WARM_UP = 0.1
 class TrainingSettings:
     """One training run.
 
-    batch_size, window: in sentences. loss: binary cross-entropy ("bce"), or the paper's "mse".
-    held_out: share of the documents. patience: epochs without improvement before stopping.
+    batch_size, window: in sentences. encoder_learning_rate: of an encoder that is fine-tuned.
+    loss: binary cross-entropy ("bce"), or the paper's "mse". held_out: share of the documents.
+    patience: epochs without improvement before stopping.
     """
 
     epochs: int = 3
     batch_size: int = 2048
     window: int = 128
     learning_rate: float = 2e-3
+    encoder_learning_rate: float = 2e-5
     dropout: float = 0.3
     loss: Literal["bce", "mse"] = "bce"
     held_out: float = 0.05
@@ -71,7 +73,7 @@ def fit(
     rng = np.random.default_rng(settings.seed)
     torch.manual_seed(settings.seed)
     plan = [list(corpus.batches(settings.batch_size, settings.window, rng)) for _ in range(settings.epochs)]
-    optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(_groups(network, settings), lr=settings.learning_rate, weight_decay=0.0)
     state = _Checkpoint(checkpoint, network, optimizer, settings)
     history = state.resume()
     step, n_steps = sum(map(len, plan[: len(history)])), sum(map(len, plan))
@@ -84,7 +86,7 @@ def fit(
         bar = tqdm(plan[epoch], desc=f"epoch {epoch + 1}/{settings.epochs}", disable=not show_progress)
         for batch in bar:
             for group in optimizer.param_groups:
-                group["lr"] = settings.learning_rate * _pace(step / n_steps)
+                group["lr"] = group["peak"] * _pace(step / n_steps)
             step += 1
             optimizer.zero_grad()
             loss = _loss(forward(batch, settings.dropout), batch, corpus, settings.loss)
@@ -141,6 +143,16 @@ def _loss(logits: Tensor, batch: Batch, corpus: Corpus, kind: str) -> Tensor:
     if kind == "mse":
         return F.mse_loss(chosen.sigmoid(), labels)
     return F.binary_cross_entropy_with_logits(chosen, labels)
+
+
+def _groups(network: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
+    """The parameters with the learning rate each reaches; a ModuleDict has a head and an encoder."""
+    if not isinstance(network, nn.ModuleDict):
+        return [{"params": list(network.parameters()), "peak": settings.learning_rate}]
+    return [
+        {"params": list(network["head"].parameters()), "peak": settings.learning_rate},
+        {"params": list(network["encoder"].parameters()), "peak": settings.encoder_learning_rate},
+    ]
 
 
 def _pace(done: float) -> float:

@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from precise_rag import Segmenter, load_encoder
+from precise_rag.errors import InputError
+from precise_rag.segmentation.data import label_sections
+from precise_rag.segmentation.fitting import TrainingSettings
+from precise_rag.segmentation.train import train_sage
+from precise_rag.testing import HashEncoder
+
+TOPICS = ("cat dog mouse bird", "oil gas coal wood", "king queen duke earl", "salt rice bean corn")
+WORDS = " ".join(TOPICS).split()
+
+
+@pytest.fixture(scope="module")
+def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of a few thousand weights that knows sixteen words."""
+    folder = tmp_path_factory.mktemp("encoder")
+    torch.manual_seed(0)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS]
+    core = Tokenizer(models.WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    core.normalizer, core.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, mask_token="[MASK]", **names)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+    )
+    BertModel(config).save_pretrained(folder / "bert")
+    tokenizer.save_pretrained(folder / "bert")
+    SentenceTransformer(str(folder / "bert"), device="cpu").save_pretrained(str(folder / "encoder"))
+    return folder / "encoder"
+
+
+def documents() -> list:
+    rng = np.random.default_rng(0)
+    found = []
+    for number in range(40):
+        topics = rng.permutation(4)[:3]
+        sections = [
+            [" ".join(f"{' '.join(rng.choice(TOPICS[topic].split(), 3)).capitalize()}." for _ in range(4))]
+            for topic in topics
+        ]
+        found.append(label_sections(str(number), "toy", sections))
+    return found
+
+
+def test_fine_tuning_changes_the_encoder_and_saves_it_with_the_head(
+    encoder_folder: Path, tmp_path: Path
+) -> None:
+    settings = TrainingSettings(
+        epochs=8, batch_size=64, held_out=0.2, learning_rate=1e-2, encoder_learning_rate=1e-2, dropout=0.1
+    )
+    encoder = load_encoder(encoder_folder, device="cpu")
+    report = train_sage(documents(), tmp_path, settings, encoder=encoder, fine_tune=True, show_progress=False)
+    assert report["section_auc"] > 0.85
+    segmenter = Segmenter.from_pretrained(tmp_path, device="cpu")
+    before = load_encoder(encoder_folder, device="cpu").encode(["Cat dog."])
+    assert not np.allclose(segmenter.model.encoder.encode(["Cat dog."]), before, atol=1e-3)
+    text = "Cat dog mouse. Bird cat dog. Salt rice bean. Corn salt rice."
+    assert "".join(chunk.text for chunk in segmenter.segment(text)) == text
+
+
+def test_only_a_sentence_transformers_model_can_be_fine_tuned(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="only a sentence-transformers"):
+        train_sage(documents(), tmp_path, TrainingSettings(), encoder=HashEncoder(), fine_tune=True)

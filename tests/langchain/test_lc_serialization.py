@@ -42,6 +42,7 @@ def test_settings_survive(compressor):
     again = loads(text, allowed_objects=[type(compressor)], valid_namespaces=["langchain_precise"])
     assert type(again) is type(compressor)
     assert again.model_dump() == compressor.model_dump()
+    assert type(compressor)(**compressor.model_dump()).model_dump() == compressor.model_dump()
     with pytest.raises(ValueError, match="not allowed"):
         loads(text, allowed_objects="core")
     with pytest.raises(ValueError, match="namespace"):

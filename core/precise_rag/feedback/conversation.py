@@ -8,7 +8,7 @@ A generator that does no input or output, so that synchronous, asynchronous and 
 
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from precise_rag.errors import BudgetExceeded, ContextLengthError, LLMAuthenticationError, LLMError
@@ -16,6 +16,7 @@ from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.judgement import parse_judgement
 from precise_rag.llm.budget import Spending
 from precise_rag.llm.prices import PriceTable
+from precise_rag.llm.settle import settle
 from precise_rag.llm.tokens import estimate_prompt_tokens
 from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Wording
 from precise_rag.protocols import LLM
@@ -157,35 +158,20 @@ class Conversation:
         # A later draft cannot win without its judgement, so there must be room for both.
         needed = 2 if role == "answer" and self.rounds and not live else 1
         self.spending.check(llm.name, expected, self.prices.cost(llm.name, expected, 0), calls=needed)
-        record = CallRecord(
-            role, prompt.version, llm.name, 0.0, round=len(self.rounds) + 1, messages=prompt.messages
-        )
         started = time.perf_counter()
+        reply: Completion | LLMError
         try:
-            completion: Completion = yield Ask(llm, prompt, live, self.spending)
+            reply = yield Ask(llm, prompt, live, self.spending)
         except LLMError as error:
-            self.spending.add(0, None)
-            said = f"{type(error).__name__}: {error}"
-            self.trace.add(replace(record, ms=(time.perf_counter() - started) * 1e3, error=said))
-            raise
-        tokens = completion.input_tokens, completion.output_tokens
-        cost = self.prices.cost(completion.model, *tokens)
-        if cost is None:
-            cost = self.prices.cost(llm.name, *tokens)
-        self.spending.add(sum(tokens), cost)
-        self.trace.add(
-            replace(
-                record,
-                ms=(time.perf_counter() - started) * 1e3,
-                model=completion.model or llm.name,
-                input_tokens=completion.input_tokens,
-                output_tokens=completion.output_tokens,
-                usage_estimated=completion.usage_estimated,
-                cost=cost,
-                text=completion.text,
-            )
+            reply = error
+        ms = (time.perf_counter() - started) * 1e3
+        record = CallRecord(
+            role, prompt.version, llm.name, ms, round=len(self.rounds) + 1, messages=prompt.messages
         )
-        return completion
+        settle(record, reply, spending=self.spending, prices=self.prices, trace=self.trace)
+        if isinstance(reply, LLMError):
+            raise reply
+        return reply
 
     def _record_round(self, decision: str) -> None:
         turn = self.rounds[-1]

@@ -5,13 +5,14 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
 from precise_rag.llm.budget import Budget, Spending
 from precise_rag.llm.failures import translated
 from precise_rag.llm.prices import PriceTable
+from precise_rag.llm.settle import settle
 from precise_rag.llm.tokens import estimate_prompt_tokens
 from precise_rag.prompts import Prompt
 from precise_rag.protocols import LLM
@@ -127,25 +128,7 @@ class Calls:
             if isinstance(prompt, BudgetExceeded):
                 continue
             record = CallRecord(self.role, prompt.version, self.llm.name, ms, messages=prompt.messages)
-            if isinstance(reply, Completion):
-                tokens = reply.input_tokens, reply.output_tokens
-                cost = self.prices.cost(reply.model, *tokens)
-                if cost is None:
-                    cost = self.prices.cost(self.llm.name, *tokens)
-                self.spending.add(sum(tokens), cost)
-                record = replace(
-                    record,
-                    model=reply.model or self.llm.name,
-                    input_tokens=reply.input_tokens,
-                    output_tokens=reply.output_tokens,
-                    usage_estimated=reply.usage_estimated,
-                    cost=cost,
-                    text=reply.text,
-                )
-            else:
-                self.spending.add(0, None)
-                record = replace(record, error=f"{type(reply).__name__}: {reply}")
-            self.trace.add(record)
+            settle(record, reply, spending=self.spending, prices=self.prices, trace=self.trace)
             if isinstance(reply, LLMAuthenticationError):
                 raise reply
         return [reply for reply, _ in said]

@@ -4,7 +4,7 @@
 
     [pipelines.LangChain]
     split = { name = "langchain-recursive", chunk_size = 200 }
-    search = "dense"                            # or "bm25", "hybrid", "langchain-ensemble"
+    search = "dense"                       # "bm25", "hybrid", "langchain-ensemble", "langchain-filter"
 
     [pipelines."precise-rag"]
     index = { kind = "hybrid" }                 # any of `precise_rag.index`, with its options
@@ -25,13 +25,13 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, cast, get_args
 
 import precise_rag.index
 from precise_rag.errors import InputError
 from precise_rag.evaluation.splitters import OWN_SPLITTERS, load_splitter
-from precise_rag.evaluation.stock_search import LangChainEnsemble
-from precise_rag.evaluation.units import UnitIndex
+from precise_rag.evaluation.stock_search import LangChainEnsemble, LangChainFilter
+from precise_rag.evaluation.units import SearchKind, UnitIndex
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.protocols import Encoder
 from precise_rag.rerank import load_reranker, rerank
@@ -46,6 +46,8 @@ _INDEXES = {
     "hybrid": "HybridIndex",
 }
 
+_STOCK_SEARCHES = {"langchain-ensemble": LangChainEnsemble, "langchain-filter": LangChainFilter}
+
 DEFAULT_PLAN = Path(__file__).with_name("pipelines.toml")
 """The pipelines compared when the user names none."""
 
@@ -58,7 +60,7 @@ class PipelineSettings:
 
     name: str
     split: Mapping[str, Any] | None = None
-    search: Literal["dense", "bm25", "hybrid", "langchain-ensemble"] = "dense"
+    search: str = "dense"
     index: Mapping[str, Any] | None = None
     search_options: Mapping[str, Any] = field(default_factory=dict)
     rerank: str | None = None
@@ -74,6 +76,8 @@ class PipelineSettings:
             raise InputError(f'pipeline {self.name!r}: "split" needs a "name"')
         if self.index is not None and self.index.get("kind") not in _INDEXES:
             raise InputError(f'pipeline {self.name!r}: the "kind" of "index" is one of {", ".join(_INDEXES)}')
+        if self.search not in (known := (*get_args(SearchKind), *_STOCK_SEARCHES)):
+            raise InputError(f'pipeline {self.name!r}: "search" is one of {", ".join(known)}')
         if self.top_k < 1:
             raise InputError(f"pipeline {self.name!r}: top_k is {self.top_k}; it must be at least 1")
 
@@ -156,6 +160,6 @@ def _build_index(settings: PipelineSettings, documents: Sequence[Document], enco
     options = dict(settings.split)
     split = load_splitter(options.pop("name"), encoder, **options)
     units = [unit for document in documents for unit in split(document)]
-    if settings.search == "langchain-ensemble":
-        return LangChainEnsemble(documents, units, encoder)
-    return UnitIndex(documents, units, encoder, settings.search)
+    if settings.search in _STOCK_SEARCHES:
+        return _STOCK_SEARCHES[settings.search](documents, units, encoder)
+    return UnitIndex(documents, units, encoder, cast(SearchKind, settings.search))

@@ -38,7 +38,7 @@ def _langchain_recursive(encoder: Encoder, chunk_size: int = 200, chunk_overlap:
 
 def _langchain_semantic(encoder: Encoder, **options: Any) -> Splitter:
     library = require("langchain_experimental.text_splitter", extra="peers")
-    return _from_texts(library.SemanticChunker(LangChainEmbeddings(encoder), **options).split_text)
+    return _from_texts(library.SemanticChunker(langchain_embeddings(encoder), **options).split_text)
 
 
 def _llamaindex_sentence(encoder: Encoder, chunk_size: int = 200, chunk_overlap: int = 0) -> Splitter:
@@ -158,19 +158,14 @@ def _tokens(encoder: Encoder) -> Callable[[str], list[int]]:
     return lambda text: [0] * int(encoder.count_tokens([text])[0])
 
 
-class LangChainEmbeddings:
-    """An encoder with the two methods that LangChain calls."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text."""
-        return [row.tolist() for row in self._encoder.encode(texts)]
-
-    def embed_query(self, text: str) -> list[float]:
-        """The vector of a query."""
-        return [float(value) for value in self._encoder.encode_queries([text])[0]]
+def langchain_embeddings(encoder: Encoder) -> Any:
+    """An encoder as LangChain embeddings."""
+    base = require("langchain_core.embeddings", extra="langchain").Embeddings
+    methods = {
+        "embed_documents": lambda self, texts: [row.tolist() for row in encoder.encode(texts)],
+        "embed_query": lambda self, text: encoder.encode_queries([text])[0].tolist(),
+    }
+    return type("EncoderEmbeddings", (base,), methods)()
 
 
 def _llamaindex_embedding(encoder: Encoder) -> Any:

@@ -1,43 +1,76 @@
-"""LangChain's own ensemble of retrievers over units, as an index for comparisons."""
+"""LangChain's own retrievers over units, as indexes for comparisons."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.evaluation.splitters import LangChainEmbeddings
+from precise_rag.evaluation.splitters import langchain_embeddings
 from precise_rag.evaluation.units import Unit
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document
 
 
-class LangChainEnsemble:
-    """EnsembleRetriever over BM25Retriever and InMemoryVectorStore, equal weights."""
+class LangChainSearch:
+    """Any LangChain retriever over units that returns them in order.
+
+    The score is only the order.
+    """
 
     def __init__(self, documents: Sequence[Document], units: Sequence[Unit], encoder: Encoder) -> None:
-        retrievers = require("langchain_classic.retrievers", extra="peers")
-        community = require("langchain_community.retrievers", extra="peers")
-        stores = require("langchain_core.vectorstores", extra="langchain")
         record = require("langchain_core.documents", extra="langchain").Document
+        stores = require("langchain_core.vectorstores", extra="langchain")
         self._units = units
         self._texts = {document.id: document.text for document in documents}
-        records = [record(page_content=unit.text, metadata={"row": row}) for row, unit in enumerate(units)]
-        store = stores.InMemoryVectorStore(LangChainEmbeddings(encoder))
-        store.add_documents(records)
-        self._by_word = community.BM25Retriever.from_documents(records)
+        self._records = [record(page_content=u.text, metadata={"row": row}) for row, u in enumerate(units)]
+        self._embeddings = langchain_embeddings(encoder)
+        store = stores.InMemoryVectorStore(self._embeddings)
+        store.add_documents(self._records)
         self._by_vector = store.as_retriever()
-        self._ensemble = retrievers.EnsembleRetriever(
-            retrievers=[self._by_word, self._by_vector], weights=[0.5, 0.5], id_key="row"
-        )
+        self._retriever = self._combine()
 
     def __len__(self) -> int:
         return len(self._units)
 
     def search(self, query: str, top_k: int = 10) -> list[Candidate]:
-        """At most `top_k` units in the ensemble's order; the score is only the order."""
-        self._by_word.k = top_k
-        self._by_vector.search_kwargs["k"] = top_k
-        found = self._ensemble.invoke(query)[:top_k]
+        """At most `top_k` units in the retriever's order."""
+        self._limit(top_k)
+        found = self._retriever.invoke(query)[:top_k]
         units = [self._units[record.metadata["row"]] for record in found]
         return [
             Candidate(doc_id, start, end, self._texts[doc_id][start:end], -float(rank), "rank")
             for rank, (doc_id, start, end, _) in enumerate(units)
         ]
+
+    def _combine(self) -> Any:
+        return self._by_vector
+
+    def _limit(self, top_k: int) -> None:
+        self._by_vector.search_kwargs["k"] = top_k
+
+
+class LangChainEnsemble(LangChainSearch):
+    """EnsembleRetriever over BM25Retriever and InMemoryVectorStore, equal weights."""
+
+    def _combine(self) -> Any:
+        retrievers = require("langchain_classic.retrievers", extra="peers")
+        community = require("langchain_community.retrievers", extra="peers")
+        self._by_word = community.BM25Retriever.from_documents(self._records)
+        return retrievers.EnsembleRetriever(
+            retrievers=[self._by_word, self._by_vector], weights=[0.5, 0.5], id_key="row"
+        )
+
+    def _limit(self, top_k: int) -> None:
+        super()._limit(top_k)
+        self._by_word.k = top_k
+
+
+class LangChainFilter(LangChainSearch):
+    """ContextualCompressionRetriever: InMemoryVectorStore, then EmbeddingsFilter at a cosine of 0.4."""
+
+    def _combine(self) -> Any:
+        retrievers = require("langchain_classic.retrievers", extra="peers")
+        compressors = require("langchain_classic.retrievers.document_compressors", extra="peers")
+        narrow = compressors.EmbeddingsFilter(embeddings=self._embeddings, k=None, similarity_threshold=0.4)
+        return retrievers.ContextualCompressionRetriever(
+            base_compressor=narrow, base_retriever=self._by_vector
+        )

@@ -105,7 +105,7 @@ def test_mean_contexts_equal_the_definition(sizes: list[int], alpha: float, seed
     weights = random.integers(1, 40, n)
     of_row = np.repeat(np.arange(len(sizes)), sizes)
     groups = Groups.by_change(of_row)
-    context = SentenceContext.of_means(vectors, groups, weights)
+    context = SentenceContext.of_means({"vectors": vectors, "n_tokens": weights}, groups)
     members = [np.flatnonzero(of_row == g).tolist() for g in range(len(sizes))]
     expected = reference(vectors, members, weights, alpha)
     np.testing.assert_allclose(context.vectors(vectors, alpha), expected, atol=2e-4)
@@ -119,9 +119,9 @@ def test_many_rows_are_read_in_slices_of_whole_groups(monkeypatch: pytest.Monkey
     vectors = random.normal(size=(100, 4)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     groups = Groups.by_change(np.sort(random.integers(0, 20, 100)))
-    whole = SentenceContext.of_means(vectors, groups, np.ones(100, dtype=np.int64))
+    whole = SentenceContext.of_means({"vectors": vectors, "n_tokens": np.ones(100)}, groups)
     monkeypatch.setattr("precise_rag.index.context._SLICE", 7)
-    sliced = SentenceContext.of_means(vectors, groups, np.ones(100, dtype=np.int64))
+    sliced = SentenceContext.of_means({"vectors": vectors, "n_tokens": np.ones(100)}, groups)
     np.testing.assert_allclose(sliced.overlap, whole.overlap)
     np.testing.assert_allclose(sliced.residuals, whole.residuals)
 

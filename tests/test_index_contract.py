@@ -48,6 +48,14 @@ class TestFaiss(IndexContract):
         return FaissIndex.build(documents, encoder, chunks="12 tokens")
 
 
+class TestFaissGraph(IndexContract):
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+        pytest.importorskip("faiss")
+        return FaissIndex.build(
+            documents, encoder, chunks="sentences", factory="HNSW16", search="efSearch=64"
+        )
+
+
 class TestBM25(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         return BM25Index.build(documents, encoder, chunks="sentences")
@@ -74,6 +82,18 @@ class TestWordSentence(IndexContract):
 class TestHybrid(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         return HybridIndex.build(documents, encoder)
+
+
+class TestHybridSmall(IndexContract):
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+        return HybridIndex.build(
+            documents,
+            encoder,
+            precision="float16",
+            passages="paragraphs",
+            surroundings=None,
+            stop_words="none",
+        )
 
 
 def test_segmenters_make_passages_and_chunks() -> None:

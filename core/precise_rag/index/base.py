@@ -123,7 +123,7 @@ class DocumentIndex(ABC):
     def save(self, path: str | Path) -> None:
         """Write the index into the folder `path`, replacing the one there in one step."""
         with self._writing:
-            write_index(path, self._manifest(), self._collection)
+            write_index(path, self._manifest(), self._collection, self._extras())
 
     @classmethod
     def load(cls, path: str | Path, encoder: Encoder | None = None) -> Self:
@@ -131,7 +131,7 @@ class DocumentIndex(ABC):
 
         Raises IndexFormatError if it is of another kind, version or encoder.
         """
-        manifest, collection = read_index(path)
+        manifest, collection, extras = read_index(path)
         if manifest["kind"] != cls.kind:
             raise IndexFormatError(
                 f"{path} holds a {manifest['kind']!r} index, not {cls.kind!r}; open it with load_index(path)"
@@ -143,8 +143,8 @@ class DocumentIndex(ABC):
                 f"load it with load_encoder({built_with!r}) or build it again"
             )
         index = cls(encoder, **manifest["settings"])
-        index._restore(manifest)
         index._collection = collection
+        index._restore(manifest, extras)
         return index
 
     @abstractmethod
@@ -182,8 +182,12 @@ class DocumentIndex(ABC):
             "settings": {f.name: _as_json(getattr(self.settings, f.name)) for f in fields(self.settings)},
         }
 
-    def _restore(self, manifest: Mapping[str, Any]) -> None:
-        """Take back what a subclass put into the manifest."""
+    def _extras(self) -> Columns:
+        """Arrays to save that do not go by rows."""
+        return {}
+
+    def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
+        """Take back what a subclass put into the manifest and the extra arrays."""
         return
 
     def _ready(self, top_k: int) -> View:

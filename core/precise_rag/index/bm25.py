@@ -48,5 +48,5 @@ class BM25Index(ChunkIndex):
     def _manifest(self) -> dict[str, Any]:
         return {**super()._manifest(), "vocabulary": self._lexicon.words()}
 
-    def _restore(self, manifest: Mapping[str, Any]) -> None:
+    def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
         self._lexicon = Lexicon(self.settings.stop_words, manifest["vocabulary"])

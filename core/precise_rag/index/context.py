@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.index.collection import Columns
+from precise_rag.index.vectors import read_vectors
 from precise_rag.types import FloatArray, IntArray
 
 _SLICE = 65_536
@@ -79,14 +81,14 @@ class SentenceContext:
     encoded: FloatArray | None = None
 
     @classmethod
-    def of_means(cls, vectors: FloatArray, groups: Groups, n_tokens: IntArray) -> SentenceContext:
-        """Contexts that are means of the other rows, weighted by `n_tokens`."""
-        weights = token_weights(n_tokens)
-        own = np.empty(len(vectors))
+    def of_means(cls, columns: Columns, groups: Groups) -> SentenceContext:
+        """Contexts that are means of the other rows' "vectors", weighted by "n_tokens"."""
+        weights = _weights(columns)
+        own = np.empty(len(weights))
         squares = weights**2
-        for rows, members, sums in _group_sums(vectors, weights, groups):
+        for rows, members, vectors, sums in _group_sums(columns, weights, groups):
             of_row = groups.of_row[rows] - members.start
-            own[rows] = np.einsum("nd,nd->n", vectors[rows], sums[of_row], dtype=np.float64)
+            own[rows] = np.einsum("nd,nd->n", vectors, sums[of_row], dtype=np.float64)
             squares[rows] += np.einsum("nd,nd->n", sums, sums)[of_row]
         squares -= 2 * weights * own
         residuals = np.sqrt(np.maximum(squares, 0))
@@ -95,14 +97,12 @@ class SentenceContext:
         return cls(groups, weights, residuals, (own - weights) / residuals * present, present)
 
     @classmethod
-    def of_vectors(
-        cls, vectors: FloatArray, groups: Groups, n_tokens: IntArray, encoded: FloatArray
-    ) -> SentenceContext:
+    def of_vectors(cls, columns: Columns, groups: Groups, encoded: FloatArray) -> SentenceContext:
         """Contexts that were encoded: (n, d) rows of unit length, zero where there is none."""
+        vectors = read_vectors(columns, slice(None))
         overlap = np.einsum("nd,nd->n", vectors, encoded, dtype=np.float64)
         present = np.asarray(encoded.any(axis=1))
-        ones = np.ones(len(vectors))
-        return cls(groups, token_weights(n_tokens), ones, overlap, present, encoded)
+        return cls(groups, _weights(columns), np.ones(len(vectors)), overlap, present, encoded)
 
     def scores(
         self, core: FloatArray, query: FloatArray, alpha: float, *, normalise: bool = True
@@ -150,11 +150,11 @@ class GroupMeans:
     norms: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, vectors: FloatArray, groups: Groups, n_tokens: IntArray) -> GroupMeans:
-        """vectors: (n, d) unit rows in consecutive groups."""
-        weights = token_weights(n_tokens)
+    def of(cls, columns: Columns, groups: Groups) -> GroupMeans:
+        """From the columns "vectors" and "n_tokens"."""
+        weights = _weights(columns)
         norms = np.ones(len(groups.starts))
-        for _, members, sums in _group_sums(vectors, weights, groups):
+        for _, members, _, sums in _group_sums(columns, weights, groups):
             norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))
         return cls(groups, weights, np.maximum(norms, _TINY))
 
@@ -164,20 +164,22 @@ class GroupMeans:
         return means.astype(np.float32)[self.groups.of_row]
 
 
-def token_weights(n_tokens: IntArray) -> npt.NDArray[np.float64]:
+def _weights(columns: Columns) -> npt.NDArray[np.float64]:
     """(n,) what a sentence counts in a mean: its tokens, and one where it has none."""
-    return np.maximum(n_tokens, 1).astype(np.float64)
+    return np.maximum(columns["n_tokens"], 1).astype(np.float64)
 
 
 def _group_sums(
-    vectors: FloatArray, weights: npt.NDArray[np.float64], groups: Groups
-) -> Iterator[tuple[slice, slice, npt.NDArray[np.float64]]]:
-    """Rows, groups and the groups' (k, d) weighted sums, whole groups of about _SLICE rows at a time."""
-    ends = np.append(groups.starts[1:], len(vectors))
+    columns: Columns, weights: npt.NDArray[np.float64], groups: Groups
+) -> Iterator[tuple[slice, slice, FloatArray, npt.NDArray[np.float64]]]:
+    """Rows, groups, the rows' vectors and the groups' (k, d) weighted sums: whole groups, about
+    _SLICE rows at a time."""
+    ends = np.append(groups.starts[1:], len(weights))
     first = 0
     while first < len(groups.starts):
         last = max(first + 1, int(np.searchsorted(ends, groups.starts[first] + _SLICE, side="right")))
         rows = slice(int(groups.starts[first]), int(ends[last - 1]))
-        weighted = vectors[rows] * weights[rows, None]
-        yield rows, slice(first, last), np.add.reduceat(weighted, groups.starts[first:last] - rows.start)
+        vectors = read_vectors(columns, rows)
+        sums = np.add.reduceat(vectors * weights[rows, None], groups.starts[first:last] - rows.start)
+        yield rows, slice(first, last), vectors, sums
         first = last

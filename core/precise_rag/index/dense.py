@@ -11,18 +11,20 @@ from precise_rag.index.base import Hits, View, top_rows
 from precise_rag.index.chunked import ChunkIndex, ChunkSettings
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import Groups
+from precise_rag.index.vectors import VectorSettings, dot, vector_columns
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseSettings(ChunkSettings):
+class DenseSettings(ChunkSettings, VectorSettings):
     """chunk_vectors: "encode" the chunk's text, or take the "mean" of its sentences' vectors,
     weighted by their tokens."""
 
     chunk_vectors: Literal["encode", "mean"] = "encode"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        ChunkSettings.__post_init__(self)
+        VectorSettings.__post_init__(self)
         if self.chunk_vectors not in ("encode", "mean"):
             raise InputError(f"chunk_vectors is {self.chunk_vectors!r}; expected 'encode' or 'mean'")
 
@@ -40,14 +42,15 @@ class DenseIndex(ChunkIndex):
     def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
         assert self.encoder is not None
         if table.vectors is None:
-            return {"vectors": self.encoder.encode(texts)}
+            return vector_columns(self.encoder.encode(texts), self.settings.precision)
         weights = np.maximum(table.n_tokens, 1)[:, None]
         means = np.add.reduceat(table.vectors * weights, groups.starts) if len(table) else table.vectors
-        return {"vectors": (means / np.linalg.norm(means, axis=1, keepdims=True)).astype(np.float32)}
+        means /= np.linalg.norm(means, axis=1, keepdims=True)
+        return vector_columns(means.astype(np.float32), self.settings.precision)
 
     def _prepare(self, collection: Collection) -> Any:
         return None
 
     def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        scores = view.collection.columns["vectors"] @ self._query_vector(query, vector)
+        scores = dot(view.collection.columns, self._query_vector(query, vector))
         return Hits.of(top_rows(scores, top_k), scores, {"dense": scores})

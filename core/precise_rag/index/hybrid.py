@@ -8,18 +8,19 @@ import numpy as np
 
 from precise_rag.errors import InputError
 from precise_rag.index.base import View
-from precise_rag.index.collection import Collection
+from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import GroupMeans, Groups
 from precise_rag.index.fusion import fuse, min_max
 from precise_rag.index.lexical import BM25, BM25Settings, Lexicon, bm25
 from precise_rag.index.passages import Passages, check_passages, passage_ids
 from precise_rag.index.sentences import SentenceIndex, Unit, check_alpha
+from precise_rag.index.vectors import VectorSettings, dot
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridSettings(BM25Settings):
+class HybridSettings(BM25Settings, VectorSettings):
     """passages: what a sentence is scored together with, and what is returned around the best one.
     surroundings: the same at a wider scale, or None. alpha: weight of the sentence alone; passage and
     surroundings share the rest. dense_weight: weight of the dense scores against BM25's. pool: how
@@ -32,7 +33,8 @@ class HybridSettings(BM25Settings):
     pool: int = 1_000
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        BM25Settings.__post_init__(self)
+        VectorSettings.__post_init__(self)
         check_alpha(self.alpha)
         for passages in self.levels:
             check_passages(passages)
@@ -101,7 +103,7 @@ class HybridIndex(SentenceIndex):
         keys = [columns[name] for name in ("passage_spans", "surroundings") if name in columns]
         levels = []
         for groups in [Groups.by_change(key, owners) for key in keys]:
-            means = GroupMeans.of(columns["vectors"], groups, columns["n_tokens"])
+            means = GroupMeans.of(columns, groups)
             levels.append(_Level(means, bm25(columns, len(self._lexicon), self.settings, groups)))
         sentences = bm25(columns, len(self._lexicon), self.settings)
         return _Prepared(levels[0].means.groups, sentences, levels)
@@ -111,7 +113,7 @@ class HybridIndex(SentenceIndex):
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         prepared: _Prepared = view.prepared
         terms = self._lexicon.terms(query)
-        core = view.collection.columns["vectors"] @ vector
+        core = dot(view.collection.columns, vector)
         sentence = prepared.sentences.scores(terms)
         passages = [level.by_word(terms) for level in prepared.levels]
         dense = _weighed(alpha, core, [level.means.scores(core) for level in prepared.levels])
@@ -123,7 +125,7 @@ class HybridIndex(SentenceIndex):
     def _manifest(self) -> dict[str, Any]:
         return {**super()._manifest(), "vocabulary": self._lexicon.words()}
 
-    def _restore(self, manifest: Mapping[str, Any]) -> None:
+    def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
         self._lexicon = Lexicon(self.settings.stop_words, manifest["vocabulary"])
 
 

@@ -13,11 +13,12 @@ from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import Groups, SentenceContext
 from precise_rag.index.passages import Passages, check_passages
 from precise_rag.index.sentences import SentenceIndex, check_alpha
+from precise_rag.index.vectors import VectorSettings, dot, read_vectors
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextSettings:
+class ContextSettings(VectorSettings):
     """alpha: weight of the sentence against its context. context: "mean" of the other sentences'
     vectors, or "encode" them again (the paper). similarity: "cosine", or "dot" of the plain weighted
     sum (the paper). passages: what a context is made of."""
@@ -28,6 +29,7 @@ class ContextSettings:
     passages: Passages = "paragraphs"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_alpha(self.alpha)
         if self.context not in ("mean", "encode"):
             raise InputError(f"context is {self.context!r}; expected 'mean' or 'encode'")
@@ -56,7 +58,7 @@ class SentenceContextIndex(SentenceIndex):
         """
         view = self._ready(top_k=1)
         vectors = view.prepared.context.vectors(
-            view.collection.columns["vectors"],
+            read_vectors(view.collection.columns, slice(None)),
             self._alpha(alpha),
             normalise=self.settings.similarity == "cosine",
         )
@@ -94,7 +96,7 @@ class SentenceContextIndex(SentenceIndex):
         self, view: View, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         """(n,) scores of all sentences, and the raw scores they were made of."""
-        core = view.collection.columns["vectors"] @ vector
+        core = dot(view.collection.columns, vector)
         normalise = self.settings.similarity == "cosine"
         scores = view.prepared.context.scores(core, vector, alpha, normalise=normalise)
         return scores, {"dense": scores, "core": core}
@@ -110,7 +112,6 @@ class _Prepared:
 
 def _context(columns: Columns, groups: Groups) -> SentenceContext:
     """Contexts from the rows themselves, or as they were encoded."""
-    vectors, n_tokens = columns["vectors"], columns["n_tokens"]
     if "context" in columns:
-        return SentenceContext.of_vectors(vectors, groups, n_tokens, columns["context"])
-    return SentenceContext.of_means(vectors, groups, n_tokens)
+        return SentenceContext.of_vectors(columns, groups, columns["context"])
+    return SentenceContext.of_means(columns, groups)

@@ -12,6 +12,7 @@ from precise_rag.index.collection import Columns
 from precise_rag.index.context import Groups
 from precise_rag.index.passages import passage_ids
 from precise_rag.index.pieces import best_of_groups, merged, trimmed, widened, within
+from precise_rag.index.vectors import vector_columns
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable
 
 Unit = Literal["sentence", "passage", "mixed"]
@@ -81,11 +82,12 @@ class SentenceIndex(DocumentIndex):
 
     def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
         spans = trimmed(document.text, table.spans)
+        assert table.vectors is not None
         groups = Groups.by_change(passage_ids(document, table, self.settings.passages))
         return {
             "spans": spans,
             "n_tokens": table.n_tokens,
-            "vectors": table.vectors,
+            **vector_columns(table.vectors, self.settings.precision),
             "passage_spans": groups.spans(spans)[groups.of_row],
         }
 

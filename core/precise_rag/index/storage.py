@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag.errors import IndexFormatError, InputError
-from precise_rag.index.collection import Collection
+from precise_rag.index.collection import Collection, Columns
 from precise_rag.types import Document
 
 FORMAT = "precise-rag-index"
@@ -27,8 +27,10 @@ VERSION = 1
 _MANIFEST = "manifest.json"
 
 
-def write_index(path: str | Path, manifest: dict[str, Any], collection: Collection) -> None:
-    """Save, replacing an index that is already there.
+def write_index(
+    path: str | Path, manifest: dict[str, Any], collection: Collection, extras: Columns | None = None
+) -> None:
+    """Save, replacing an index that is already there. extras: arrays that do not go by rows.
 
     Raises InputError if `path` holds anything but an index, or metadata is not JSON.
     """
@@ -39,7 +41,8 @@ def write_index(path: str | Path, manifest: dict[str, Any], collection: Collecti
     folder = path / f"data-{uuid.uuid4().hex}"
     folder.mkdir()
     try:
-        for name, column in {**collection.columns, "offsets": collection.offsets}.items():
+        extras = extras or {}
+        for name, column in {**collection.columns, **extras, "offsets": collection.offsets}.items():
             with (folder / f"{name}.npy").open("wb") as file:
                 np.save(file, column, allow_pickle=False)
                 _flush(file.fileno())
@@ -50,6 +53,7 @@ def write_index(path: str | Path, manifest: dict[str, Any], collection: Collecti
             "version": VERSION,
             **manifest,
             "columns": sorted(collection.columns),
+            "extras": sorted(extras),
             "data": folder.name,
         }
         _write_text(folder / _MANIFEST, [json.dumps(manifest, ensure_ascii=False, indent=1)])
@@ -82,15 +86,17 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     return manifest
 
 
-def read_index(path: str | Path) -> tuple[dict[str, Any], Collection]:
-    """Manifest and collection; columns are memory-mapped, read-only.
+def read_index(path: str | Path) -> tuple[dict[str, Any], Collection, Columns]:
+    """Manifest, collection and extra arrays; arrays are memory-mapped, read-only.
 
     Raises IndexFormatError if the index is missing, damaged or of another version.
     """
     manifest = read_manifest(path)
     while True:
         try:
-            return manifest, _read_collection(Path(path) / manifest["data"], manifest["columns"])
+            folder = Path(path) / manifest["data"]
+            collection = _read_collection(folder, manifest["columns"])
+            return manifest, collection, _read_arrays(folder, manifest["extras"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             newer = read_manifest(path)
             if newer == manifest:
@@ -101,11 +107,14 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], Collection]:
 def _read_collection(folder: Path, columns: list[str]) -> Collection:
     with (folder / "documents.jsonl").open(encoding="utf-8") as lines:
         documents = {(document := Document(**json.loads(line))).id: document for line in lines}
-    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in columns}
     offsets = np.load(folder / "offsets.npy", allow_pickle=False)
     if len(offsets) != len(documents) + 1:
         raise ValueError(f"{len(documents)} documents, {len(offsets) - 1} expected")
-    return Collection(documents, offsets, arrays)
+    return Collection(documents, offsets, _read_arrays(folder, columns))
+
+
+def _read_arrays(folder: Path, names: list[str]) -> Columns:
+    return {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names}
 
 
 def _is_replaceable(path: Path) -> bool:

@@ -17,6 +17,7 @@ from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.index.passages import Passages
 from precise_rag.index.postings import Postings
 from precise_rag.index.stop_words import stop_words
+from precise_rag.index.vectors import dot, read_vectors
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, SentenceTable
 
@@ -93,9 +94,9 @@ class WordSentenceIndex(DenseIndex):
         rows = self._passing(view.prepared, query)
         if not len(rows):
             return Hits(rows, np.zeros(0, dtype=np.float32))
-        vectors, direction = view.collection.columns["vectors"], self._query_vector(query, vector)
-        few = len(rows) < _GATHER_SHARE * len(vectors)
-        scores = vectors[rows] @ direction if few else (vectors @ direction)[rows]
+        columns, direction = view.collection.columns, self._query_vector(query, vector)
+        few = len(rows) < _GATHER_SHARE * len(view.collection)
+        scores = read_vectors(columns, rows) @ direction if few else dot(columns, direction)[rows]
         best = top_rows(scores, top_k)
         return Hits(rows[best], scores[best], {"dense": scores[best]})
 

@@ -1,0 +1,66 @@
+import json
+import re
+from collections.abc import Sequence
+
+from precise_rag.chunkrag import chunkrag
+from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.trace import Trace
+from precise_rag.types import Document, Message
+
+GATE = "The harbour gate opens at six in the morning. The gate is made of oak."
+FERRY = "A ferry ticket to the island costs two crowns. Children pay one crown."
+DOCUMENTS = [
+    Document("gate", GATE),
+    Document("copy", GATE),
+    Document("ferry", FERRY),
+    Document("bees", "The master keeps bees. Honey is sold on Sundays."),
+]
+QUESTION = "When can I get in by the gate?"
+
+
+def model(messages: Sequence[Message]) -> str:
+    """Rewrites, scores and answers as a model would that knows the gate."""
+    system, user = (message.content for message in messages)
+    if "rewrite a question" in system:
+        return "harbour gate opens morning"
+    if '{"scores"' in system:
+        mark = re.search(r"mark (\w{16})", system)
+        assert mark
+        found = re.findall(rf"^{mark[1]} chunk (\S+)\n(.*?)\n{mark[1]} end", user, re.M | re.S)
+        scores = [(key, 0.9 if "six" in text else 0.0) for key, text in found]
+        items = [{"id": key, "base": s, "reflection": s, "critic": s} for key, s in scores]
+        return json.dumps({"scores": items})
+    return "At six in the morning [1]."
+
+
+def test_the_whole_pipeline_in_its_order() -> None:
+    llm = ScriptedLLM(model)
+    rag = chunkrag(DOCUMENTS, llm, encoder=HashEncoder())
+    trace = Trace(QUESTION)
+    answer = rag.answer(QUESTION, trace=trace)
+    assert answer.text == "At six in the morning [1]."
+    assert [c.role for c in trace.calls] == ["rewrite", "relevance", "answer"]
+    assert [s.name for s in trace.stages] == ["search", "rerank", "redundancy", "relevance", "selection"]
+    assert trace.stages[0].settings["queries"] == 2
+    (kept,) = answer.selection.kept
+    assert kept.text in GATE
+    assert "six" in kept.text
+    dropped = {d.candidate.doc_id: d.reason for d in answer.selection.decisions if not d.kept}
+    assert any(reason.startswith("repeats ") for reason in dropped.values())
+    assert dropped["ferry"].startswith("relevance 0.00 is under")
+
+
+def test_nothing_relevant_means_that_nothing_is_made_up() -> None:
+    def finds_nothing(messages: Sequence[Message]) -> str:
+        return model(messages).replace("0.9", "0.0")
+
+    answer = chunkrag(DOCUMENTS, ScriptedLLM(finds_nothing), encoder=HashEncoder()).answer(QUESTION)
+    assert answer.selection.kept == ()
+    assert answer.kind == "context"
+
+
+def test_parts_can_be_replaced() -> None:
+    llm = ScriptedLLM(model)
+    rag = chunkrag(DOCUMENTS, llm, encoder=HashEncoder(), relevance=None, rewriter=None)
+    assert {c.doc_id for c in rag.retrieve(QUESTION).kept} >= {"ferry"}
+    assert llm.calls == []

@@ -8,6 +8,7 @@ are never changed; copies are returned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from hashlib import sha256
 from typing import Any
 
@@ -85,7 +86,7 @@ def from_candidate(candidate: Candidate) -> NodeWithScore:
     source, offset = fields.pop("source", candidate.doc_id), fields.pop("offset", 0)
     if offset is not None:
         fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
-    metadata = {key: value for key, value in candidate.metadata.items() if key != _LAYOUT}
+    metadata = deepcopy({key: value for key, value in candidate.metadata.items() if key != _LAYOUT})
     info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
     fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}
     node = FoundNode(id_=candidate.id, text=candidate.text, **fields)
@@ -184,7 +185,7 @@ def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseN
         facts["reason"] = reason
     return node.model_copy(
         update={
-            "metadata": {**node.metadata, FACTS: facts},
+            "metadata": {**deepcopy(node.metadata), FACTS: facts},
             "excluded_embed_metadata_keys": _including(node.excluded_embed_metadata_keys, FACTS),
             "excluded_llm_metadata_keys": _including(node.excluded_llm_metadata_keys, FACTS),
         }

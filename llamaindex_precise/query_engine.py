@@ -40,6 +40,16 @@ _CONTROLLER = FeedbackController()
 _R = TypeVar("_R", Response, StreamingResponse, AsyncStreamingResponse)
 
 
+class AnswerFacts(dict[str, Any]):
+    """How an answer came about, as plain values: kind, score, note, trace.
+
+    As text it is its note alone: an engine behind another one is read with its metadata in the prompt.
+    """
+
+    def __str__(self) -> str:
+        return str(self["note"])
+
+
 class SelfFeedbackQueryEngine(BaseQueryEngine):
     """Answers from what a retriever finds, judges the answer and, where it is weak, answers again
     from more or less context; the best answer seen is returned (SAGE, section VI).
@@ -251,13 +261,16 @@ class _Context:
         """The response with its sources and, once there is an answer, how it came about."""
         selection = answer.selection if answer else self.selected
         sources = from_selection(selection, self.nodes) + self.additional
-        metadata: dict[str, Any] = {item.node.node_id: item.node.metadata for item in sources}
+        metadata: dict[str, Any] = {
+            item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS}
+            for item in sources
+        }
         if answer:
-            metadata[FACTS] = {
-                "kind": answer.kind,
-                "score": answer.judgement.score if answer.judgement else None,
-                "note": answer.note,
-                "trace": self.trace.to_dict(),
-            }
+            metadata[FACTS] = AnswerFacts(
+                kind=answer.kind,
+                score=answer.judgement.score if answer.judgement else None,
+                note=answer.note,
+                trace=self.trace.to_dict(),
+            )
         response.source_nodes, response.metadata = sources, metadata
         return response

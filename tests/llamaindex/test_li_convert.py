@@ -43,10 +43,12 @@ def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(document
 
 
 def test_the_caller_s_document_is_not_shared(documents):
+    documents[0].metadata["tags"] = ["sea"]
     node = from_candidate(candidate_of(documents[0], 0, 45)).node
     node.metadata["title"] = "changed"
+    node.metadata["tags"].append("changed")
     node.excluded_llm_metadata_keys.append("title")
-    assert documents[0].metadata == {"title": "Lamps", "secret": "s3cret"}
+    assert documents[0].metadata == {"title": "Lamps", "secret": "s3cret", "tags": ["sea"]}
     assert documents[0].excluded_llm_metadata_keys == ["secret"]
 
 

@@ -2,13 +2,14 @@ import json
 import re
 
 import pytest
-from llama_index.core import Settings
+from llama_index.core import Settings, SummaryIndex
 from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, CondenseQuestionChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.prompts import PromptTemplate
-from llama_index.core.schema import QueryBundle
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import IndexNode, QueryBundle
 from llama_index.core.tools import QueryEngineTool
 
 from llamaindex_precise import (
@@ -185,6 +186,17 @@ def test_events_carry_the_trace_as_it_happens(retriever, events):
         (9, "accepted with 9 of 10"),
     ]
     assert len(debug.get_event_pairs(CBEventType.QUERY)) == 1
+
+
+def test_behind_another_engine_its_trace_stays_out_of_the_prompt(retriever, scripted_chat):
+    inner = growing(retriever, ["Tomas Reyk.", verdict(9)])
+    index = SummaryIndex(objects=[IndexNode(text="the town", index_id="town", obj=inner)])
+    reader = scripted_chat(reply=lambda prompt: "Reyk it was.")
+    outer = RetrieverQueryEngine.from_args(index.as_retriever(), llm=reader)
+    assert str(outer.query(QUESTION)) == "Reyk it was."
+    assert "Tomas Reyk." in reader.prompts[0]
+    assert "prompt_version" not in reader.prompts[0]
+    assert "score_scale" not in reader.prompts[0]
 
 
 async def test_as_a_tool_for_agents(retriever):

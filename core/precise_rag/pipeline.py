@@ -24,7 +24,7 @@ from precise_rag.protocols import Encoder, Index, Reranker
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.rewriting import QueryRewriter, merge_searches
 from precise_rag.selection import GradientSelector
-from precise_rag.trace import Bill, Trace
+from precise_rag.trace import Trace
 from precise_rag.types import Answer, Decision, Document, Selection
 
 
@@ -213,7 +213,7 @@ class PreciseRAG:
         if self.relevance is not None:
             before.append(self.relevance.estimate(query, ranked.kept))
         for estimate in before:
-            least, most = least.plus(Bill(*estimate)), most.plus(Bill(*estimate))
+            least, most = least.plus(estimate), most.plus(estimate)
         return Estimate(least, most)
 
     def save(self, path: str | Path) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 from precise_rag.errors import LLMError
 from precise_rag.llm.budget import Budget
-from precise_rag.llm.calls import Calls, Estimate, Reply
+from precise_rag.llm.calls import Calls, Reply
 from precise_rag.llm.prices import PriceTable
 from precise_rag.llm.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.llm.wrap import load_llm
 from precise_rag.order import best_first
 from precise_rag.prompts import Prompt, rewrite_prompt
-from precise_rag.trace import Trace
+from precise_rag.trace import Bill, Trace
 from precise_rag.types import Candidate
 
 _RANK_OFFSET = 60
@@ -48,11 +48,11 @@ class QueryRewriter:
         replies = await self._calls(trace).aask(_prompts(question))
         return _queries(question, replies, trace)
 
-    def estimate(self, question: str) -> Estimate:
+    def estimate(self, question: str) -> Bill:
         """What rewriting would take. Calls no model."""
         n_input = estimate_prompt_tokens(rewrite_prompt(question).messages)
         n_output = estimate_tokens(question)
-        return Estimate(1, n_input, n_output, self.prices.cost(self.llm.name, n_input, n_output))
+        return Bill(1, n_input, n_output, self.prices.cost(self.llm.name, n_input, n_output))
 
     def _calls(self, trace: Trace) -> Calls:
         return Calls(

@@ -10,14 +10,14 @@ from precise_rag.filtering.relevance_reply import Relevance, read_score
 from precise_rag.filtering.scoring import Scoring, score_in_batches, score_one_by_one
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 from precise_rag.llm.budget import Budget
-from precise_rag.llm.calls import Calls, Estimate, Reply
+from precise_rag.llm.calls import Calls, Reply
 from precise_rag.llm.prices import PriceTable
 from precise_rag.llm.tokens import estimate_prompt_tokens
 from precise_rag.llm.wrap import load_llm
 from precise_rag.order import best_first
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, RELEVANCE_VERSION, threshold_prompt
-from precise_rag.trace import Trace
+from precise_rag.trace import Bill, Trace
 from precise_rag.types import Candidate, Completion, Decision, Selection
 
 _OUTPUT_TOKENS = {"batch": 30, "single": 8}
@@ -113,7 +113,7 @@ class RelevanceFilter:
                 return selection
             replies = await calls.aask(prompts)
 
-    def estimate(self, query: str, candidates: Iterable[Candidate]) -> Estimate:
+    def estimate(self, query: str, candidates: Iterable[Candidate]) -> Bill:
         """What `filter` would take for these candidates. Calls no model."""
         texts = [c.text for c in candidates if self._cached(query, c.text) is None]
         per_reply = _OUTPUT_TOKENS[self.settings.mode]
@@ -134,7 +134,7 @@ class RelevanceFilter:
             calls += 1
             n_input += estimate_prompt_tokens(threshold_prompt(query, [0.5] * len(texts)).messages)
             n_output += _OUTPUT_TOKENS["single"]
-        return Estimate(calls, n_input, n_output, self.prices.cost(self.llm.name, n_input, n_output))
+        return Bill(calls, n_input, n_output, self.prices.cost(self.llm.name, n_input, n_output))
 
     def _calls(self, query: str, trace: Trace | None) -> Calls:
         return Calls(

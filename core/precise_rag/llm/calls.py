@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
 from precise_rag.llm.budget import Budget, Spending
@@ -20,15 +19,6 @@ from precise_rag.trace import CallRecord, Trace
 from precise_rag.types import Completion
 
 Reply = Completion | LLMError
-
-
-class Estimate(NamedTuple):
-    """What calls would take, if every reply can be read at once; the cost is in dollars."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,7 +175,7 @@ def clustered(n: int, dimension: int = 32, seed: int = 0) -> np.ndarray:
         ("Flat", "", 1.0),
         ("HNSW32", "efSearch=128", 0.98),
         ("IVF16,Flat", "nprobe=16", 1.0),
-        ("IVF16,PQ16", "nprobe=16", 0.6),
+        ("IVF16,PQ16x4", "nprobe=16", 0.4),
         ("SQ8", "", 0.95),
         ("SQfp16", "", 0.99),
     ],

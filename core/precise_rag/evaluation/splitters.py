@@ -91,7 +91,8 @@ def _chonkie_semantic(encoder: Encoder, chunk_size: int = 200, **options: Any) -
 
 def _chonkie_recursive(encoder: Encoder, chunk_size: int = 200, **options: Any) -> Splitter:
     library = require("chonkie", extra="peers")
-    chunker = library.RecursiveChunker(tokenizer=_counter(encoder), chunk_size=chunk_size, **options)
+    tokenizer = _chonkie_tokenizer(encoder)
+    chunker = library.RecursiveChunker(tokenizer=tokenizer, chunk_size=chunk_size, **options)
     return _from_texts(lambda text: [chunk.text for chunk in chunker.chunk(text)])
 
 
@@ -201,3 +202,11 @@ def _chonkie_embedding(encoder: Encoder) -> Any:
         "get_tokenizer": lambda self: _counter(encoder),
     }
     return type("EncoderEmbedding", (base,), methods)()
+
+
+def _chonkie_tokenizer(encoder: Encoder) -> Any:
+    """Counts the encoder's tokens; text without any delimiter is cut by characters, losing none."""
+    base = require("chonkie.tokenizer", extra="peers").CharacterTokenizer
+    count = _counter(encoder)
+    methods = {"count_tokens": lambda self, text: count(text), "__module__": base.__module__}
+    return type("EncoderTokenizer", (base,), methods)()

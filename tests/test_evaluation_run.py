@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chat_server import ChatServer, says
 
 from precise_rag.cli import eval as command
 from precise_rag.errors import InputError
@@ -306,3 +307,50 @@ def test_the_command(
     with pytest.raises(InputError, match="--sets"):
         run_command()
     assert np.isfinite(means["ours"]["recall@20"]).all()
+
+
+def test_the_command_makes_questions_and_has_them_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in ("openai", "rouge_score"):
+        pytest.importorskip(module)
+    monkeypatch.setattr(command, "load_encoder", lambda *_, **__: HashEncoder())
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
+    docs, out = tmp_path / "docs.jsonl", tmp_path / "out"
+    docs.write_text("\n".join(json.dumps({"id": t, "text": story(t).text}) for t in TOPICS), "utf-8")
+
+    def reply(request: dict[str, Any]) -> Any:
+        asked, data = (message["content"] for message in request["messages"])
+        if "test questions" not in asked:
+            return says(data.rsplit("Who built the ", 1)[1].split("?")[0] + "son", usage=(data.count(" "), 1))
+        topic = next((t for t in TOPICS if f"The {t} was" in data), "")
+        record = {
+            "question": f"Who built the {topic}?",
+            "answer": f"{topic}son",
+            "quote": f"The {topic} was built",
+        }
+        return says(json.dumps({"questions": [record]}))
+
+    with ChatServer(reply) as server:
+        arguments = ["--documents", str(docs), "--pipelines", str(tmp_path / "plan.toml"), "--out", str(out)]
+        model = [
+            "--budgets",
+            "20,40",
+            "--make-questions",
+            "4",
+            "--llm",
+            "gpt-4o-mini",
+            "--base-url",
+            server.url,
+        ]
+        assert run_command(*arguments, *model) == 0
+        n_requests = len(server.requests)
+        assert run_command(*arguments, *model) == 0
+        assert len(server.requests) == n_requests, "neither questions nor answers are asked for twice"
+    captured = capsys.readouterr()
+    assert "4 questions; dropped: none" in captured.err
+    assert "quality/$" in captured.out
+    answers = json.loads((out / "results.json").read_text("utf-8"))["results"][0]["answers"]
+    assert [row["means"]["EM"] for row in answers] == [[1, 1, 1]] * 3
+    assert answers[1]["cost_efficiency"] > answers[0]["cost_efficiency"] > 0

@@ -96,17 +96,18 @@ def from_candidate(candidate: Candidate) -> NodeWithScore:
 def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None = None) -> list[Candidate]:
     """Core candidates for scored nodes, in the order given.
 
-    A node that came through precise-rag brings its facts and is read by the text that was
-    indexed; any other is read as its embedding model saw it (`MetadataMode.EMBED`). `score_scale`
-    says what scores of unknown origin mean; unsaid, only their order counts. If any score is
-    missing, the order given stands for all of them.
+    A piece that an index of ours found is read by the text that was indexed; any other node as its
+    embedding model saw it (`MetadataMode.EMBED`). `score_scale` says what scores of unknown origin
+    mean; unsaid, only their order counts. If any score is missing, the order given stands for all.
     """
     unscored = any(item.score is None for item in nodes)
     candidates = []
     for position, item in enumerate(nodes):
         node = item.node
-        facts = {} if unscored else _facts(item)
-        text = node.get_content(MetadataMode.NONE if FACTS in node.metadata else MetadataMode.EMBED)
+        facts = _facts(node)
+        if unscored or facts.get("score") != item.score:
+            facts = {}
+        text = node.get_content(MetadataMode.NONE if isinstance(node, FoundNode) else MetadataMode.EMBED)
         doc_id, span = _place(node, len(text))
         passage = facts.get("passage")
         candidates.append(
@@ -154,7 +155,7 @@ def from_selection(selection: Selection, nodes: Sequence[NodeWithScore]) -> list
 
 def _place(node: BaseNode, length: int) -> tuple[str, Span]:
     """The document that a node comes from and its place there, or itself where that is not known."""
-    if known := node.metadata.get(FACTS, {}).get("place"):
+    if known := _facts(node).get("place"):
         doc_id, start, end = known
         return doc_id, Span(start, end)
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
@@ -163,12 +164,10 @@ def _place(node: BaseNode, length: int) -> tuple[str, Span]:
     return node.ref_doc_id or node.node_id, Span(start, end)
 
 
-def _facts(item: NodeWithScore) -> Mapping[str, Any]:
-    """What precise-rag wrote about this node, if it is about the score the node has now."""
-    facts = item.node.metadata.get(FACTS)
-    if isinstance(facts, Mapping) and facts.get("score") == item.score:
-        return facts
-    return {}
+def _facts(node: BaseNode) -> Mapping[str, Any]:
+    """What precise-rag wrote about this node."""
+    facts = node.metadata.get(FACTS)
+    return facts if isinstance(facts, Mapping) else {}
 
 
 def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseNode:

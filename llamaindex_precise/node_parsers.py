@@ -6,6 +6,7 @@ nodes cut from nodes; joined in order, the nodes of a document give its text bac
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import fields
 from itertools import groupby
 from typing import Any, Literal
@@ -74,7 +75,7 @@ class SpanNodeParser(SettingsComponent, NodeParser):
             child.embedding = None
             child.relationships[NodeRelationship.SOURCE] = source
             if self.include_metadata:
-                child.metadata = dict(parent.metadata)
+                child.metadata = deepcopy(parent.metadata)
             if offset is not None:
                 child.start_char_idx, child.end_char_idx = offset + start, offset + end
         return children

@@ -3,8 +3,10 @@
 import json
 
 import pytest
-from llama_index.core import SummaryIndex, VectorStoreIndex
+from llama_index.core import Settings, SummaryIndex, VectorStoreIndex
+from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import (
     RetrieverQueryEngine,
@@ -24,6 +26,7 @@ from llamaindex_precise import (
     PreciseRerankPostprocessor,
     RedundancyPostprocessor,
     SelfFeedbackQueryEngine,
+    SemanticSegmentationNodeParser,
     SentenceContextRetriever,
     WordSentenceRetriever,
 )
@@ -164,3 +167,35 @@ def test_sub_questions(retriever, reader, scripted_chat):
         verbose=False,
     )
     assert str(engine.query(QUESTION)) == "Tomas Reyk"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own workflows
+async def test_an_agent_with_the_engine_as_its_tool(retriever, scripted_chat):
+    engine = SelfFeedbackQueryEngine(
+        retriever, ScriptedLLM(["Tomas Reyk.", '{"reason": "r", "score": 9, "adjustment": 0}'])
+    )
+
+    def think(prompt: str) -> str:
+        if "Observation: Tomas Reyk." in prompt:
+            return "Thought: I can answer now.\nAnswer: It was Tomas Reyk."
+        action = json.dumps({"input": QUESTION})
+        return f"Thought: I need the town's history.\nAction: town\nAction Input: {action}"
+
+    tool = QueryEngineTool.from_defaults(engine, name="town", description="Knows the town.")
+    agent = ReActAgent(tools=[tool], llm=scripted_chat(reply=think), streaming=False)
+    reply = await agent.run(QUESTION, memory=ChatMemoryBuffer.from_defaults())
+    assert str(reply) == "It was Tomas Reyk."
+
+
+def test_the_application_s_settings(documents, embedding, reader, monkeypatch):
+    monkeypatch.setattr(Settings, "_node_parser", None)
+    monkeypatch.setattr(Settings, "_transformations", None)
+    Settings.embed_model, Settings.llm = embedding, reader
+    Settings.node_parser = SemanticSegmentationNodeParser(max_tokens=20)
+    index = VectorStoreIndex.from_documents(documents)
+    response = index.as_query_engine(
+        similarity_top_k=5, node_postprocessors=[GradientSelectionPostprocessor()]
+    ).query(QUESTION)
+    assert str(response) == "Tomas Reyk"
+    best = response.source_nodes[0].node
+    assert best.text == documents[1].text[best.start_char_idx : best.end_char_idx]

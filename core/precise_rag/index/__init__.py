@@ -7,4 +7,6 @@ from precise_rag.index.faiss import FaissIndex as FaissIndex
 from precise_rag.index.hybrid import HybridIndex as HybridIndex
 from precise_rag.index.load import load_index as load_index
 from precise_rag.index.sentence_context import SentenceContextIndex as SentenceContextIndex
+from precise_rag.index.weighted import WeightedSentence as WeightedSentence
+from precise_rag.index.weighted import weighted_sentences as weighted_sentences
 from precise_rag.index.word_sentence import WordSentenceIndex as WordSentenceIndex

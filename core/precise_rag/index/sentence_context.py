@@ -56,6 +56,8 @@ class SentenceContextIndex(SentenceIndex):
 
         A similarity search of such a store for the query's vector gives this index's ranking.
         """
+        if not len(self):
+            return iter(())
         view = self._ready(top_k=1)
         vectors = view.prepared.context.vectors(
             read_vectors(view.collection.columns, slice(None)),

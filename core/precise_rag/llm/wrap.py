@@ -26,6 +26,9 @@ def load_llm(source: Any) -> LLM:
     messages to a message; a function, plain or async, from a prompt string to a string, or from a
     sequence of Message if its parameter is called `messages` or annotated as anything but str; or
     the name of an OpenAI model, for OpenAIChat. Raises InputError for anything else.
+
+    A plain function that is awaited runs in a thread, which cancelling cannot stop: what should end
+    with its caller has to be async.
     """
     if isinstance(source, str):
         return OpenAIChat(source)

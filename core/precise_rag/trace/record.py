@@ -124,7 +124,8 @@ class OpenStage:
 class Trace:
     """The record of one question.
 
-    observer: called with every record at the moment it is made; callbacks and events hang here.
+    observer: called with every record at the moment it is made; callbacks and events hang here. Where
+    a stage runs in a worker thread (searching, in asynchronous methods), it is called there.
     settings: of the whole run, for whoever makes the trace to fill. answer: the text in the end.
     """
 

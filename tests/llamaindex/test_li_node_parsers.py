@@ -1,6 +1,9 @@
 import pickle
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
@@ -22,6 +25,7 @@ def greedy() -> GreedySemanticNodeParser:
     return GreedySemanticNodeParser(embed_model=HashEncoder(), max_chars=80)
 
 
+SHARED_PARSER = SemanticSegmentationNodeParser(max_tokens=8)
 PARSERS = pytest.mark.parametrize("make", [semantic, greedy])
 
 
@@ -147,6 +151,38 @@ def test_any_text_is_tiled(make, text):
     nodes = make().get_nodes_from_documents([Document(text=text)])
     assert "".join(node.text for node in nodes) == text
     assert all(text[n.start_char_idx : n.end_char_idx] == n.text for n in nodes)
+
+
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(["One more. ", "Dr. Lee left.", "\n\n", "\r\n", "水車は回る。", "a" * 120, " "]),
+        st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20),
+    ),
+    max_size=12,
+).map("".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=TEXTS, split=st.integers(min_value=0, max_value=200))
+def test_any_text_is_tiled_whole_or_in_two_nodes(text, split):
+    parser = SHARED_PARSER
+    document = Document(text=text, doc_id="d")
+    halves = [
+        TextNode(
+            text=text[start:end],
+            start_char_idx=start,
+            end_char_idx=end,
+            relationships={NodeRelationship.SOURCE: document.as_related_node_info()},
+        )
+        for start, end in ((0, min(split, len(text))), (min(split, len(text)), len(text)))
+    ]
+    for parents in ([document], halves):
+        nodes = parser(parents)
+        assert all(text[n.start_char_idx : n.end_char_idx] == n.text for n in nodes)
+        assert all(a.end_char_idx <= b.start_char_idx for a, b in pairwise(nodes))
+        covered = "".join(node.text for node in nodes)
+        assert "".join(covered.split()) == "".join(text.split())
+        assert {node.ref_doc_id for node in nodes} <= {"d"}
 
 
 @PARSERS

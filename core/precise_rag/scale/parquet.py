@@ -1,0 +1,150 @@
+"""Documents to Parquet files of sentences with weighted vectors, on any number of machines.
+
+    output/part-<hash>.parquet      id text vector doc_id start end passage_start passage_end metadata
+
+A part is written beside its place and then renamed, and named by the content it was made from. So a
+worker that dies leaves no half part, its batch is done again by another one, and a run that is
+repeated skips every document that a part already holds with the same text.
+"""
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag._extras import require
+from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+from precise_rag.errors import InputError
+from precise_rag.index.weighted import WeightedSentence, weighted_sentences
+from precise_rag.protocols import Encoder
+from precise_rag.types import Document
+
+
+class Progress(NamedTuple):
+    """What a run did: documents and sentences written, and documents that were there already."""
+
+    documents: int
+    sentences: int
+    skipped: int
+
+
+def embed_to_parquet(
+    documents: Iterable[Document],
+    output: str | Path,
+    *,
+    encoder: str | Encoder = DEFAULT_ENCODER,
+    workers: int = 2,
+    gpus_per_worker: float = 0,
+    batch_documents: int = 64,
+    **settings: Any,
+) -> Progress:
+    """Split, weigh and write every sentence; the result is for a vector store to load.
+
+    Each worker is an actor that loads the encoder once. output: a folder that all workers reach.
+    encoder: a name for `load_encoder`, or an encoder that can be pickled. settings: as for
+    SentenceContextIndex (`alpha`, `passages`, …); those of one folder must agree.
+    Ray is started on this machine unless it runs already; on a cluster, call `ray.init` first.
+    Raises InputError if the folder was written with another encoder or settings.
+    """
+    if workers < 1 or batch_documents < 1:
+        raise InputError(f"workers is {workers} and batch_documents {batch_documents}; expected at least 1")
+    ray_data = require("ray.data", extra="ray")
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    _agree(folder, encoder, settings)
+    done = _hashes(folder)
+    given = [(document, _hash(document)) for document in documents]
+    todo = [
+        {
+            "id": document.id,
+            "text": document.text,
+            "metadata": json.dumps(dict(document.metadata)),
+            "hash": hash_,
+        }
+        for document, hash_ in given
+        if hash_ not in done
+    ]
+    if not todo:
+        return Progress(0, 0, len(given))
+    blocks = -(-len(todo) // batch_documents)
+    counts = (
+        ray_data.from_items(todo, override_num_blocks=blocks)
+        .map_batches(
+            _Worker,
+            fn_constructor_args=(encoder, folder, settings),
+            batch_size=batch_documents,
+            num_cpus=None if gpus_per_worker else 1,
+            num_gpus=gpus_per_worker or None,
+            concurrency=workers,
+        )
+        .take_all()
+    )
+    sentences = sum(int(count["sentences"]) for count in counts)
+    return Progress(len(todo), sentences, len(given) - len(todo))
+
+
+class _Worker:
+    """An actor: holds the encoder, turns batches of documents into parts."""
+
+    def __init__(self, encoder: str | Encoder, folder: Path, settings: Mapping[str, Any]) -> None:
+        self._encoder = load_encoder(encoder)
+        self._folder = folder
+        self._settings = settings
+
+    def __call__(self, batch: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[np.int64]]:
+        """Write one part and say how many sentences it holds."""
+        columns = zip(batch["id"], batch["text"], batch["metadata"], strict=True)
+        documents = [Document(str(i), str(text), json.loads(metadata)) for i, text, metadata in columns]
+        sentences = list(weighted_sentences(documents, self._encoder, **self._settings))
+        _write_part(self._folder, [str(hash_) for hash_ in batch["hash"]], sentences)
+        return {"sentences": np.array([len(sentences)])}
+
+
+_PLACE = ("doc_id", "start", "end", "passage_start", "passage_end")
+
+
+def _write_part(folder: Path, hashes: list[str], sentences: list[WeightedSentence]) -> None:
+    arrow = require("pyarrow", extra="ray")
+    rows: dict[str, Any] = {"id": [s.id for s in sentences], "text": [s.text for s in sentences]}
+    if sentences:
+        values = np.stack([s.vector for s in sentences])
+        rows["vector"] = arrow.FixedSizeListArray.from_arrays(values.ravel(), values.shape[1])
+    rows |= {key: [s.metadata[key] for s in sentences] for key in _PLACE}
+    own = [{k: v for k, v in s.metadata.items() if k not in _PLACE} for s in sentences]
+    rows["metadata"] = [json.dumps(metadata) for metadata in own]
+    table = arrow.table(rows).replace_schema_metadata({"documents": json.dumps(hashes)})
+    name = hashlib.sha256("".join(hashes).encode()).hexdigest()[:32]
+    temporary = folder / f".{uuid.uuid4().hex}.tmp"
+    require("pyarrow.parquet", extra="ray").write_table(table, temporary)
+    os.replace(temporary, folder / f"part-{name}.parquet")
+
+
+def _hashes(folder: Path) -> set[str]:
+    """The hashes of all documents that are in finished parts."""
+    parquet = require("pyarrow.parquet", extra="ray")
+    found: set[str] = set()
+    for part in folder.glob("part-*.parquet"):
+        found.update(json.loads(parquet.read_schema(part).metadata[b"documents"]))
+    return found
+
+
+def _hash(document: Document) -> str:
+    content = json.dumps([document.id, document.text, dict(document.metadata)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _agree(folder: Path, encoder: str | Encoder, settings: Mapping[str, Any]) -> None:
+    """Note encoder and settings in the folder, or compare them with what is noted there."""
+    name = encoder if isinstance(encoder, str) else encoder.name
+    wanted = {"encoder": name, "settings": {k: getattr(v, "name", v) for k, v in settings.items()}}
+    note = folder / "settings.json"
+    if not note.exists():
+        note.write_text(json.dumps(wanted), encoding="utf-8")
+    elif (noted := json.loads(note.read_text(encoding="utf-8"))) != wanted:
+        raise InputError(f"{folder} was written with {noted}, not {wanted}; give another folder")

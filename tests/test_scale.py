@@ -1,0 +1,83 @@
+"""Ray Data with two local workers: whole, resumed, and with a worker killed in the middle."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from precise_rag.errors import InputError
+from precise_rag.index import weighted_sentences
+from precise_rag.scale import embed_to_parquet
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document, FloatArray
+
+ray = pytest.importorskip("ray")
+parquet = pytest.importorskip("pyarrow.parquet")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+DOCUMENTS = [
+    Document(f"d{i}", f"Cat number {i} sleeps. It wakes at {i} o'clock.\n\nThen it eats.", {"shelf": i})
+    for i in range(12)
+]
+
+
+class MortalEncoder(HashEncoder):
+    """Kills the process it is in, once, when it meets document 5."""
+
+    def __init__(self, marker: Path) -> None:
+        super().__init__()
+        self.marker = marker
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        if any("number 5" in text for text in texts) and not self.marker.exists():
+            self.marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().encode(texts)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield
+    ray.shutdown()
+
+
+def rows(folder: Path) -> dict[str, dict[str, object]]:
+    parts = [parquet.read_table(part).to_pylist() for part in folder.glob("part-*.parquet")]
+    assert not list(folder.glob(".*.tmp"))
+    found = [row for part in parts for row in part]
+    assert len({row["id"] for row in found}) == len(found)
+    return {row["id"]: row for row in found}
+
+
+def test_a_killed_worker_loses_nothing_and_a_second_run_does_nothing(tmp_path: Path) -> None:
+    marker, out = tmp_path / "died", tmp_path / "out"
+    encoder = MortalEncoder(marker)
+    done = embed_to_parquet(DOCUMENTS, out, encoder=encoder, batch_documents=3, alpha=0.7)
+    assert marker.exists()
+    assert done == (12, 36, 0)
+    found = rows(out)
+    for sentence in weighted_sentences(DOCUMENTS, HashEncoder(), alpha=0.7):
+        row = found[sentence.id]
+        assert row["text"] == sentence.text
+        assert row["doc_id"] == sentence.metadata["doc_id"]
+        assert row["metadata"] == f'{{"shelf": {sentence.metadata["shelf"]}}}'
+        np.testing.assert_allclose(row["vector"], sentence.vector, atol=1e-6)
+    assert embed_to_parquet(DOCUMENTS, out, encoder=encoder, alpha=0.7) == (0, 0, 12)
+    more = [*DOCUMENTS, replace(DOCUMENTS[0], id="new")]
+    assert embed_to_parquet(more, out, encoder=encoder, alpha=0.7) == (1, 3, 12)
+    assert len(rows(out)) == 39
+    with pytest.raises(InputError, match="give another folder"):
+        embed_to_parquet(DOCUMENTS, out, encoder=encoder, alpha=0.2)
+
+
+def test_settings_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="workers is 0"):
+        embed_to_parquet(DOCUMENTS, tmp_path, workers=0)

@@ -114,6 +114,14 @@ def test_meteor_counts_synonyms():
     assert meteor("car", ["auto"], wordnet=CarIsAuto()) == pytest.approx(0.5)
 
 
+def test_meteor_with_the_real_wordnet():
+    try:
+        score = meteor("the big cat sat", ["the large cat sat"])
+    except MissingExtra:
+        pytest.skip("NLTK's WordNet data is not installed")
+    assert score == pytest.approx(1 - 0.5 * (1 / 4) ** 3)  # "big" and "large" are synonyms: one chunk of four
+
+
 def test_meteor_says_what_to_do_without_wordnet(monkeypatch):
     import nltk
 

@@ -11,7 +11,12 @@ from llama_index.core.node_parser import NodeParser, SentenceSplitter
 from llama_index.core.schema import Document, MetadataMode, NodeRelationship, TextNode
 from pydantic import ValidationError
 
-from llamaindex_precise import GreedySemanticNodeParser, SemanticSegmentationNodeParser
+from llamaindex_precise import (
+    GreedySemanticNodeParser,
+    RedundancyPostprocessor,
+    SemanticSegmentationNodeParser,
+    SentenceContextNodeParser,
+)
 from precise_rag import Segmenter, __version__
 from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
@@ -240,6 +245,18 @@ def test_an_encoder_comes_back_by_name_or_from_the_application_s_settings(embedd
     again = GreedySemanticNodeParser.from_dict(data)
     assert again.to_dict() == data
     assert again.get_nodes_from_documents([Document(text="One.")])[0].text == "One."
+
+
+def test_no_key_is_written_down(embedding):
+    class Remote(type(embedding)):
+        api_key: str = "sk-hidden"
+
+    for component in (
+        GreedySemanticNodeParser(embed_model=Remote()),
+        SentenceContextNodeParser(embed_model=Remote()),
+        RedundancyPostprocessor(embed_model=Remote()),
+    ):
+        assert "sk-hidden" not in component.to_json()
 
 
 def test_a_pickled_parser_is_a_few_settings(documents):

@@ -37,7 +37,7 @@ class DenseIndex(ChunkIndex):
     score_scale: ClassVar[ScoreScale] = "cosine"
 
     def _sentence_vectors(self) -> bool:
-        return bool(self.settings.chunk_vectors == "mean")
+        return bool(self.settings.chunk_vectors == "mean" or self.settings.chunks == "sentences")
 
     def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
         assert self.encoder is not None

@@ -130,7 +130,8 @@ class SentenceTable:
         if self.spans.shape != (n, 2) or self.paragraphs.shape != (n,) or self.n_tokens.shape != (n,):
             raise InputError(
                 f"SentenceTable {self.doc_id!r}: spans {self.spans.shape}, "
-                f"paragraphs {self.paragraphs.shape} and n_tokens {self.n_tokens.shape} must be (n, 2), (n,) and (n,)"
+                f"paragraphs {self.paragraphs.shape} and n_tokens {self.n_tokens.shape} "
+                "must be (n, 2), (n,) and (n,)"
             )
         if self.vectors is not None and (self.vectors.ndim != 2 or len(self.vectors) != n):
             raise InputError(

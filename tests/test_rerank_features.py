@@ -70,6 +70,8 @@ def test_what_is_unknown_is_not_a_number(table: np.ndarray) -> None:
         "dense_z",
         "bm25_log",
         "bm25_to_best",
+        "core_to_best",
+        "bm25_passage_to_best",
         "prior",
         "reciprocal_rank",
         "near_lexical",
@@ -97,3 +99,10 @@ def test_retrieval_scores_are_taken_as_they_are_and_within_the_list(table: np.nd
     assert rows[1]["near_dense"] == pytest.approx(-0.2)
     assert [r["document_share"] for r in rows] == pytest.approx([1.0, 1.0, 0.0])
     assert math.isnan(rows[2]["near_lexical"])
+
+
+def test_prose_is_told_from_headings(table: np.ndarray) -> None:
+    prose, heading = one("bridge", ["A bridge opens.", "Bridge 2\n-----"], table)
+    assert (prose["sentence_end"], heading["sentence_end"]) == (1.0, 0.0)
+    assert prose["letter_share"] == pytest.approx(12 / 15)
+    assert heading["letter_share"] == pytest.approx(6 / 14)

@@ -21,20 +21,18 @@ from precise_rag.types import Candidate
 
 SETTINGS = [
     {"min_k": min_k, "ratio": ratio, "floor": floor}
-    for min_k, ratio, floor in product((1, 3, 5, 7), (0.1, 0.3, 0.5, 0.7), (None, 0.02, 0.05, 0.1, 0.2))
+    for min_k, ratio, floor in product((1, 3, 5, 7), (0.1, 0.3, 0.5), (None, 0.02, 0.05, 0.1))
 ]
 
 
-def covered(kept: Sequence[Candidate], one: CandidateList) -> int:
-    """Characters of evidence inside the kept candidates, each counted once."""
-    places = {
-        (c.doc_id, place)
-        for c in kept
+def evidence_in(candidate: Candidate, one: CandidateList) -> set[tuple[str, int]]:
+    """The characters of evidence inside a candidate, by document and place."""
+    return {
+        (e.doc_id, place)
         for e in one.evidence
-        if e.doc_id == c.doc_id
-        for place in range(max(c.start, e.start), min(c.end, e.end))
+        if e.doc_id == candidate.doc_id
+        for place in range(max(candidate.start, e.start), min(candidate.end, e.end))
     }
-    return len(places)
 
 
 class Ranked:
@@ -42,10 +40,13 @@ class Ranked:
 
     def __init__(self, one: CandidateList) -> None:
         self.candidates = rerank(one.question, one.candidates, load_reranker())
-        whole = covered(self.candidates, one)
-        self.answerable = whole > 0
-        found = [covered(self.candidates[:k], one) for k in range(len(self.candidates) + 1)]
-        self.recall = np.array(found) / max(whole, 1)
+        seen: set[tuple[str, int]] = set()
+        found = [0]
+        for candidate in self.candidates:
+            seen |= evidence_in(candidate, one)
+            found.append(len(seen))
+        self.answerable = bool(seen)
+        self.recall = np.array(found) / max(len(seen), 1)
         self.tokens = np.concatenate([[0], np.cumsum([c.n_tokens or 0 for c in self.candidates])])
 
 

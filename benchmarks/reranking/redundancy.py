@@ -8,15 +8,22 @@ the same in other places.
 """
 
 import time
+from collections.abc import Iterable
 
 import numpy as np
-from gradient import covered
-from lists import arguments, encoder, held_out, save
+from gradient import evidence_in
+from lists import CandidateList, arguments, encoder, held_out, save
 
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.rerank import load_reranker, rerank
+from precise_rag.types import Candidate
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+def covered(candidates: Iterable[Candidate], one: CandidateList) -> int:
+    """Characters of evidence inside the candidates, each counted once."""
+    return len(set().union(*(evidence_in(c, one) for c in candidates)))
 
 
 def main() -> None:

@@ -27,11 +27,15 @@ FEATURES = (
     "log_words",
     "novelty",
     "answer_type",
+    "letter_share",
+    "sentence_end",
     "dense",
     "dense_to_best",
     "dense_z",
     "bm25_log",
     "bm25_to_best",
+    "core_to_best",
+    "bm25_passage_to_best",
     "prior",
     "reciprocal_rank",
     "near_lexical",
@@ -55,6 +59,9 @@ _NEAR = 600
 """Characters between two candidates of one document that are neighbours."""
 
 _K1, _B = 1.2, 0.75
+
+_NO_LETTER = re.compile(r"[\W\d_]+")
+_SENTENCE_ENDS = tuple(".!?\"'”’)。！？")
 
 _ASKS_NUMBER = re.compile(
     r"\b(when|how (many|much|old|long|far|often|large|tall)|what (year|date|time|percent\w*|age|number))\b"
@@ -116,6 +123,7 @@ def features(query: str, candidates: Sequence[Candidate], table: IdfTable) -> Fl
     texts = [read_words(c.text) for c in candidates]
     places = [_places(asked, words) for words in texts]
     columns = _lexical(asked, texts, places)
+    columns |= _form(candidates)
     columns |= _retrieval(candidates)
     columns |= _neighbourhood(asked, candidates, places, columns)
     whole_list = {
@@ -212,11 +220,21 @@ def _answer_type(query: Query, words: Words) -> float:
     )
 
 
+def _form(candidates: Sequence[Candidate]) -> Columns:
+    """Whether each candidate looks like prose, and not like a heading, a table or markup."""
+    letters = [len(_NO_LETTER.sub("", c.text)) / max(len(c.text), 1) for c in candidates]
+    ends = [c.text.rstrip().endswith(_SENTENCE_ENDS) for c in candidates]
+    return {
+        "letter_share": np.array(letters, dtype=np.float32),
+        "sentence_end": np.array(ends, dtype=np.float32),
+    }
+
+
 def _retrieval(candidates: Sequence[Candidate]) -> Columns:
     """The scores that retrieval gave, as they are and within the list."""
-    dense, bm25 = (
+    dense, bm25, core, bm25_passage = (
         np.array([c.scores.get(name, math.nan) for c in candidates], dtype=np.float32)
-        for name in ("dense", "bm25")
+        for name in ("dense", "bm25", "core", "bm25_passage")
     )
     score = np.array([c.score for c in candidates])
     spread = float(np.ptp(score))
@@ -227,6 +245,8 @@ def _retrieval(candidates: Sequence[Candidate]) -> Columns:
         "dense_z": _standard(dense),
         "bm25_log": np.log1p(np.maximum(bm25, 0.0)),
         "bm25_to_best": _to_best(bm25),
+        "core_to_best": core - _best(core),
+        "bm25_passage_to_best": _to_best(bm25_passage),
         "prior": (score - score.min()) / spread if spread > 0.0 else unknown,
         "reciprocal_rank": 1.0 / (1 + (score > score[:, None]).sum(axis=1)) if spread > 0.0 else unknown,
     }

@@ -9,7 +9,7 @@ import numpy as np
 from precise_rag.checkpoint import load_checkpoint
 from precise_rag.errors import ModelError
 from precise_rag.rerank.features import FEATURES, features
-from precise_rag.rerank.trees import Trees
+from precise_rag.rerank.network import FeatureNetwork
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 PACKAGED_FOLDER = Path(__file__).parent.parent / "models" / "reranker"
@@ -34,14 +34,14 @@ class PackagedReranker:
             )
         self.weights_sha256: str = config["weights_sha256"]
         self._slope, self._offset = config["calibration"]
-        self._idf = tensors["idf"]
-        self._trees = Trees(tensors)
+        self._idf = tensors.pop("idf")
+        self._network = FeatureNetwork(tensors)
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """(n,) probabilities, one per candidate, in the order given."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
-        logits = self._trees(features(query, candidates, self._idf))
+        logits = self._network(features(query, candidates, self._idf))
         probabilities: FloatArray = 1.0 / (1.0 + np.exp(-(self._slope * logits + self._offset)))
         return probabilities
 

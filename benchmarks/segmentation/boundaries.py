@@ -109,6 +109,9 @@ def main() -> None:
     )
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--models", default="small")
+    parser.add_argument(
+        "--texttiling", action="store_true", help="also nltk's TextTiling, which takes minutes"
+    )
     parser.add_argument("--cosine", action="store_true", help="also the cosine of MiniLM sentence vectors")
     parser.add_argument("--cache", type=Path, default=Path("vectors.sqlite"), help="vectors computed before")
     parser.add_argument("--all-documents", action="store_true", help="for files that no model was trained on")
@@ -117,7 +120,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a .jsonl file that results are added to")
     args = parser.parse_args()
     encoder = CachedEncoder(load_encoder(), args.cache) if args.cosine or "sage" in args.models else None
-    scorers: dict[str, Scorer] = {"random": random_scorer, "TextTiling (nltk)": texttiling_scorer}
+    scorers: dict[str, Scorer] = {"random": random_scorer}
+    if args.texttiling:
+        scorers["TextTiling (nltk)"] = texttiling_scorer
     if args.cosine:
         scorers["cosine of MiniLM vectors"] = cosine_scorer(encoder)
     scorers |= {name: model_scorer(name, encoder) for name in args.models.split(",")}

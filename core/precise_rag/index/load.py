@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from precise_rag.encoders import load_encoder
-from precise_rag.errors import IndexFormatError
+from precise_rag.errors import IndexFormatError, InputError, ModelError
 from precise_rag.index.base import DocumentIndex
 from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.dense import DenseIndex
@@ -31,6 +31,10 @@ def load_index(
     manifest = read_manifest(path)
     if manifest["kind"] not in KINDS:
         raise IndexFormatError(f"{path} holds a {manifest['kind']!r} index, which this version does not know")
-    if encoder is None and manifest["encoder"]["source"] is not None:
-        encoder = load_encoder(manifest["encoder"]["source"], device=device)
+    source = manifest["encoder"]["source"]
+    if encoder is None and source is not None:
+        try:
+            encoder = load_encoder(source, device=device)
+        except (ModelError, InputError) as error:
+            raise ModelError(f"{path} was built with encoder {source!r}; pass `encoder=`: {error}") from error
     return KINDS[manifest["kind"]].load(path, encoder)

@@ -76,7 +76,7 @@ def test_labels_are_unknown_where_the_source_is_silent() -> None:
 
 
 def test_read_labelled_reads_every_kind(tmp_path: Path, toy_file: Path) -> None:
-    (tmp_path / "a.txt").write_text("One one. Two two.\n\nThree three.")
+    (tmp_path / "a.txt").write_text("One one. Two two.\r\n \r\nThree three.")
     (tmp_path / "b.jsonl").write_text('{"text": "One one.\\n\\nTwo two. Three.", "lang": "de"}\n')
     text, record = read_labelled(tmp_path)
     assert (text.id, text.domain, text.paragraph.tolist()) == ("a.txt", "txt", [0, 1])
@@ -86,6 +86,8 @@ def test_read_labelled_reads_every_kind(tmp_path: Path, toy_file: Path) -> None:
     (tmp_path / "c.jsonl").write_text('{"title": "no text"}\n')
     with pytest.raises(InputError, match="line 1"):
         list(read_labelled(tmp_path))
+    with pytest.raises(InputError, match="no such file"):
+        list(read_labelled(tmp_path / "none"))
 
 
 def test_read_dataset_takes_the_first_documents(monkeypatch: pytest.MonkeyPatch) -> None:

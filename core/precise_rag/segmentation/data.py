@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -15,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag._extras import require
-from precise_rag.documents import SUFFIXES
+from precise_rag.documents import SUFFIXES, read_json_lines, read_text
 from precise_rag.errors import InputError
 from precise_rag.sentences import split_sentences
 
 LabelArray = npt.NDArray[np.int8]
 
 UNKNOWN = -1
+_BLANK_LINES = re.compile(r"(?:\r?\n[ \t]*){2,}")
 _DIALOGUE_LENGTH = 1.5
 """A document with fewer sentences per paragraph is a transcript: its breaks mark speakers, not topics."""
 _QUOTES = "\"'“‘«„»—–-"
@@ -51,6 +51,8 @@ def read_labelled(*paths: str | Path) -> Iterator[LabelledDocument]:
     `"domain"` groups the report. Documents of fewer than two sentences are left out.
     """
     for path in map(Path, paths):
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
             if file.is_file() and file.name.endswith(SUFFIXES):
                 yield from (document for document in _read(file) if len(document.sentences) > 1)
@@ -67,7 +69,7 @@ def read_dataset(name: str, limit: int) -> Iterator[LabelledDocument]:
     rows = library.load_dataset(path, configuration or None, split="train", streaming=True)
     for number, row in enumerate(islice(rows, limit)):
         identifier = str(row.get("id", number))
-        labelled = label_sections(identifier, name, [str(row["text"]).split("\n\n")])
+        labelled = label_sections(identifier, name, [_BLANK_LINES.split(str(row["text"]))])
         if len(labelled.sentences) > 1:
             yield labelled
 
@@ -80,31 +82,26 @@ def is_held_out(identifier: str, share: float, seed: int = 0) -> bool:
 
 def _read(file: Path) -> Iterator[LabelledDocument]:
     if file.name.endswith((".txt", ".md")):
-        text = file.read_text(encoding="utf-8-sig")
-        yield label_sections(file.name, file.suffix[1:], [text.split("\n\n")])
+        yield label_sections(file.name, file.suffix[1:], [_BLANK_LINES.split(read_text(file))])
         return
-    with (
-        gzip.open(file, "rt", encoding="utf-8")
-        if file.suffix == ".gz"
-        else file.open(encoding="utf-8") as lines
-    ):
-        for number, line in enumerate(lines, start=1):
-            record = json.loads(line)
-            identifier = str(record.get("id", f"{file.name}#{number}"))
-            domain = str(record.get("domain", file.name.split(".")[0]))
-            if record.get("lang", "en") != "en":
-                domain = "multilingual"
-            sections = _sections(record, f"{file}, line {number}")
-            labelled = label_sections(identifier, domain, sections, record.get("unit"))
-            yield replace(labelled, license=str(record.get("license", "")))
+    for number, place, record in read_json_lines(file):
+        identifier = str(record.get("id", f"{file.name}#{number}"))
+        domain = str(record.get("domain", file.name.split(".")[0]))
+        if record.get("lang", "en") != "en":
+            domain = "multilingual"
+        labelled = label_sections(identifier, domain, _sections(record, place), record.get("unit"))
+        yield replace(labelled, license=str(record.get("license", "")))
 
 
 def _sections(record: dict[str, Any], place: str) -> list[list[str]]:
-    if "sections" in record:
-        return [section["paragraphs"] for section in record["sections"]]
-    if isinstance(record.get("text"), str):
-        return [record["text"].split("\n\n")]
-    raise InputError(f'{place}: the record needs "sections" that each have "paragraphs", or a "text"')
+    if isinstance(record.get("text"), str) and "sections" not in record:
+        return [_BLANK_LINES.split(record["text"])]
+    try:
+        return [[str(paragraph) for paragraph in section["paragraphs"]] for section in record["sections"]]
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f'{place}: the record needs "sections" that each have "paragraphs", or a "text"'
+        ) from error
 
 
 def label_sections(

@@ -51,8 +51,9 @@ class SentenceTransformerEncoder:
     def dimension(self) -> int:
         """Length of a vector."""
         model = self._loaded()
-        older = "get_sentence_embedding_dimension"  # its name in older versions
-        return int(getattr(model, "get_embedding_dimension", getattr(model, older, None))())
+        older = "get_sentence_embedding_dimension"
+        name = "get_embedding_dimension" if hasattr(model, "get_embedding_dimension") else older
+        return int(getattr(model, name)())
 
     @property
     def tokenizer(self) -> Any:

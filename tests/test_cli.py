@@ -131,7 +131,7 @@ def test_an_index_of_another_encoder_is_refused_and_stays_as_it_was(folder, tmp_
 def test_a_missing_extra_names_the_pip_command(folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
     monkeypatch.setenv("OPENAI_API_KEY", "unused")
-    code, _, err = run(capsys, "ask", folder / "index", "Who?", "--llm", "some-model")
+    code, _, err = run(capsys, "ask", folder / "index", "Who keeps the lamp?", "--llm", "some-model")
     assert code == 1
     assert "pip install 'precise-rag[openai]'" in err
 

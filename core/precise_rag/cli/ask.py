@@ -14,7 +14,7 @@ from precise_rag.cli.output import (
 from precise_rag.errors import InputError
 from precise_rag.index import load_index
 from precise_rag.llm import Budget, OpenAIChat, PriceTable
-from precise_rag.pipeline import PreciseRAG
+from precise_rag.pipeline import DEFAULT_SELECTOR, PreciseRAG
 from precise_rag.selection import GradientSelector
 from precise_rag.trace import Bill, Trace
 from precise_rag.types import Answer
@@ -22,16 +22,18 @@ from precise_rag.types import Answer
 
 def add_parser(subparsers: Subparsers) -> None:
     """Register the command."""
-    default = GradientSelector()
     parser = subparsers.add_parser("ask", help="ask a saved index a question")
     parser.add_argument("index", type=Path, metavar="INDEX", help="a folder made by `precise index`")
     parser.add_argument("question")
-    parser.add_argument("--min-k", type=int, default=default.min_k, help="keep at least this many")
+    parser.add_argument("--min-k", type=int, default=DEFAULT_SELECTOR.min_k, help="keep at least this many")
     parser.add_argument(
         "--ratio",
         type=float,
-        default=default.ratio,
+        default=DEFAULT_SELECTOR.ratio,
         help="cut where a score falls to this share of the one before",
+    )
+    parser.add_argument(
+        "--floor", type=float, default=DEFAULT_SELECTOR.floor, help="keep nothing that scores under this"
     )
     parser.add_argument("--max-tokens", type=int, help="send at most this many tokens")
     parser.add_argument("--llm", metavar="MODEL", help="answer with this chat model (needs the extra openai)")
@@ -59,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--trace {args.trace}: the name must end in .html or .json")
     rag = PreciseRAG(
         load_index(args.index, device=args.device),
-        selector=GradientSelector(min_k=args.min_k, ratio=args.ratio, max_tokens=args.max_tokens),
+        selector=GradientSelector(
+            min_k=args.min_k, ratio=args.ratio, floor=args.floor, max_tokens=args.max_tokens
+        ),
         llm=OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None,
         budget=Budget(cost=args.max_cost),
         prices=PriceTable.load(args.prices),

@@ -85,6 +85,12 @@ def test_the_floor_outranks_min_k_and_can_leave_nothing() -> None:
     assert nothing.reasons == ("0.4 is under the floor 0.5", "0.3 is under the floor 0.5")
 
 
+def test_min_keep_outranks_the_floor() -> None:
+    selection = GradientSelector(floor=0.5, min_keep=1).select(candidates([0.4, 0.3], "probability"))
+    assert [d.kept for d in selection.decisions] == [True, False]
+    assert selection.reasons[0] == "0.4 is under the floor 0.5, but among the best 1"
+
+
 def test_max_k_outranks_min_k() -> None:
     selection = GradientSelector(max_k=2).select(candidates([3.0, 2.9, 2.8]))
     assert [d.kept for d in selection.decisions] == [True, True, False]
@@ -152,7 +158,15 @@ def test_mixed_scales_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"min_k": 0}, {"ratio": 1.5}, {"ratio": -0.1}, {"min_gap": -1.0}, {"max_k": 0}, {"max_tokens": 0}],
+    [
+        {"min_k": 0},
+        {"ratio": 1.5},
+        {"ratio": -0.1},
+        {"min_gap": -1.0},
+        {"min_keep": -1},
+        {"max_k": 0},
+        {"max_tokens": 0},
+    ],
 )
 def test_impossible_settings_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
@@ -171,6 +185,7 @@ SELECTORS = st.builds(
     max_k=st.none() | st.integers(1, 10),
     max_tokens=st.none() | st.integers(1, 200),
     floor=st.none() | st.floats(0.0, 1.0),
+    min_keep=st.integers(0, 3),
     min_gap=st.floats(0.0, 0.2),
 )
 
@@ -190,7 +205,9 @@ def test_limits_always_hold_and_nothing_is_lost(scores: list[float], selector: G
     assert all(d.reason for d in selection.decisions)
     assert selector.max_k is None or len(kept) <= selector.max_k
     assert selector.max_tokens is None or sum(c.n_tokens or 0 for c in kept) <= selector.max_tokens
-    assert selector.floor is None or all(c.score >= selector.floor for c in kept)
+    assert selector.floor is None or all(
+        d.candidate.score >= selector.floor for d in selection.decisions[selector.min_keep :] if d.kept
+    )
     assert [c.score for c in kept] == sorted((c.score for c in kept), reverse=True)
     if selector.max_k is selector.max_tokens is selector.floor is None:
         assert len(kept) >= min(selector.min_k, len(scores))

@@ -78,15 +78,16 @@ class GradientSelector:
 
     min_k: how many are kept before the drop is looked for. ratio: a score at or under `ratio`
     times its predecessor is a sharp drop. min_gap: a drop smaller than this is never sharp.
-    floor: nothing that scores under it is kept; in units of the score (a probability for logits).
+    floor: what scores under it is not kept; in units of the score (a probability for logits).
+    min_keep: so many of the best are kept even under the floor.
     max_k, max_tokens: hard limits; a candidate that does not fit in the tokens left is passed
     over, and smaller ones after it may still fit. count_tokens: for candidates without `n_tokens`;
     by default an estimate, marked as one in the reason.
     assume_ratio: take cosine or rank scores as a ratio scale.
 
-    The limits outrank the floor, and the floor outranks `min_k`: with a floor, fewer than `min_k`
-    may be kept, and none at all when nothing is relevant. Without one the best is always kept,
-    the limits permitting.
+    The limits outrank `min_keep`, that the floor, and the floor `min_k`: with a floor, fewer than
+    `min_k` may be kept, and with `min_keep` 0 none at all when nothing is relevant. Without a floor
+    the best is always kept, the limits permitting.
     """
 
     min_k: int = 7
@@ -94,6 +95,7 @@ class GradientSelector:
     max_k: int | None = None
     max_tokens: int | None = None
     floor: float | None = None
+    min_keep: int = 0
     min_gap: float = 0.0
     count_tokens: Callable[[str], int] | None = None
     assume_ratio: bool = False
@@ -103,8 +105,9 @@ class GradientSelector:
             raise InputError(f"min_k is {self.min_k}; it must be at least 1 (use floor to keep nothing)")
         if not 0.0 <= self.ratio <= 1.0:
             raise InputError(f"ratio is {self.ratio}; it must lie in [0, 1]")
-        if self.min_gap < 0.0:
-            raise InputError(f"min_gap is {self.min_gap}; it must not be negative")
+        for name in ("min_gap", "min_keep"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is {getattr(self, name)}; it must not be negative")
         for name in ("max_k", "max_tokens"):
             limit = getattr(self, name)
             if limit is not None and limit < 1:
@@ -137,7 +140,7 @@ class GradientSelector:
     def _against(self, scores: Sequence[float], rank: int, cut: int, n_kept: int) -> str:
         """Why this rank is dropped, tokens aside; empty if nothing speaks against it."""
         score = scores[rank]
-        if self.floor is not None and score < self.floor:
+        if self.floor is not None and score < self.floor and rank >= self.min_keep:
             return f"{score:.4g} is under the floor {self.floor:.4g}"
         if rank == cut:
             before = scores[rank - 1]
@@ -150,6 +153,10 @@ class GradientSelector:
 
     def _why_kept(self, scores: Sequence[float], rank: int) -> str:
         """Why this rank is kept."""
+        if self.floor is not None and scores[rank] < self.floor:
+            return (
+                f"{scores[rank]:.4g} is under the floor {self.floor:.4g}, but among the best {self.min_keep}"
+            )
         if rank < self.min_k:
             return f"among the first {self.min_k} (min_k)"
         score, before = scores[rank], scores[rank - 1]

@@ -43,7 +43,7 @@ def main() -> None:
     for kind in args.kinds.split(","):
         rows.append({"kind": kind, **measure(kind, vectors, queries, exact)})
         print(json.dumps(rows[-1]), flush=True)
-    save(args, rows)
+        save(args, rows)
 
 
 def around(centres: FloatArray, n: int, random: np.random.Generator) -> FloatArray:

@@ -112,8 +112,8 @@ def render(useful: dict, sizes: dict, curves: dict) -> str:
             "## Table 2: share of the sentences sent that are evidence, at 450 tokens (%)",
             format_markdown(["set", "naive passages", "ours, context=mean", "ours, context=encode"], rows),
             "Evidence is whole sentences in HotpotQA only; elsewhere a few words mark their sentence. The "
-            "paper's gain is not seen here: among 500 passages the right ones are nearly always found, and 450 "
-            "tokens hold many more sentences than the two or three that are evidence.",
+            "paper's gain is not seen here: among 500 passages the right ones are nearly always found, and "
+            "450 tokens hold many more sentences than the two or three that are evidence.",
             "## Tables 1 and 3: tokens sent and units",
             format_markdown(["set", *next(iter(sizes.values())), "sentences/passages"], counts),
             "The paper sends 26 to 40 % of the tokens of naive passages; it has 2.4 (HotpotQA) to 3.5 (NQ) "

@@ -97,17 +97,18 @@ def useful_ratio(
     corpus: Corpus,
     ranked: Sequence[Located],
     evidence: Sequence[Located],
-    sentences: Sequence[Located],
+    sentences: Sequence[Located] | IntArray,
     budget: float = 450,
     *,
     last: Literal["cut", "whole"] = "cut",
 ) -> float:
     """Share of the sentences sent that hold evidence; 0 if none is sent.
 
-    A sentence is sent when its first visible character is. `sentences` are those of all documents.
+    A sentence is sent when its first visible character is. `sentences` are those of all documents,
+    or, to locate them once for many questions, `corpus.locate` of them.
     Source: ParetoRAG, appendix B (Table 2), which reads about 450 tokens.
     """
-    places = corpus.locate(sentences)
+    places = sentences if isinstance(sentences, np.ndarray) else corpus.locate(sentences)
     places = places[places[:, 0] < places[:, 1]]
     wanted = _merge(corpus.locate(evidence))
     sent = places[_read(corpus, ranked, (budget,), last).sent(places[:, 0])[0]]

@@ -60,11 +60,13 @@ class Judge:
         self.corpus = Corpus(dataset.documents)
         self.budgets = tuple(budgets)
         self._passages = Passages(self.corpus)
-        self._sentences = [
-            Evidence(document.id, *span)
-            for document in dataset.documents
-            for span in split_sentences(document.text)
-        ]
+        self._sentences = self.corpus.locate(
+            [
+                Evidence(document.id, *span)
+                for document in dataset.documents
+                for span in split_sentences(document.text)
+            ]
+        )
         self._relevant = {q.id: self._passages.ids(q.evidence) for q in self.dataset.questions}
 
     def measure(self, run: Run) -> Measured:

@@ -158,7 +158,8 @@ def render_markdown(outcomes: Sequence[Outcome], made: dict) -> str:
         f"at most {made['questions a set at most']} questions a set; {libraries}.\n",
         _LEGEND.format(encoder=DEFAULT_ENCODER, baseline=outcomes[0].baseline),
     ]
-    for chosen in dict.fromkeys((tuple(outcomes), tuple(complete(outcomes)))):
+    fullest = complete(outcomes)
+    for chosen in (outcomes, fullest)[: 1 + (len(fullest) < len(outcomes))]:
         sets = ", ".join(outcome.dataset.name for outcome in chosen)
         parts += [f"\n## Mean over {sets}\n", _mean_table(chosen, common_names(chosen))]
     for outcome in outcomes:

@@ -35,7 +35,7 @@ def main() -> None:
 def measure(dataset: Dataset, encoder: Encoder) -> dict:
     """For each filter and threshold: percent of chunks removed, and recall lost in points."""
     corpus = Corpus(dataset.documents)
-    index = DenseIndex.build(dataset.documents, encoder, chunks=100)
+    index = DenseIndex.build(dataset.documents, encoder, chunks="100 tokens")
     found = [index.search(question.text, 50) for question in dataset.questions]
     results = {}
     for name, chosen in (("words", None), ("vectors", encoder)):

@@ -28,7 +28,6 @@ from precise_rag.evaluation.splitters import load_splitter
 from precise_rag.evaluation.units import UnitIndex
 from precise_rag.index import HybridIndex, SentenceContextIndex
 from precise_rag.protocols import Encoder
-from precise_rag.segmentation import Segmenter
 from precise_rag.types import Candidate
 
 SETS = "squad,covidqa,fairytaleqa,hotpotqa,nq,cuad,qmsum,rgb"
@@ -73,8 +72,7 @@ def plain(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
 
 def hybrid(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
     yield "HybridIndex", HybridIndex.build(dataset.documents, encoder).search
-    segments = Segmenter.from_pretrained("small", max_tokens=200)
-    yield "HybridIndex, segments", HybridIndex.build(dataset.documents, encoder, passages=segments).search
+    yield "HybridIndex, segments", HybridIndex.build(dataset.documents, encoder, passages="segments").search
 
 
 def alpha(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:

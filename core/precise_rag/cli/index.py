@@ -23,6 +23,11 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--encoder", default=DEFAULT_ENCODER, help="sentence-transformers name or path, or openai:MODEL"
     )
+    parser.add_argument(
+        "--passages",
+        default="segments",
+        help='what a passage is: "segments" (learned), "paragraphs", "200 tokens", … (default: %(default)s)',
+    )
     parser.add_argument("--device", help="cpu, cuda, … (default: the best there is)")
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
     parser.set_defaults(run=run)
@@ -41,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         index = HybridIndex.load(args.out, encoder)
         index.add(documents, show_progress=True)
     else:
-        index = HybridIndex.build(documents, encoder, show_progress=True)
+        index = HybridIndex.build(documents, encoder, passages=args.passages, show_progress=True)
     index.save(args.out)
     for identifier in empty:
         print(f"precise: warning: {identifier}: the document is empty", file=sys.stderr)

@@ -6,6 +6,7 @@ from precise_rag.index.dense import DenseIndex as DenseIndex
 from precise_rag.index.faiss import FaissIndex as FaissIndex
 from precise_rag.index.hybrid import HybridIndex as HybridIndex
 from precise_rag.index.load import load_index as load_index
+from precise_rag.index.passages import Passages as Passages
 from precise_rag.index.sentence_context import SentenceContextIndex as SentenceContextIndex
 from precise_rag.index.weighted import WeightedSentence as WeightedSentence
 from precise_rag.index.weighted import weighted_sentences as weighted_sentences

@@ -27,7 +27,8 @@ class Segments(Protocol):
 Passages = str | int | Segments
 """How sentences are grouped: "sentences" (not at all); "paragraphs"; "200 tokens" (or another number),
 filled with whole paragraphs, and with whole sentences where a paragraph is longer; a number of
-sentences; "segments" or the name of a trained segmenter; or a segmenter."""
+sentences; "segments", cut by the packaged segmenter to 150 to 200 tokens; the name of another trained
+segmenter; or a segmenter."""
 
 _TOKENS = re.compile(r"([1-9][0-9]*) tokens")
 
@@ -80,4 +81,6 @@ def _packed(table: SentenceTable, max_tokens: int) -> IntArray:
 def _pretrained(name: str) -> Any:
     from precise_rag.segmentation import Segmenter
 
-    return Segmenter.from_pretrained("small" if name == "segments" else name)
+    if name == "segments":
+        return Segmenter.from_pretrained("small", max_tokens=200, min_tokens=150)
+    return Segmenter.from_pretrained(name)

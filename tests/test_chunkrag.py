@@ -3,6 +3,7 @@ import re
 from collections.abc import Sequence
 
 from precise_rag.chunkrag import chunkrag
+from precise_rag.index import load_index
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Document, Message
@@ -64,3 +65,10 @@ def test_parts_can_be_replaced() -> None:
     rag = chunkrag(DOCUMENTS, llm, encoder=HashEncoder(), relevance=None, rewriter=None)
     assert {c.doc_id for c in rag.retrieve(QUESTION).kept} >= {"ferry"}
     assert llm.calls == []
+
+
+def test_its_saved_index_returns_the_same_passages(tmp_path) -> None:
+    index = chunkrag(DOCUMENTS, ScriptedLLM(model), encoder=HashEncoder()).index
+    index.save(tmp_path / "index")
+    loaded = load_index(tmp_path / "index", HashEncoder())
+    assert loaded.search(QUESTION) == index.search(QUESTION)

@@ -16,12 +16,6 @@ from precise_rag.selection import GradientSelector
 from precise_rag.types import Document
 
 
-class _PassageIndex(HybridIndex):
-    """A HybridIndex that returns its passages."""
-
-    returns = "passage"
-
-
 def chunkrag(
     documents: Iterable[Document],
     llm: Any,
@@ -42,13 +36,14 @@ def chunkrag(
     Source: ChunkRAG, section 3. Differs: a chunk's vector is the mean of its sentences'.
     """
     encoder = load_encoder(encoder)
-    index = _PassageIndex.build(
+    index = HybridIndex.build(
         documents,
         encoder,
         passages=GreedySegmenter(encoder),
         surroundings=None,
         alpha=0.0,
         dense_weight=0.5,
+        returns="passage",
         show_progress=show_progress,
     )
     preset: dict[str, Any] = {

@@ -13,7 +13,7 @@ from precise_rag.index.context import GroupMeans, Groups
 from precise_rag.index.fusion import fuse, min_max
 from precise_rag.index.lexical import BM25, BM25Settings, Lexicon, bm25
 from precise_rag.index.passages import Passages, check_passages, passage_ids
-from precise_rag.index.sentences import SentenceIndex, Unit, check_alpha
+from precise_rag.index.sentences import SentenceIndex, Unit, check_alpha, check_unit
 from precise_rag.index.vectors import VectorSettings, dot
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
@@ -24,18 +24,21 @@ class HybridSettings(BM25Settings, VectorSettings):
     """passages: what a sentence is scored together with, and what is returned around the best one.
     surroundings: the same at a wider scale, or None. alpha: weight of the sentence alone; passage and
     surroundings share the rest. dense_weight: weight of the dense scores against BM25's. pool: how
-    many of the best sentences of each are stretched to [0, 1] and fused."""
+    many of the best sentences of each are stretched to [0, 1] and fused. returns: what a search gives
+    where it does not say."""
 
     passages: Passages = "200 tokens"
     surroundings: Passages | None = "400 tokens"
     alpha: float = 1 / 3
     dense_weight: float = 0.6
     pool: int = 1_000
+    returns: Unit = "mixed"
 
     def __post_init__(self) -> None:
         BM25Settings.__post_init__(self)
         VectorSettings.__post_init__(self)
         check_alpha(self.alpha)
+        check_unit(self.returns)
         for passages in self.levels:
             check_passages(passages)
         if not 0 <= self.dense_weight <= 1 or self.pool < 1:
@@ -84,7 +87,11 @@ class HybridIndex(SentenceIndex):
     settings_type: ClassVar[type] = HybridSettings
     score_scale: ClassVar[ScoreScale] = "rank"
     settings: HybridSettings
-    returns: Unit = "mixed"
+
+    @property
+    def returns(self) -> Unit:
+        """What `search` gives where the caller does not say."""
+        return self.settings.returns
 
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         super().__init__(encoder, **settings)

@@ -27,11 +27,20 @@ def check_alpha(alpha: float) -> float:
     return alpha
 
 
+def check_unit(returns: Unit) -> Unit:
+    """`returns` itself. Raises InputError unless it is a unit."""
+    if returns not in get_args(Unit):
+        raise InputError(f"returns is {returns!r}; expected one of {', '.join(get_args(Unit))}")
+    return returns
+
+
 class SentenceIndex(DocumentIndex):
     """Scores sentences, each weighed by `alpha` against its context."""
 
-    returns: Unit = "sentence"
-    """What `search` gives where the caller does not say."""
+    @property
+    def returns(self) -> Unit:
+        """What `search` gives where the caller does not say."""
+        return "sentence"
 
     def search(
         self,
@@ -52,9 +61,7 @@ class SentenceIndex(DocumentIndex):
         sentences. merge_adjacent: neighbouring sentences of one passage come back as one piece.
         max_tokens: pieces that would exceed it together are left out.
         """
-        returns = returns or self.returns
-        if returns not in get_args(Unit):
-            raise InputError(f"returns is {returns!r}; expected one of {', '.join(get_args(Unit))}")
+        returns = check_unit(returns or self.returns)
         view = self._ready(top_k)
         groups: Groups = view.prepared.groups
         scores, parts = self._scores(view, query, self._query_vector(query, vector), self._alpha(alpha))

@@ -12,6 +12,8 @@ from precise_rag.rerank.features import FEATURES, features
 from precise_rag.rerank.network import FeatureNetwork
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
+_FUSED = [FEATURES.index("dense"), FEATURES.index("bm25_log")]
+
 PACKAGED_FOLDER = Path(__file__).parent.parent / "models" / "reranker"
 
 
@@ -22,9 +24,10 @@ class PackagedReranker:
     `["bm25"]`) and the places in the documents; without them it does as well as it can, and the
     probabilities stay calibrated. Scores depend on the whole list given, not on its order.
 
-    The probabilities are the network's; which candidate gets which follows its logits plus `trust`
-    times the retrieval's own score within the list, since the network alone orders worse than the
-    retrieval on collections unlike those it learned from.
+    The probabilities are the network's. Where the list comes from a fused search (every candidate has
+    both a dense and a BM25 score), which candidate gets which follows the logits plus `trust` times
+    the search's own score within the list, since there the network alone orders worse than the
+    search on collections unlike those it learned from.
     """
 
     name = "packaged"
@@ -48,7 +51,9 @@ class PackagedReranker:
             return np.zeros(0, dtype=np.float32)
         rows = features(query, candidates, self._idf)
         logits = self._network(rows)
-        probabilities = 1.0 / (1.0 + np.exp(-(self._slope * logits + self._offset)))
+        probabilities: FloatArray = 1.0 / (1.0 + np.exp(-(self._slope * logits + self._offset)))
+        if np.isnan(rows[:, _FUSED]).any():
+            return probabilities
         prior = np.nan_to_num(rows[:, FEATURES.index("prior")])
         scores = np.empty_like(logits)
         scores[np.argsort(logits + self._trust * prior, kind="stable")] = np.sort(probabilities)

@@ -8,7 +8,9 @@ import pytest
 from chat_server import ChatServer, fails, says
 from safetensors.numpy import load_file, save_file
 
+from precise_rag import Candidate, GradientSelector
 from precise_rag.cli import main
+from precise_rag.cli.output import print_selection
 from precise_rag.encoders.packaged import packaged_minilm
 
 LAMP = "The lamp is lit at dusk. Ilse Brandt keeps it.\n\nThe road to the pass is closed in winter."
@@ -172,3 +174,28 @@ def test_a_server_that_refuses_ends_in_one_line(folder, capsys):
         code, out, err = run(capsys, "ask", folder / "index", "Who keeps the lamp?", *model)
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
+
+
+def test_the_demo_runs_on_documents_of_ones_own(folder, capsys):
+    args = ["demo", folder / "docs" / "lamp.txt", "--question", "Who keeps the lamp?"]
+    code, out, _ = run(capsys, *args, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert "Ilse Brandt" in record["candidates"][0]["text"]
+    assert record["tokens"] == sum(c["n_tokens"] for c in record["candidates"] if c["kept"])
+    code, out, _ = run(capsys, *args)
+    assert code == 0
+    assert f"sent: {record['tokens']} tokens" in out
+
+
+def test_where_the_cut_fell_is_said_once(capsys):
+    selection = GradientSelector(min_k=1).select(
+        Candidate("d", 10 * i, 10 * i + 5, f"text {i}", score, "probability")
+        for i, score in enumerate([0.9, 0.8, 0.1, 0.05, 0.04, 0.03])
+    )
+    print_selection(selection, dropped=2)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "cut after" in line] == [
+        "  ── cut after rank 2: sharp drop: 0.1 is not above 0.3 × 0.8"
+    ]
+    assert lines[-1].strip().startswith("… and 2 more dropped")

@@ -6,7 +6,13 @@ from pydoc_data.topics import topics
 
 import numpy as np
 
-from precise_rag.cli.output import Subparsers, count_kept_tokens, print_selection
+from precise_rag.cli.output import (
+    Subparsers,
+    count_kept_tokens,
+    print_json,
+    print_selection,
+    selection_record,
+)
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.pipeline import PreciseRAG
@@ -34,6 +40,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "paths", nargs="*", metavar="DIR", help="your documents (default: the Python language reference)"
     )
     parser.add_argument("--question", action="append", help="ask this; may be given more than once")
+    parser.add_argument("--json", action="store_true", help="one JSON object a question")
     parser.set_defaults(run=run)
 
 
@@ -41,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     """Index, ask, and show where each selection was cut and what it saves."""
     documents = list(read_documents(*args.paths)) if args.paths else list(_language_reference())
     questions = args.question or (QUESTIONS if not args.paths else _titles(documents))
-    size = sum(len(document.text) for document in documents)
-    print(f"{len(documents)} documents, {size:,} characters")
+    if not args.json:
+        print(f"{len(documents)} documents, {sum(len(document.text) for document in documents):,} characters")
 
     encoder = load_encoder(DEFAULT_ENCODER)
     rag = PreciseRAG.from_documents(documents, encoder=encoder, show_progress=True)
@@ -51,16 +58,21 @@ def run(args: argparse.Namespace) -> int:
     sent = sent_fixed = 0
     for question in questions:
         selection = rag.retrieve(question)
-        print(f"\n▸ {question}")
-        print_selection(selection)
         tokens, tokens_fixed = count_kept_tokens(selection), fixed.tokens_sent(question)
-        print(f"  sent: {tokens} tokens; {TOP_K} × {CHUNK_TOKENS}-token chunks by cosine: {tokens_fixed}")
         sent += tokens
         sent_fixed += tokens_fixed
-    print(
-        f"\n{len(questions)} questions: {sent} tokens sent, fixed top-{TOP_K} would send {sent_fixed} "
-        f"({1 - sent / sent_fixed:.0%} fewer)"
-    )
+        if args.json:
+            record = {"question": question, "tokens": tokens, "tokens_fixed": tokens_fixed}
+            print_json({**record, "candidates": selection_record(selection)})
+            continue
+        print(f"\n▸ {question}")
+        print_selection(selection)
+        print(f"  sent: {tokens} tokens; {TOP_K} × {CHUNK_TOKENS}-token chunks by cosine: {tokens_fixed}")
+    if not args.json:
+        print(
+            f"\n{len(questions)} questions: {sent} tokens sent, fixed top-{TOP_K} would send {sent_fixed} "
+            f"({1 - sent / sent_fixed:.0%} fewer)"
+        )
     return 0
 
 

@@ -37,19 +37,19 @@ def selection_record(selection: Selection) -> list[dict[str, Any]]:
     ]
 
 
-def print_selection(selection: Selection, *, dropped: int = 5, width: int = 72) -> None:
-    """One line a candidate: kept ones all, then the first `dropped` of the others."""
-    shown = 0
-    for rank, candidate, kept, reason in selection.decisions:
-        shown += not kept
-        if not kept and shown > dropped:
-            continue
+def print_selection(selection: Selection, *, dropped: int = 3, width: int = 72) -> None:
+    """One line a kept candidate, then where the cut fell and why, and the first `dropped` after it."""
+    decisions = selection.decisions
+    cut = max((i + 1 for i, decision in enumerate(decisions) if decision.kept), default=0)
+    shown = [d for i, d in enumerate(decisions) if d.kept or cut <= i < cut + dropped]
+    for rank, candidate, kept, reason in shown:
+        if rank == cut + 1:
+            print(f"  ── cut after rank {cut}: {reason}")
         text = " ".join(candidate.text.split())
         text = text if len(text) <= width else f"{text[: width - 1]}…"
-        mark = "keep" if kept else "drop"
-        print(f"  {rank:>3} {mark} {candidate.score:6.3f}  {text:<{width}}  {reason}")
-    if shown > dropped:
-        print(f"      … and {shown - dropped} more dropped")
+        print(f"  {rank:>3} {'keep' if kept else 'drop'} {candidate.score:6.3f}  {text:<{width}}  {reason}")
+    if len(decisions) > len(shown):
+        print(f"      … and {len(decisions) - len(shown)} more dropped, repetitions among them")
 
 
 def count_kept_tokens(selection: Selection) -> int:

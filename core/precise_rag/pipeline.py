@@ -17,7 +17,7 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.feedback import Estimate, FeedbackController, FeedbackLoop, estimate_cost
 from precise_rag.filtering import RedundancyFilter, RelevanceFilter
-from precise_rag.index import HybridIndex, Passages
+from precise_rag.index import HybridIndex, HybridSettings, Passages
 from precise_rag.llm import Budget, PriceTable, load_llm
 from precise_rag.prompts import AnswerStyle, JudgeStyle
 from precise_rag.protocols import Encoder, Index, Reranker
@@ -99,13 +99,13 @@ class PreciseRAG:
         llm: Any = None,
         *,
         encoder: Encoder | str = DEFAULT_ENCODER,
-        passages: Passages = "segments",
+        passages: Passages = HybridSettings.passages,
         show_progress: bool = False,
         **options: Any,
     ) -> Self:
         """A HybridIndex over `documents`, and the default stages; `options` go to the constructor.
 
-        passages: what a sentence's passage is, by default a segment of the packaged segmenter.
+        passages: what a sentence's passage is; "segments" are cut where the topic changes.
         """
         index = HybridIndex.build(
             documents, load_encoder(encoder), passages=passages, show_progress=show_progress

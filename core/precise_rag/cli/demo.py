@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{len(documents)} documents, {sum(len(document.text) for document in documents):,} characters")
 
     encoder = load_encoder(DEFAULT_ENCODER)
-    rag = PreciseRAG.from_documents(documents, encoder=encoder, show_progress=True)
+    rag = PreciseRAG.from_documents(documents, encoder=encoder, passages="segments", show_progress=True)
     fixed = _FixedChunks(documents, encoder)
 
     sent = sent_fixed = 0

@@ -8,7 +8,7 @@ from precise_rag.cli.output import Subparsers, print_json
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.index import HybridIndex
+from precise_rag.index import HybridIndex, HybridSettings
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -25,8 +25,8 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--passages",
-        default="segments",
-        help='what a passage is: "segments" (learned), "paragraphs", "200 tokens", … (default: %(default)s)',
+        default=HybridSettings.passages,
+        help='what a passage is: "200 tokens", "paragraphs", "segments" (learned), … (default: %(default)s)',
     )
     parser.add_argument("--device", help="cpu, cuda, … (default: the best there is)")
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object")

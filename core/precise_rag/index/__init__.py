@@ -5,6 +5,7 @@ from precise_rag.index.bm25 import BM25Index as BM25Index
 from precise_rag.index.dense import DenseIndex as DenseIndex
 from precise_rag.index.faiss import FaissIndex as FaissIndex
 from precise_rag.index.hybrid import HybridIndex as HybridIndex
+from precise_rag.index.hybrid import HybridSettings as HybridSettings
 from precise_rag.index.load import load_index as load_index
 from precise_rag.index.passages import Passages as Passages
 from precise_rag.index.sentence_context import SentenceContextIndex as SentenceContextIndex

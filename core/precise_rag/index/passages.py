@@ -27,7 +27,7 @@ class Segments(Protocol):
 Passages = str | int | Segments
 """How sentences are grouped: "sentences" (not at all); "paragraphs"; "200 tokens" (or another number),
 filled with whole paragraphs, and with whole sentences where a paragraph is longer; a number of
-sentences; "segments", cut by the packaged segmenter to 150 to 200 tokens; the name of another trained
+sentences; "segments", cut by the packaged segmenter to 100 to 200 tokens; the name of another trained
 segmenter; or a segmenter."""
 
 _TOKENS = re.compile(r"([1-9][0-9]*) tokens")
@@ -82,5 +82,5 @@ def _pretrained(name: str) -> Any:
     from precise_rag.segmentation import Segmenter
 
     if name == "segments":
-        return Segmenter.from_pretrained("small", max_tokens=200, min_tokens=150)
+        return Segmenter.from_pretrained("small", max_tokens=200, min_tokens=100)
     return Segmenter.from_pretrained(name)

@@ -198,4 +198,4 @@ def test_where_the_cut_fell_is_said_once(capsys):
     assert [line for line in lines if "cut after" in line] == [
         "  ── cut after rank 2: sharp drop: 0.1 is not above 0.3 × 0.8"
     ]
-    assert lines[-1].strip().startswith("… and 2 more dropped")
+    assert lines[-1].strip() == "… and 2 more dropped, 0 repetitions left out"

@@ -40,16 +40,18 @@ def selection_record(selection: Selection) -> list[dict[str, Any]]:
 def print_selection(selection: Selection, *, dropped: int = 3, width: int = 72) -> None:
     """One line a kept candidate, then where the cut fell and why, and the first `dropped` after it."""
     decisions = selection.decisions
-    cut = max((i + 1 for i, decision in enumerate(decisions) if decision.kept), default=0)
-    shown = [d for i, d in enumerate(decisions) if d.kept or cut <= i < cut + dropped]
-    for rank, candidate, kept, reason in shown:
-        if rank == cut + 1:
-            print(f"  ── cut after rank {cut}: {reason}")
+    last = max((decision.rank for decision in decisions if decision.kept), default=0)
+    after = [d for d in decisions if d.rank > last and not d.reason.startswith("repeats")][:dropped]
+    for rank, candidate, kept, reason in [*(d for d in decisions if d.kept), *after]:
+        if after and rank == after[0].rank:
+            print(f"  ── cut after rank {last}: {reason}")
         text = " ".join(candidate.text.split())
         text = text if len(text) <= width else f"{text[: width - 1]}…"
         print(f"  {rank:>3} {'keep' if kept else 'drop'} {candidate.score:6.3f}  {text:<{width}}  {reason}")
-    if len(decisions) > len(shown):
-        print(f"      … and {len(decisions) - len(shown)} more dropped, repetitions among them")
+    repeated = sum(not d.kept and d.reason.startswith("repeats") for d in decisions)
+    others = sum(not d.kept for d in decisions) - len(after) - repeated
+    if others or repeated:
+        print(f"      … and {others} more dropped, {repeated} repetitions left out")
 
 
 def count_kept_tokens(selection: Selection) -> int:

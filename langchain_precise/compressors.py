@@ -170,10 +170,10 @@ class GradientSelectionCompressor(PreciseCompressor):
         self.selector()
         self._reranker = None if self.reranker is None else load_reranker(self.reranker)
 
-    def selector(self, min_k: int | None = None) -> GradientSelector:
-        """The core's selector with these settings, or with another `min_k`."""
+    def selector(self) -> GradientSelector:
+        """The core's selector with these settings."""
         return GradientSelector(
-            min_k=self.min_k if min_k is None else min_k,
+            min_k=self.min_k,
             ratio=self.ratio,
             max_k=self.max_k,
             max_tokens=self.max_tokens,

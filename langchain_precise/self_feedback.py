@@ -179,7 +179,7 @@ class _Context(NamedTuple):
     trace: Trace
 
     def select(self, min_k: int) -> Selection:
-        return self.compressor.selector(min_k).select(self.ranked)
+        return self.compressor.selector().select_at(self.ranked, min_k)
 
     def output(self, answer: Answer) -> SelfFeedbackOutput:
         return SelfFeedbackOutput(

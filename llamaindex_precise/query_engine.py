@@ -254,7 +254,7 @@ class _Context:
         return self.trace.question
 
     def select(self, min_k: int) -> Selection:
-        self.selected = self.selection.selector(min_k).select(self.ranked)
+        self.selected = self.selection.selector().select_at(self.ranked, min_k)
         return self.selected
 
     def fill(self, response: _R, answer: Answer | None = None) -> _R:

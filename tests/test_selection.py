@@ -219,3 +219,18 @@ def test_a_stricter_ratio_never_keeps_more(scores: list[float], min_k: int, low:
     assert gradient_cut(falling, min_k=min_k, ratio=low + more) <= gradient_cut(
         falling, min_k=min_k, ratio=low
     )
+
+
+@pytest.mark.parametrize(("step", "n_kept"), [(-2, 2), (-1, 3), (0, 4), (1, 5), (2, 6), (9, 6)])
+def test_feedback_moves_the_number_kept_by_one_a_step(step, n_kept):
+    ranked = candidates([0.9, 0.8, 0.7, 0.6, 0.1, 0.01])
+    selector = GradientSelector(min_k=3, floor=0.05)
+    assert len(selector.select(ranked).kept) == 4  # 0.1 is a sharp drop
+    assert len(selector.select_at(ranked, 3 + step).kept) == n_kept
+
+
+def test_feedback_stays_within_the_limits():
+    ranked = candidates([0.9, 0.8, 0.7, 0.6])
+    selector = GradientSelector(min_k=1, max_k=2)
+    assert len(selector.select_at(ranked, 5).kept) == 2
+    assert len(GradientSelector(min_k=4).select_at(ranked, 1).kept) == 1

@@ -274,7 +274,7 @@ class PreciseRAG:
 
     def _select_at(self, ranked: Selection, min_k: int) -> Selection:
         """The selection for another `min_k`, which is what feedback changes."""
-        return _then(ranked, replace(self.selector, min_k=min_k).select(ranked.kept))
+        return _then(ranked, self.selector.select_at(ranked.kept, min_k))
 
 
 def _then(earlier: Selection, later: Selection) -> Selection:

@@ -6,7 +6,7 @@ something only on a non-negative ratio scale, so every score's scale is checked 
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from precise_rag.errors import InputError, ScoreScaleError
 from precise_rag.llm.tokens import estimate_tokens
@@ -136,6 +136,23 @@ class GradientSelector:
             n_kept += kept
             decisions.append(Decision(rank + 1, candidate, kept, reason or self._why_kept(scores, rank)))
         return Selection(tuple(decisions))
+
+    def select_at(self, candidates: Iterable[Candidate], min_k: int) -> Selection:
+        """The selection that feedback asks for by another `min_k`: one more kept, or one fewer, a step.
+
+        Source: SAGE, section VI-A. Differs: there `min_k` alone changes, which does nothing where the
+        gradient keeps more than `min_k` anyway, or a floor fewer; here the number kept moves with it,
+        within `max_k` and `max_tokens`. At the selector's own `min_k` it is `select`.
+        """
+        candidates = list(candidates)
+        selection = self.select(candidates)
+        step = min_k - self.min_k
+        n_kept = max(1, len(selection.kept) + step)
+        if step > 0:
+            return replace(self, min_k=max(min_k, n_kept), min_keep=n_kept).select(candidates)
+        if step < 0:
+            return replace(self, max_k=n_kept).select(candidates)
+        return selection
 
     def _against(self, scores: Sequence[float], rank: int, cut: int, n_kept: int) -> str:
         """Why this rank is dropped, tokens aside; empty if nothing speaks against it."""

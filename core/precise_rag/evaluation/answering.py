@@ -158,7 +158,7 @@ class _Context:
     def select(self, min_k: int) -> Selection:
         """The selector's choice; without one all that was kept, or the best `min_k` under feedback."""
         if self._selector is not None:
-            kept = replace(self._selector, min_k=min_k).select(self._candidates).kept
+            kept = self._selector.select_at(self._candidates, min_k).kept
         else:
             kept = tuple(self._candidates[:min_k] if self._has_feedback else self._candidates)
         read = np.cumsum([candidate.n_tokens for candidate in kept])

@@ -5,7 +5,7 @@
 The text is the Python language reference inside the interpreter. The language model is a local HTTP
 server in its own process that takes a fixed time for every call, so that what is measured is this
 library: retrieval, the loop, the client. For every third question the judge asks for more context
-while seven chunks or fewer were sent. Writes results/concurrency-DATE.json beside this file.
+while seven chunks or fewer were sent. Writes benchmarks/results/feedback-concurrency-DATE.json.
 """
 
 import argparse
@@ -179,9 +179,9 @@ def main() -> None:
         )
     print("(milliseconds: mean / 95th percentile)")
     print("MB after each 100 of the long run:", *result["resident_mb_each_100_questions"])
-    folder = HERE / "results"
+    folder = HERE.parent / "results"
     folder.mkdir(exist_ok=True)
-    file = folder / f"concurrency-{result['date']}.json"
+    file = folder / f"feedback-concurrency-{result['date']}.json"
     file.write_text(json.dumps(result, indent=1) + "\n")
     print(file.relative_to(HERE.parents[1]))
 

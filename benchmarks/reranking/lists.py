@@ -136,12 +136,12 @@ def arguments(description: str) -> ArgumentParser:
 
 
 def save(name: str, rows: list[dict[str, Any]]) -> None:
-    """Write results/NAME-DATE.json with versions and processor, and print a table."""
+    """Write benchmarks/results/reranking-NAME-DATE.json with versions and processor, and print a table."""
     columns = list(rows[0])
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     for row in rows:
         print("| " + " | ".join(f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()) + " |")
-    folder = Path(__file__).parent / "results"
+    folder = Path(__file__).parents[1] / "results"
     folder.mkdir(exist_ok=True)
     facts = {
         "date": date.today().isoformat(),
@@ -151,7 +151,7 @@ def save(name: str, rows: list[dict[str, Any]]) -> None:
         "processor": f"{os.cpu_count()} x {platform.machine()}, shared",
         "reranker": PackagedReranker().weights_sha256,
     }
-    path = folder / f"{name}-{facts['date']}.json"
+    path = folder / f"reranking-{name}-{facts['date']}.json"
     path.write_text(json.dumps({**facts, "rows": rows}, indent=1) + "\n")
 
 

@@ -159,6 +159,7 @@ class GradientSelectionCompressor(PreciseCompressor):
     max_k: int | None = _SELECTOR.max_k
     max_tokens: int | None = _SELECTOR.max_tokens
     floor: float | None = _SELECTOR.floor
+    min_keep: int = _SELECTOR.min_keep
     min_gap: float = _SELECTOR.min_gap
     count_tokens: Callable[[str], int] | None = Field(default=_SELECTOR.count_tokens, exclude=True)
     assume_ratio: bool = _SELECTOR.assume_ratio
@@ -178,6 +179,7 @@ class GradientSelectionCompressor(PreciseCompressor):
             max_k=self.max_k,
             max_tokens=self.max_tokens,
             floor=self.floor,
+            min_keep=self.min_keep,
             min_gap=self.min_gap,
             count_tokens=self.count_tokens,
             assume_ratio=self.assume_ratio,

@@ -162,6 +162,9 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
     max_k: int | None = Field(default=_GRADIENT.max_k, description="Most nodes to keep.")
     max_tokens: int | None = Field(default=_GRADIENT.max_tokens, description="Most tokens to keep.")
     floor: float | None = Field(default=_GRADIENT.floor, description="Nothing that scores under it is kept.")
+    min_keep: int = Field(
+        default=_GRADIENT.min_keep, description="So many of the best are kept even under the floor."
+    )
     min_gap: float = Field(default=_GRADIENT.min_gap, description="A drop smaller than this is not sharp.")
     assume_ratio: bool = Field(
         default=_GRADIENT.assume_ratio, description="Take cosine or rank scores as a ratio scale."
@@ -183,6 +186,7 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
             max_k=self.max_k,
             max_tokens=self.max_tokens,
             floor=self.floor,
+            min_keep=self.min_keep,
             min_gap=self.min_gap,
             count_tokens=_count_tokens,
             assume_ratio=self.assume_ratio,

@@ -186,16 +186,20 @@ def test_chains_of_stages_are_the_same():
     assert_same_results(nodes, documents, expected)
 
 
-def test_pieces_of_others_are_selected_alike():
+@pytest.mark.parametrize(
+    ("options", "n_kept"), [({}, 2), ({"floor": 0.9}, 1), ({"floor": 0.95, "min_keep": 2}, 2)]
+)
+def test_pieces_of_others_are_selected_alike(options, n_kept):
     scores = [0.91, 0.88, 0.2, 0.19]
     nodes = [NodeWithScore(node=TextNode(id_=f"{i}", text="x"), score=s) for i, s in enumerate(scores)]
     documents = [
         LangChainDocument("x", id=f"{i}", metadata={"relevance_score": s}) for i, s in enumerate(scores)
     ]
-    options = {"score_scale": "probability", "min_k": 1}
+    options = {"score_scale": "probability", "min_k": 1, **options}
     ours = llamaindex_precise.GradientSelectionPostprocessor(**options).select(nodes)
     theirs = langchain_precise.GradientSelectionCompressor(**options).select(documents, "q")
     assert_same_decisions(ours, theirs)
+    assert len(ours.kept) == n_kept
 
 
 def test_self_feedback_is_the_same():

@@ -27,7 +27,7 @@ from precise_rag.evaluation.report import render_report
 from precise_rag.evaluation.tables import format_markdown
 
 HERE = Path(__file__).parent
-SETS = "squad,fairytaleqa,hotpotqa,nq,covidqa,cuad"
+SETS = "squad,fairytaleqa,hotpotqa,nq,covidqa,cuad,qmsum"
 _LEGEND = """\
 Recall of evidence characters (%) when 200 / 400 / 800 / 1,600 tokens are sent; the last piece is cut where
 the budget is full. {encoder} for all; the whole collection is searched. ± is half of the 95 % bootstrap
@@ -55,6 +55,9 @@ def main() -> None:
     parser.add_argument(
         "--vectors", type=Path, help="vector cache (default: vectors.sqlite in the work folder)"
     )
+    parser.add_argument(
+        "--results", type=Path, default=HERE / "results", help="where the tables go (default: %(default)s)"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
 
@@ -74,8 +77,8 @@ def main() -> None:
         print(dataset.name, "done", outcomes[-1].failed or "", flush=True)
     made = {"command": f"python benchmarks/compare.py {args.plan}", **circumstances(args.seed)}
     made["questions a set at most"] = args.sample
-    stem = HERE / "results" / f"{args.plan}-{made['date']}"
-    stem.parent.mkdir(exist_ok=True)
+    stem = args.results / f"{args.plan}-{made['date']}"
+    stem.parent.mkdir(parents=True, exist_ok=True)
     stem.with_suffix(".md").write_text(render_markdown(outcomes, made), encoding="utf-8")
     stem.with_suffix(".svg").write_text(render_svg(outcomes, extra.get("plot", ())), encoding="utf-8")
     results = [compact(outcome) for outcome in outcomes]

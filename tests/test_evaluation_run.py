@@ -1,7 +1,9 @@
 """Pipelines compared from end to end: settings, runs that are taken up again, measures, pages."""
 
 import json
+import re
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,9 @@ from precise_rag.evaluation.plots import line_chart, score_curve
 from precise_rag.evaluation.questions import make_questions, to_record
 from precise_rag.evaluation.report import render_report
 from precise_rag.evaluation.runs import run_pipeline
+from precise_rag.evaluation.stock_search import LlamaIndexLLMRerank
 from precise_rag.evaluation.tables import format_answers, format_table
+from precise_rag.evaluation.units import Unit
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.types import Document, Message
 
@@ -122,6 +126,57 @@ def test_a_pipeline_that_cannot_run_is_named_and_the_others_go_on(tmp_path: Path
     (found,) = evaluate(load_plan(path), [dataset()], HashEncoder(), tmp_path / "runs")
     assert [row.name for row in found.rows] == ["a"]
     assert "nowhere" in found.failed["b"]
+
+
+def test_pipelines_that_ask_a_language_model_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        '[pipelines.plain]\nsplit = {name = "langchain-recursive", chunk_size = 40}\ntop_k = 15\n'
+        '[pipelines.asked]\nsplit = {name = "langchain-recursive", chunk_size = 40}\ntop_k = 15\n'
+        'search = "llamaindex-llm-rerank"\n'
+        '[pipelines.filtered]\nsplit = {name = "sentences"}\ntop_k = 15\nrelevance = {batch_size = 5}\n',
+        "utf-8",
+    )
+    plan = load_plan(path)
+    (without,) = evaluate(plan, [dataset()], HashEncoder(), tmp_path / "runs", budgets=(20, 40))
+    assert set(without.failed) == {"asked", "filtered"}
+    assert "--llm" in without.failed["asked"]
+
+    def reply(messages: Sequence[Message]) -> str:
+        text = messages[-1].content
+        topic = next(t for t in TOPICS if f"Who built the {t}?" in text)
+        if "Relevance:" in "".join(m.content for m in messages):
+            shown = text[text.rindex("Let's try this now") :]
+            pieces = shown.split("Document ")[1:]
+            numbers = [n for n, piece in enumerate(pieces, start=1) if f"The {topic} was" in piece]
+            return "\n".join(f"Doc: {n}, Relevance: 9" for n in numbers) or "Doc: 1, Relevance: 1"
+        keys = re.findall(r"chunk (\d+-\w+)$", text, re.M)
+        return json.dumps(
+            {"scores": [{"id": k, "base": 0.5, "reflection": 0.5, "critic": 0.5} for k in keys]}
+        )
+
+    llm = ScriptedLLM(reply, name="a-model")
+    (found,) = evaluate(plan, [dataset()], HashEncoder(), tmp_path / "runs", budgets=(20, 40), llm=llm)
+    plain, asked, filtered = found.rows
+    assert not found.failed
+    assert plain.means["llm calls"].mean == 0
+    assert asked.means["llm calls"].mean == 2, "fifteen units, ten a call"
+    assert filtered.means["llm calls"].mean == 3
+    assert asked.means["llm tokens"].mean > 100
+    assert asked.means["MRR@10"].mean >= plain.means["MRR@10"].mean
+    assert "llm calls" in format_table(found.rows)
+    n_calls = len(llm.calls)
+    (again,) = evaluate(plan, [dataset()], HashEncoder(), tmp_path / "runs", budgets=(20, 40), llm=llm)
+    assert len(llm.calls) == n_calls
+    assert again.rows == found.rows
+
+
+def test_a_reply_that_llm_rerank_cannot_read_names_nothing() -> None:
+    documents = dataset().documents
+    units = [Unit(d.id, 0, len(d.text), d.text) for d in documents]
+    for text in ("Doc: 3rd, Relevance: 7", "the third one, I think", "Doc: 99, Relevance: 7"):
+        search = LlamaIndexLLMRerank(documents, units, HashEncoder(), ScriptedLLM([text]))
+        assert search.search("Who built the mill?", 5) == []
 
 
 def test_settings_decide_the_fingerprint_and_the_name_does_not(plan: Plan, tmp_path: Path) -> None:
@@ -240,7 +295,7 @@ def test_without_evidence_only_cost_and_answers_are_measured(plan: Plan, tmp_pat
     data = dataset()
     bare = replace(data, questions=tuple(replace(q, evidence=()) for q in data.questions))
     (found,) = evaluate(plan, [bare], HashEncoder(), tmp_path / "runs")
-    assert set(found.rows[0].means) == {"tokens", "ms"}
+    assert set(found.rows[0].means) == {"tokens", "ms", "llm calls", "llm tokens"}
     assert "recall" not in format_table(found.rows).splitlines()[0].replace("recall/1k", "")
     assert "village" in render_report([found], circumstances(0))
 

@@ -78,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
         args.out / "runs",
         budgets=args.budgets,
         seed=args.seed,
+        llm=llm,
         show_progress=not args.json,
     ):
         if llm is not None:

@@ -19,7 +19,7 @@ from precise_rag.evaluation.measures import Judge, Measured, Row
 from precise_rag.evaluation.pipelines import PipelineSettings, Plan
 from precise_rag.evaluation.runs import Run, run_pipeline
 from precise_rag.evaluation.statistics import Interval
-from precise_rag.protocols import Encoder
+from precise_rag.protocols import LLM, Encoder
 
 
 class AnswerRow(NamedTuple):
@@ -97,11 +97,13 @@ def evaluate(
     *,
     budgets: Sequence[int] = BUDGETS,
     seed: int = 0,
+    llm: LLM | None = None,
     show_progress: bool = False,
 ) -> Iterator[Outcome]:
     """The outcome of each dataset, one after the other; runs are kept in `folder` and taken up again.
 
-    A pipeline that cannot run (say, for a missing extra) is left out and its reason kept. Raises
+    llm: for the pipelines that ask a language model while they retrieve. A pipeline that cannot run (say,
+    for a missing extra, or without a language model) is left out and its reason kept. Raises
     InputError if the baseline is one of them, or a dataset has no questions.
     """
     for dataset in datasets:
@@ -112,7 +114,9 @@ def evaluate(
         for settings in plan.pipelines:
             try:
                 runs.append(
-                    run_pipeline(settings, judge.dataset, encoder, folder, show_progress=show_progress)
+                    run_pipeline(
+                        settings, judge.dataset, encoder, folder, llm=llm, show_progress=show_progress
+                    )
                 )
             except (PreciseRagError, ImportError) as error:
                 failed[settings.name] = str(error)

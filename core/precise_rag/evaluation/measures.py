@@ -10,6 +10,7 @@ import numpy as np
 from precise_rag.evaluation.corpus import Corpus
 from precise_rag.evaluation.datasets import Dataset, Evidence
 from precise_rag.evaluation.evidence import BUDGETS, Values, score_evidence, useful_ratio
+from precise_rag.evaluation.metered import Spent
 from precise_rag.evaluation.ranking import CUTOFFS, Passages, ranking_scores
 from precise_rag.evaluation.runs import Piece, Run
 from precise_rag.evaluation.statistics import Comparison, Interval, bootstrap_interval, compare_paired
@@ -24,7 +25,8 @@ class Measured:
     """The measures of one run: `values[name]` has one value per question of the dataset.
 
     Names: recall@b, precision@b and iou@b for each budget b, and recall, precision and iou of all
-    that is kept; useful@450; Hits@k, MRR@k and nDCG@k of passages; tokens kept; ms.
+    that is kept; useful@450; Hits@k, MRR@k and nDCG@k of passages; tokens kept; ms; llm calls and llm
+    tokens, in and out, that retrieving itself took (0 where no language model is asked).
     """
 
     name: str
@@ -77,6 +79,8 @@ class Judge:
             **(self._about_evidence(kept) if questions[0].evidence else {}),
             "tokens": np.array([self.corpus.count_tokens(kept[q.id]).sum() for q in questions], np.float64),
             "ms": np.array([run.milliseconds[q.id] for q in questions]),
+            "llm calls": np.array([run.spent.get(q.id, Spent()).calls for q in questions], np.float64),
+            "llm tokens": np.array([sum(run.spent.get(q.id, Spent())[1:]) for q in questions], np.float64),
         }
         return Measured(run.settings.name, values, run.facts)
 

@@ -4,21 +4,24 @@
 
     [pipelines.LangChain]
     split = { name = "langchain-recursive", chunk_size = 200 }
-    search = "dense"                       # "bm25", "hybrid", "langchain-ensemble", "langchain-filter"
+    search = "dense"    # "bm25", "hybrid", "langchain-ensemble", "langchain-filter", "llamaindex-llm-rerank"
 
     [pipelines."precise-rag"]
     index = { kind = "hybrid" }                 # any of `precise_rag.index`, with its options
     search_options = { returns = "sentence" }   # of that index's search
     rerank = "packaged"                         # as for `load_reranker`
     redundancy = { threshold = 0.9 }            # options of RedundancyFilter
+    relevance = { batch_size = 10 }             # options of RelevanceFilter; with a language model
     select = { min_k = 7, ratio = 0.3 }         # options of GradientSelector
     feedback = { max_rounds = 3 }               # options of FeedbackController; with a language model
 
 A pipeline has either `split` (text cut by any splitter, searched plainly) or `index`; the other
-parts may be left out. `top_k` (default 100) is how many candidates are searched for.
+parts may be left out. `top_k` (default 100) is how many candidates are searched for. A language
+model is also needed for "llamaindex-llm-rerank".
 """
 
 import json
+import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -29,11 +32,12 @@ from typing import Any, NamedTuple, cast, get_args
 
 import precise_rag.index
 from precise_rag.errors import InputError
+from precise_rag.evaluation.metered import MeteredLLM, Spent
 from precise_rag.evaluation.splitters import OWN_SPLITTERS, load_splitter
-from precise_rag.evaluation.stock_search import LangChainEnsemble, LangChainFilter
+from precise_rag.evaluation.stock_search import LangChainEnsemble, LangChainFilter, LlamaIndexLLMRerank
 from precise_rag.evaluation.units import SearchKind, UnitIndex
-from precise_rag.filtering import RedundancyFilter
-from precise_rag.protocols import Encoder
+from precise_rag.filtering import RedundancyFilter, RelevanceFilter
+from precise_rag.protocols import LLM, Encoder
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate, Decision, Document, Selection
@@ -47,6 +51,8 @@ _INDEXES = {
 }
 
 _STOCK_SEARCHES = {"langchain-ensemble": LangChainEnsemble, "langchain-filter": LangChainFilter}
+
+_LLM_SEARCHES = {"llamaindex-llm-rerank": LlamaIndexLLMRerank}
 
 DEFAULT_PLAN = Path(__file__).with_name("pipelines.toml")
 """The pipelines compared when the user names none."""
@@ -65,6 +71,7 @@ class PipelineSettings:
     search_options: Mapping[str, Any] = field(default_factory=dict)
     rerank: str | None = None
     redundancy: Mapping[str, Any] | None = None
+    relevance: Mapping[str, Any] | None = None
     select: Mapping[str, Any] | None = None
     feedback: Mapping[str, Any] | None = None
     top_k: int = 100
@@ -76,7 +83,7 @@ class PipelineSettings:
             raise InputError(f'pipeline {self.name!r}: "split" needs a "name"')
         if self.index is not None and self.index.get("kind") not in _INDEXES:
             raise InputError(f'pipeline {self.name!r}: the "kind" of "index" is one of {", ".join(_INDEXES)}')
-        if self.search not in (known := (*get_args(SearchKind), *_STOCK_SEARCHES)):
+        if self.search not in (known := (*get_args(SearchKind), *_STOCK_SEARCHES, *_LLM_SEARCHES)):
             raise InputError(f'pipeline {self.name!r}: "search" is one of {", ".join(known)}')
         if self.top_k < 1:
             raise InputError(f"pipeline {self.name!r}: top_k is {self.top_k}; it must be at least 1")
@@ -84,13 +91,19 @@ class PipelineSettings:
     @property
     def is_stock(self) -> bool:
         """Whether it is other libraries' parts alone."""
-        own = (self.index, self.rerank, self.redundancy, self.select)
-        return self.split is not None and self.split["name"] not in OWN_SPLITTERS and own == (None,) * 4
+        own = (self.index, self.rerank, self.redundancy, self.relevance, self.select)
+        return self.split is not None and self.split["name"] not in OWN_SPLITTERS and own == (None,) * 5
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether retrieving asks a language model."""
+        return self.search in _LLM_SEARCHES or self.relevance is not None
 
     @property
     def fingerprint(self) -> str:
         """A short hash of everything that decides what is retrieved; the name is not in it."""
-        return fingerprint({key: v for key, v in asdict(self).items() if key not in ("name", "feedback")})
+        hidden = ("name", "feedback", *(("relevance",) if self.relevance is None else ()))
+        return fingerprint({key: v for key, v in asdict(self).items() if key not in hidden})
 
 
 class Plan(NamedTuple):
@@ -101,15 +114,34 @@ class Plan(NamedTuple):
 
 
 class Pipeline:
-    """Retrieval put together from its settings: search, rerank, drop repetitions, select."""
+    """Retrieval put together from its settings: search, rerank, drop repetitions, ask a model, select.
 
-    def __init__(self, settings: PipelineSettings, documents: Sequence[Document], encoder: Encoder) -> None:
-        index = _build_index(settings, documents, encoder)
+    seconds: what cutting the text ("cut", where a splitter is named) and all of building ("build") took.
+    Raises InputError if a part asks a language model and none is given.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        documents: Sequence[Document],
+        encoder: Encoder,
+        llm: LLM | None = None,
+    ) -> None:
+        if settings.asks_model and llm is None:
+            raise InputError("it asks a language model; name one (--llm MODEL)")
+        self._meter = MeteredLLM(llm) if llm is not None and settings.asks_model else None
+        self.seconds: dict[str, float] = {}
+        started = time.perf_counter()
+        index = self._index(settings, documents, encoder)
+        self.seconds["build"] = time.perf_counter() - started
         self.n_units = len(index)
         self._search: Search = partial(index.search, **settings.search_options)
         self._top_k = settings.top_k
         self._reranker = None if settings.rerank is None else load_reranker(settings.rerank)
         self._redundancy = None if settings.redundancy is None else RedundancyFilter(**settings.redundancy)
+        self._relevance = (
+            None if settings.relevance is None else RelevanceFilter(self._meter, **settings.relevance)
+        )
         self._selector = None if settings.select is None else GradientSelector(**settings.select)
 
     def retrieve(self, question: str) -> Selection:
@@ -119,9 +151,33 @@ class Pipeline:
             found = rerank(question, found, self._reranker)
         if self._redundancy is not None:
             found = self._redundancy.filter(found).kept
+        if self._relevance is not None:
+            found = self._relevance.filter(question, found).kept
         if self._selector is not None:
             return self._selector.select(found)
         return Selection(tuple(Decision(rank, c, True, "found") for rank, c in enumerate(found, start=1)))
+
+    def take_spent(self) -> Spent | None:
+        """What retrieving has spent on a language model since the last time; None if it asks none."""
+        return None if self._meter is None else self._meter.take()
+
+    def _index(self, settings: PipelineSettings, documents: Sequence[Document], encoder: Encoder) -> Any:
+        if settings.index is not None:
+            options = dict(settings.index)
+            kind = getattr(precise_rag.index, _INDEXES[options.pop("kind")])
+            return kind.build(documents, encoder, **options)
+        assert settings.split is not None
+        options = dict(settings.split)
+        split = load_splitter(options.pop("name"), encoder, **options)
+        started = time.perf_counter()
+        units = [unit for document in documents for unit in split(document)]
+        self.seconds["cut"] = time.perf_counter() - started
+        if settings.search in _LLM_SEARCHES:
+            assert self._meter is not None
+            return _LLM_SEARCHES[settings.search](documents, units, encoder, self._meter)
+        if settings.search in _STOCK_SEARCHES:
+            return _STOCK_SEARCHES[settings.search](documents, units, encoder)
+        return UnitIndex(documents, units, encoder, cast(SearchKind, settings.search))
 
 
 def load_plan(path: str | Path) -> Plan:
@@ -149,17 +205,3 @@ def load_plan(path: str | Path) -> Plan:
 def fingerprint(value: Any) -> str:
     """A short hash of plain values."""
     return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=6).hexdigest()
-
-
-def _build_index(settings: PipelineSettings, documents: Sequence[Document], encoder: Encoder) -> Any:
-    if settings.index is not None:
-        options = dict(settings.index)
-        kind = getattr(precise_rag.index, _INDEXES[options.pop("kind")])
-        return kind.build(documents, encoder, **options)
-    assert settings.split is not None
-    options = dict(settings.split)
-    split = load_splitter(options.pop("name"), encoder, **options)
-    units = [unit for document in documents for unit in split(document)]
-    if settings.search in _STOCK_SEARCHES:
-        return _STOCK_SEARCHES[settings.search](documents, units, encoder)
-    return UnitIndex(documents, units, encoder, cast(SearchKind, settings.search))

@@ -80,7 +80,7 @@ def _recall_chart(outcome: Outcome) -> str:
 
 
 def _table(outcome: Outcome) -> str:
-    names = columns(outcome.rows[0])
+    names = columns(outcome.rows)
     head = "".join(f"<th>{escape(name)}</th>" for name in ["pipeline", *names, "recall per 1,000 tokens"])
     body = []
     for row in outcome.rows:

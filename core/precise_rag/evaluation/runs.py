@@ -10,7 +10,7 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -22,8 +22,9 @@ import precise_rag
 from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.libraries import SPLITTER_LIBRARIES, installed_version
 from precise_rag.evaluation.lines import append_line, read_lines
+from precise_rag.evaluation.metered import Spent
 from precise_rag.evaluation.pipelines import Pipeline, PipelineSettings, fingerprint
-from precise_rag.protocols import Encoder
+from precise_rag.protocols import LLM, Encoder
 from precise_rag.types import ScoreScale, Selection
 
 
@@ -41,7 +42,8 @@ class Piece(NamedTuple):
 class Run:
     """What one pipeline retrieved for each question, and what it took.
 
-    path: its file. facts: build_seconds, n_units, peak_mb (of the whole process so far), encoder, version.
+    path: its file. facts: build_seconds, cut_seconds (where a splitter is named), n_units, peak_mb (of the
+    whole process so far), encoder, version. spent: on a language model while retrieving, where it asks one.
     """
 
     settings: PipelineSettings
@@ -50,6 +52,7 @@ class Run:
     pieces: dict[str, tuple[Piece, ...]]
     scales: dict[str, ScoreScale]
     milliseconds: dict[str, float]
+    spent: dict[str, Spent] = field(default_factory=dict)
 
 
 def run_pipeline(
@@ -58,11 +61,13 @@ def run_pipeline(
     encoder: Encoder,
     folder: str | Path,
     *,
+    llm: LLM | None = None,
     show_progress: bool = False,
 ) -> Run:
     """The run of a pipeline over a dataset, from its file in `folder` as far as it is there."""
     made_by = _library_versions() if settings.is_stock else [precise_rag.__version__, _source_digest()]
-    key = fingerprint([settings.fingerprint, _dataset_key(dataset), encoder.name, made_by])
+    model = [llm.name] if llm is not None and settings.asks_model else []
+    key = fingerprint([settings.fingerprint, _dataset_key(dataset), encoder.name, made_by, *model])
     slug = re.sub(r"\W+", "-", f"{dataset.name}-{settings.name}").strip("-").lower()
     path = Path(folder) / f"{slug}-{key}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,15 +75,14 @@ def run_pipeline(
     done = {(line["id"], line["question"]) for line in lines[1:]}
     todo = [question for question in dataset.questions if (question.id, question.text) not in done]
     if todo:
-        started = time.perf_counter()
-        pipeline = Pipeline(settings, dataset.documents, encoder)
+        pipeline = Pipeline(settings, dataset.documents, encoder, llm)
         with path.open("a", encoding="utf-8") as file:
             if not lines:
                 facts = {
                     "encoder": encoder.name,
                     "version": precise_rag.__version__,
                     "n_units": pipeline.n_units,
-                    "build_seconds": round(time.perf_counter() - started, 3),
+                    **{f"{part}_seconds": round(value, 3) for part, value in pipeline.seconds.items()},
                     "peak_mb": _peak_mb(),
                 }
                 lines.append({"settings": asdict(settings), "facts": facts})
@@ -88,6 +92,8 @@ def run_pipeline(
                 selection = pipeline.retrieve(question.text)
                 elapsed = 1000 * (time.perf_counter() - started)
                 line = {"id": question.id, "question": question.text, "ms": round(elapsed, 3)}
+                if spent := pipeline.take_spent():
+                    line["spent"] = spent
                 lines.append({**line, "scale": _scale(selection), "pieces": _pieces(selection)})
                 append_line(file, lines[-1])
     return Run(
@@ -97,6 +103,7 @@ def run_pipeline(
         {line["id"]: tuple(Piece(*piece) for piece in line["pieces"]) for line in lines[1:]},
         {line["id"]: line["scale"] for line in lines[1:]},
         {line["id"]: line["ms"] for line in lines[1:]},
+        {line["id"]: Spent(*line["spent"]) for line in lines[1:] if "spent" in line},
     )
 
 

@@ -12,18 +12,21 @@ SIGNIFICANT = 0.05
 _SHARES = ("recall", "precision", "iou", "useful")
 
 
-def columns(row: Row) -> list[str]:
+def columns(rows: Sequence[Row]) -> list[str]:
     """The measures that a table shows, in order, of those there are."""
-    recalls = [name for name in row.means if name.startswith("recall@")]
-    ious = [name for name in row.means if name.startswith("iou@")][:1]
-    ranks = ["useful@450", "Hits@1", "Hits@10", "MRR@10", "nDCG@10", "recall", "tokens", "ms"]
-    return [*recalls, *ious, *(name for name in ranks if name in row.means)]
+    means = rows[0].means
+    recalls = [name for name in means if name.startswith("recall@")]
+    ious = [name for name in means if name.startswith("iou@")][:1]
+    others = ["useful@450", "Hits@1", "Hits@10", "MRR@10", "nDCG@10", "recall", "tokens", "ms"]
+    if any(row.means["llm calls"].mean for row in rows):
+        others += ["llm calls", "llm tokens"]
+    return [*recalls, *ious, *(name for name in others if name in means)]
 
 
 def format_table(rows: Sequence[Row]) -> str:
     """Aligned lines: means with half the width of their 95 % interval; + or - marks a recall that
     differs from the baseline's (paired test, p < 0.05)."""
-    names = columns(rows[0])
+    names = columns(rows)
     body = [
         [
             row.name,
@@ -66,9 +69,9 @@ def format_markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str
 
 def cell(name: str, value: Interval, comparison: Comparison | None = None) -> str:
     """One value: shares in percent with their margin, counts and milliseconds plain."""
-    if name == "tokens":
+    if name in ("tokens", "llm tokens"):
         return f"{value.mean:,.0f}"
-    if name == "ms":
+    if name in ("ms", "llm calls"):
         return f"{value.mean:.1f}"
     if not name.startswith(_SHARES):
         return f"{value.mean:.3f}"

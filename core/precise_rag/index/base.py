@@ -51,6 +51,8 @@ class DocumentIndex(ABC):
     settings_type: ClassVar[type]
     score_scale: ClassVar[ScoreScale]
     needs_encoder: ClassVar[bool] = True
+    search_settings: ClassVar[frozenset[str]] = frozenset()
+    """Settings that only searching reads, so that a loaded index may have others."""
 
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         if encoder is None and self.needs_encoder:
@@ -126,11 +128,18 @@ class DocumentIndex(ABC):
             write_index(path, self._manifest(), self._collection, self._extras())
 
     @classmethod
-    def load(cls, path: str | Path, encoder: Encoder | None = None) -> Self:
+    def load(cls, path: str | Path, encoder: Encoder | None = None, **settings: Any) -> Self:
         """The index saved at `path`, its vectors memory-mapped.
 
-        Raises IndexFormatError if it is of another kind, version or encoder.
+        settings: others than those saved, of those that only searching reads (`search_settings`).
+        Raises IndexFormatError if it is of another kind, version or encoder, and InputError for a
+        setting that the rows were made with.
         """
+        if made_with := sorted(settings.keys() - cls.search_settings):
+            raise InputError(
+                f"{made_with[0]} cannot change in a saved {cls.__name__}, only "
+                f"{', '.join(sorted(cls.search_settings))}; build the index again"
+            )
         manifest, collection, extras = read_index(path)
         if manifest["kind"] != cls.kind:
             raise IndexFormatError(
@@ -142,7 +151,7 @@ class DocumentIndex(ABC):
                 f"{path} was built with encoder {built_with!r} but {given!r} was given; "
                 f"load it with load_encoder({built_with!r}) or build it again"
             )
-        index = cls(encoder, **manifest["settings"])
+        index = cls(encoder, **{**manifest["settings"], **settings})
         index._collection = collection
         index._restore(manifest, extras)
         return index
@@ -250,14 +259,3 @@ def _unique(documents: Iterable[Document]) -> list[Document]:
             raise InputError(f"two documents have the id {document.id!r}; ids must be unique")
         given[document.id] = document
     return list(given.values())
-
-
-def top_rows(scores: FloatArray, top_k: int) -> IntArray:
-    """The rows of the `top_k` best scores, best first, equal scores in row order."""
-    if top_k < len(scores):
-        threshold = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
-        rows = np.flatnonzero(scores >= threshold)
-    else:
-        rows = np.arange(len(scores))
-    order: IntArray = rows[np.argsort(-scores[rows], kind="stable")][:top_k]
-    return order

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from precise_rag.index.base import Hits, View, top_rows
+from precise_rag.index.base import Hits, View
 from precise_rag.index.chunked import ChunkIndex, ChunkSettings
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import Groups
 from precise_rag.index.lexical import BM25Settings, Lexicon, bm25
+from precise_rag.index.top import top_rows
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
@@ -28,6 +29,7 @@ class BM25Index(ChunkIndex):
     kind = "bm25"
     settings_type: ClassVar[type] = ChunkBM25Settings
     score_scale: ClassVar[ScoreScale] = "bm25"
+    search_settings = frozenset({"k1", "b"})
     needs_encoder = False
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:

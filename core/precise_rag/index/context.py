@@ -105,15 +105,16 @@ class SentenceContext:
         return cls(groups, _weights(columns), np.ones(len(vectors)), overlap, present, encoded)
 
     def scores(
-        self, core: FloatArray, query: FloatArray, alpha: float, *, normalise: bool = True
+        self, core: FloatArray, alpha: float, encoded: FloatArray | None = None, *, normalise: bool = True
     ) -> FloatArray:
         """(n,) similarity of each weighted sentence vector with the query.
 
-        core: (n,) that of each sentence alone; query: (d,).
+        core: (n,) that of each sentence alone. encoded: (n,) that of its context, where contexts were
+        encoded.
         """
         context: npt.NDArray[Any]
-        if self.encoded is not None:
-            context = self.encoded @ query
+        if encoded is not None:
+            context = encoded
         else:
             weighted = core * self.weights
             context = (self.groups.sums(weighted)[self.groups.of_row] - weighted) / self.residuals

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from precise_rag.errors import InputError
-from precise_rag.index.base import Hits, View, top_rows
+from precise_rag.index.base import Hits, View
 from precise_rag.index.chunked import ChunkIndex, ChunkSettings
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import Groups
-from precise_rag.index.vectors import VectorSettings, dot, vector_columns
+from precise_rag.index.products import load_products
+from precise_rag.index.vectors import VectorSettings, vector_columns
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
 
@@ -35,6 +36,7 @@ class DenseIndex(ChunkIndex):
     kind = "dense"
     settings_type: ClassVar[type] = DenseSettings
     score_scale: ClassVar[ScoreScale] = "cosine"
+    search_settings = frozenset({"backend"})
 
     def _sentence_vectors(self) -> bool:
         return bool(self.settings.chunk_vectors == "mean" or self.settings.chunks == "sentences")
@@ -49,8 +51,8 @@ class DenseIndex(ChunkIndex):
         return vector_columns(means.astype(np.float32), self.settings.precision)
 
     def _prepare(self, collection: Collection) -> Any:
-        return None
+        return load_products(collection.columns, self.settings.backend)
 
     def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        scores = dot(view.collection.columns, self._query_vector(query, vector))
-        return Hits.of(top_rows(scores, top_k), scores, {"dense": scores})
+        rows, scores = view.prepared.best(self._query_vector(query, vector), top_k)
+        return Hits(rows, scores, {"dense": scores})

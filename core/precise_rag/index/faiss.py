@@ -12,7 +12,10 @@ from precise_rag.index.base import Hits, View
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.index.vectors import read_vectors
-from precise_rag.types import FloatArray
+from precise_rag.types import Document, FloatArray, IntArray
+
+_MOST_DEAD = 1 / 3
+"""With a larger share of entries whose documents are gone, the faiss index is built again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,43 +28,96 @@ class FaissSettings(DenseSettings):
     search: str = ""
     gpu: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.backend != "numpy":
+            raise InputError(f"backend is {self.backend!r}, but faiss searches here; gpu=True takes the GPUs")
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A faiss index and what its entries stand for. rows: (ntotal,) the row of `collection` that each
+    entry holds, or -1 where that document is gone."""
+
+    index: Any
+    collection: Collection
+    rows: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """rows: as in `_Built`; n_alive: how many of them are there."""
+
+    index: Any
+    rows: IntArray
+    n_alive: int
+
 
 class FaissIndex(DenseIndex):
     """Chunks by cosine with the query, found by a faiss index of the caller's choice.
 
-    Added documents are added to the faiss index as well; after a deletion it is built again from the vectors
+    Added documents are added to the faiss index as well. Entries of deleted documents stay in it,
+    passed over by every search, until they are more than a third: then it is built again, from the vectors
     kept here, at the next search. A saved index brings its faiss index with it.
     """
 
     kind = "faiss"
     settings_type: ClassVar[type] = FaissSettings
+    search_settings = frozenset({"search", "gpu"})
     settings: FaissSettings
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self._built: tuple[Collection, Any] | None = None
+        self._built: _Built | None = None
 
     def _prepare(self, collection: Collection) -> Any:
         faiss = require("faiss", extra="faiss")
-        index = None
-        if self._built is not None and _extends(collection, self._built[0]):
-            index = self._built[1] if collection is self._built[0] else faiss.clone_index(self._built[1])
-        if index is None:
-            index = self._trained(faiss, collection)
-        if index.ntotal < len(collection):
-            index.add(read_vectors(collection.columns, slice(index.ntotal, None)))
-        self._built = collection, index
+        self._built = built = self._grown(faiss, collection)
+        index = built.index
         if self.settings.gpu:
             index = faiss.index_cpu_to_all_gpus(index)
         if self.settings.search:
             faiss.ParameterSpace().set_index_parameters(index, self.settings.search)
-        return index
+        return _Prepared(index, built.rows, len(collection))
 
     def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        query_vector = self._query_vector(query, vector)
-        scores, rows = view.prepared.search(query_vector[None], min(top_k, len(view.collection)))
-        found = rows[0] >= 0
-        return Hits(rows[0][found], scores[0][found], {"dense": scores[0][found]})
+        prepared: _Prepared = view.prepared
+        direction = self._query_vector(query, vector)[None]
+        wanted, n_entries = min(top_k, prepared.n_alive), len(prepared.rows)
+        fetched = wanted
+        while True:
+            scores, entries = prepared.index.search(direction, fetched)
+            reached = entries[0] >= 0
+            rows = prepared.rows[entries[0][reached]]
+            alive = np.flatnonzero(rows >= 0)[:wanted]
+            if len(alive) == wanted or not reached.all() or fetched == n_entries:
+                break
+            fetched = min(2 * fetched, n_entries)  # some of the nearest are gone
+        found = scores[0][reached][alive]
+        return Hits(rows[alive], found, {"dense": found})
+
+    def _grown(self, faiss: Any, collection: Collection) -> _Built:
+        """The faiss index for a collection: the one there is, with what is new added, or another."""
+        built = self._built
+        if built is not None and built.collection is collection:
+            return built
+        if built is not None:
+            rows = _carried(built, collection)
+            if np.count_nonzero(rows < 0) > _MOST_DEAD * len(rows):
+                built = None
+        if built is None:
+            index, rows = self._trained(faiss, collection), np.zeros(0, dtype=np.int64)
+        else:
+            index = built.index
+        is_new = np.ones(len(collection), dtype=bool)
+        is_new[rows[rows >= 0]] = False
+        new = np.flatnonzero(is_new)
+        if len(new):
+            if built is not None:  # searches under way keep theirs
+                index = faiss.clone_index(index)
+            at_the_end = len(new) == len(collection) - new[0]
+            index.add(read_vectors(collection.columns, slice(new[0], None) if at_the_end else new))
+        return _Built(index, collection, np.concatenate([rows, new]))
 
     def _trained(self, faiss: Any, collection: Collection) -> Any:
         vectors = read_vectors(collection.columns, slice(None))
@@ -80,17 +136,36 @@ class FaissIndex(DenseIndex):
             return {}
         self._ready(top_k=1)
         assert self._built is not None
-        return {"faiss": require("faiss", extra="faiss").serialize_index(self._built[1])}
+        faiss = require("faiss", extra="faiss")
+        return {"faiss": faiss.serialize_index(self._built.index), "faiss_rows": self._built.rows}
 
     def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
         if "faiss" in extras:
-            faiss = require("faiss", extra="faiss")
-            self._built = self._collection, faiss.deserialize_index(np.array(extras["faiss"]))
+            index = require("faiss", extra="faiss").deserialize_index(np.array(extras["faiss"]))
+            rows = np.array(extras.get("faiss_rows", np.arange(index.ntotal)))
+            self._built = _Built(index, self._collection, rows)
 
 
-def _extends(collection: Collection, earlier: Collection) -> bool:
-    """Whether `collection` has the same rows as `earlier`, and perhaps more after them."""
-    pairs = zip(earlier.documents.values(), collection.documents.values(), strict=False)
-    return len(collection.documents) >= len(earlier.documents) and all(
-        old.id == new.id and old.text == new.text for old, new in pairs
+def _carried(built: _Built, collection: Collection) -> IntArray:
+    """(ntotal,) the rows of another collection that the entries of a faiss index hold, or -1."""
+    old = built.collection
+    firsts = dict(zip(collection.documents, collection.offsets.tolist(), strict=False))
+    starts = np.array(
+        [
+            firsts[identifier] if _same_text(document, collection.documents.get(identifier)) else -1
+            for identifier, document in old.documents.items()
+        ],
+        dtype=np.int64,
     )
+    sizes = np.diff(old.offsets)
+    within = np.arange(len(old)) - np.repeat(old.offsets[:-1], sizes)
+    first = np.repeat(starts, sizes)
+    moved = np.append(
+        np.where(first < 0, -1, first + within), -1
+    )  # the last place is for entries gone before
+    rows: IntArray = moved[built.rows]
+    return rows
+
+
+def _same_text(left: Document, right: Document | None) -> bool:
+    return right is not None and left.text == right.text

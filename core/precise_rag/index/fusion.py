@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from precise_rag.index.base import top_rows
+from precise_rag.index.top import top_rows
 from precise_rag.types import FloatArray
 
 

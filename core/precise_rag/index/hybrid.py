@@ -13,8 +13,9 @@ from precise_rag.index.context import GroupMeans, Groups
 from precise_rag.index.fusion import fuse, min_max
 from precise_rag.index.lexical import BM25, BM25Settings, Lexicon, bm25
 from precise_rag.index.passages import Passages, check_passages, passage_ids
+from precise_rag.index.products import Products, load_products
 from precise_rag.index.sentences import SentenceIndex, Unit, check_alpha, check_unit
-from precise_rag.index.vectors import VectorSettings, dot
+from precise_rag.index.vectors import VectorSettings
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
 
@@ -67,6 +68,7 @@ class _Prepared:
     groups: Groups
     sentences: BM25
     levels: Sequence[_Level]
+    products: Products
 
 
 class HybridIndex(SentenceIndex):
@@ -86,6 +88,7 @@ class HybridIndex(SentenceIndex):
     kind = "hybrid"
     settings_type: ClassVar[type] = HybridSettings
     score_scale: ClassVar[ScoreScale] = "rank"
+    search_settings = frozenset({"alpha", "dense_weight", "pool", "returns", "k1", "b", "backend"})
     settings: HybridSettings
 
     @property
@@ -113,14 +116,15 @@ class HybridIndex(SentenceIndex):
             means = GroupMeans.of(columns, groups)
             levels.append(_Level(means, bm25(columns, len(self._lexicon), self.settings, groups)))
         sentences = bm25(columns, len(self._lexicon), self.settings)
-        return _Prepared(levels[0].means.groups, sentences, levels)
+        products = load_products(columns, self.settings.backend)
+        return _Prepared(levels[0].means.groups, sentences, levels, products)
 
     def _scores(
         self, view: View, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         prepared: _Prepared = view.prepared
         terms = self._lexicon.terms(query)
-        core = dot(view.collection.columns, vector)
+        core = prepared.products.all(vector)
         sentence = prepared.sentences.scores(terms)
         passages = [level.by_word(terms) for level in prepared.levels]
         dense = _weighed(alpha, core, [level.means.scores(core) for level in prepared.levels])

@@ -1,6 +1,7 @@
 """Opening a saved index of any kind."""
 
 from pathlib import Path
+from typing import Any
 
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import IndexFormatError, InputError, ModelError
@@ -21,10 +22,11 @@ KINDS: dict[str, type[DocumentIndex]] = {
 
 
 def load_index(
-    path: str | Path, encoder: Encoder | None = None, *, device: str | None = None
+    path: str | Path, encoder: Encoder | None = None, *, device: str | None = None, **settings: Any
 ) -> DocumentIndex:
     """The index saved at `path`, of whatever kind; its encoder is loaded by name if none is given.
 
+    device: where that encoder runs. settings: see `DocumentIndex.load`.
     Raises IndexFormatError if there is no index that this version can read, or the encoder is another
     one, and ModelError if the encoder cannot be loaded by name.
     """
@@ -37,4 +39,4 @@ def load_index(
             encoder = load_encoder(source, device=device)
         except (ModelError, InputError) as error:
             raise ModelError(f"{path} was built with encoder {source!r}; pass `encoder=`: {error}") from error
-    return KINDS[manifest["kind"]].load(path, encoder)
+    return KINDS[manifest["kind"]].load(path, encoder, **settings)

@@ -9,11 +9,12 @@ import numpy as np
 
 from precise_rag.errors import InputError
 from precise_rag.index.base import Hits, View
-from precise_rag.index.collection import Collection, Columns
+from precise_rag.index.collection import Collection
 from precise_rag.index.context import Groups, SentenceContext
 from precise_rag.index.passages import Passages, check_passages
+from precise_rag.index.products import Products, load_products
 from precise_rag.index.sentences import SentenceIndex, check_alpha
-from precise_rag.index.vectors import VectorSettings, dot, read_vectors
+from precise_rag.index.vectors import VectorSettings, read_vectors
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
@@ -49,6 +50,7 @@ class SentenceContextIndex(SentenceIndex):
     kind = "sentence-context"
     settings_type: ClassVar[type] = ContextSettings
     score_scale: ClassVar[ScoreScale] = "cosine"
+    search_settings = frozenset({"alpha", "similarity", "backend"})
     settings: ContextSettings
 
     def weighted_vectors(self, alpha: float | None = None) -> Iterator[tuple[Candidate, FloatArray]]:
@@ -92,28 +94,32 @@ class SentenceContextIndex(SentenceIndex):
     def _prepare(self, collection: Collection) -> Any:
         columns = collection.columns
         groups = Groups.by_change(columns["passage_spans"], collection.owners(np.arange(len(collection))))
-        return _Prepared(groups, _context(columns, groups))
+        products = load_products(columns, self.settings.backend)
+        if "context" not in columns:
+            return _Prepared(groups, SentenceContext.of_means(columns, groups), products)
+        encoded = columns["context"]
+        context = SentenceContext.of_vectors(columns, groups, encoded)
+        return _Prepared(
+            groups, context, products, load_products({"vectors": encoded}, self.settings.backend)
+        )
 
     def _scores(
         self, view: View, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         """(n,) scores of all sentences, and the raw scores they were made of."""
-        core = dot(view.collection.columns, vector)
+        prepared: _Prepared = view.prepared
+        core = prepared.products.all(vector)
+        encoded = prepared.encoded.all(vector) if prepared.encoded else None
         normalise = self.settings.similarity == "cosine"
-        scores = view.prepared.context.scores(core, vector, alpha, normalise=normalise)
+        scores = prepared.context.scores(core, alpha, encoded, normalise=normalise)
         return scores, {"dense": scores, "core": core}
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Passages and contexts of all sentences."""
+    """Passages, contexts and vectors of all sentences, and the contexts' own vectors if they have any."""
 
     groups: Groups
     context: SentenceContext
-
-
-def _context(columns: Columns, groups: Groups) -> SentenceContext:
-    """Contexts from the rows themselves, or as they were encoded."""
-    if "context" in columns:
-        return SentenceContext.of_vectors(columns, groups, columns["context"])
-    return SentenceContext.of_means(columns, groups)
+    products: Products
+    encoded: Products | None = None

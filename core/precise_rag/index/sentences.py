@@ -7,11 +7,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from precise_rag.errors import InputError
-from precise_rag.index.base import DocumentIndex, Hits, View, top_rows
+from precise_rag.index.base import DocumentIndex, Hits, View
 from precise_rag.index.collection import Columns
 from precise_rag.index.context import Groups
 from precise_rag.index.passages import passage_ids
 from precise_rag.index.pieces import best_of_groups, merged, trimmed, widened, within
+from precise_rag.index.top import top_rows
 from precise_rag.index.vectors import vector_columns
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable
 

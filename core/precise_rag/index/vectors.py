@@ -1,5 +1,6 @@
 """Vectors as an index keeps them: float32, or smaller at a small loss."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +12,7 @@ from precise_rag.index.collection import Columns
 from precise_rag.types import FloatArray, IntArray
 
 Precision = Literal["float32", "float16", "int8"]
+_BACKEND = re.compile(r"numpy|torch(:(cpu|cuda(:[0-9]+)?))?")
 _SLICE = 1_024
 """Rows widened at a time: they should fit the cache."""
 
@@ -18,13 +20,18 @@ _SLICE = 1_024
 @dataclass(frozen=True, kw_only=True)
 class VectorSettings:
     """precision: how vectors are kept. "float16" halves and "int8" quarters disk and memory. A search
-    widens them slice by slice: int8 takes about 1.3 times as long, float16 5 times on a CPU."""
+    by numpy widens them slice by slice: int8 takes about 1.3 times as long, float16 5 times.
+    backend: what multiplies them with a query: "numpy", "torch" (CUDA where there is a device, else the
+    CPU) or a device of torch's, as "torch:cuda:1". See `Products`."""
 
     precision: Precision = "float32"
+    backend: str = "numpy"
 
     def __post_init__(self) -> None:
         if self.precision not in ("float32", "float16", "int8"):
             raise InputError(f"precision is {self.precision!r}; expected 'float32', 'float16' or 'int8'")
+        if not _BACKEND.fullmatch(self.backend):
+            raise InputError(f"backend is {self.backend!r}; expected 'numpy', 'torch' or as 'torch:cuda:0'")
 
 
 def vector_columns(vectors: FloatArray, precision: Precision) -> Columns:

@@ -10,14 +10,16 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.errors import InputError, ModelError
-from precise_rag.index.base import Hits, View, top_rows
+from precise_rag.index.base import Hits, View
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import Groups
 from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.index.passages import Passages
 from precise_rag.index.postings import Postings
+from precise_rag.index.products import Products, load_products
 from precise_rag.index.stop_words import stop_words
-from precise_rag.index.vectors import dot, read_vectors
+from precise_rag.index.top import top_rows
+from precise_rag.index.vectors import read_vectors
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, SentenceTable
 
@@ -52,6 +54,7 @@ class WordSentenceSettings(DenseSettings):
 class _Words:
     postings: Postings
     idf: FloatArray
+    products: Products
 
 
 class WordSentenceIndex(DenseIndex):
@@ -65,6 +68,7 @@ class WordSentenceIndex(DenseIndex):
 
     kind = "word-sentence"
     settings_type: ClassVar[type] = WordSentenceSettings
+    search_settings = frozenset({"backend", "min_overlap", "max_candidates"})
     settings: WordSentenceSettings
 
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
@@ -88,7 +92,8 @@ class WordSentenceIndex(DenseIndex):
     def _prepare(self, collection: Collection) -> Any:
         values, lengths = collection.columns["pieces.values"], collection.columns["pieces.lengths"]
         postings = Postings.of(values, lengths, len(self._telling))
-        return _Words(postings, postings.idf())
+        products = load_products(collection.columns, self.settings.backend)
+        return _Words(postings, postings.idf(), products)
 
     def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         rows = self._passing(view.prepared, query)
@@ -96,7 +101,9 @@ class WordSentenceIndex(DenseIndex):
             return Hits(rows, np.zeros(0, dtype=np.float32))
         columns, direction = view.collection.columns, self._query_vector(query, vector)
         few = len(rows) < _GATHER_SHARE * len(view.collection)
-        scores = read_vectors(columns, rows) @ direction if few else dot(columns, direction)[rows]
+        scores = (
+            read_vectors(columns, rows) @ direction if few else view.prepared.products.all(direction)[rows]
+        )
         best = top_rows(scores, top_k)
         return Hits(rows[best], scores[best], {"dense": scores[best]})
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from chat_server import ChatServer, says
 
+from precise_rag import PreciseRAG
 from precise_rag.cli import eval as command
 from precise_rag.errors import InputError
 from precise_rag.evaluation import Dataset, Evidence, Question
@@ -216,6 +217,17 @@ def test_the_packaged_plan_builds(tmp_path: Path) -> None:
         assert any(c.doc_id == "mill" for c in selection.kept)
 
 
+def test_the_packaged_plan_ends_with_the_library_as_it_comes() -> None:
+    settings = load_plan(DEFAULT_PLAN).pipelines[-1]
+    rag = PreciseRAG.from_documents(dataset().documents, encoder=HashEncoder())
+    pipeline = Pipeline(settings, dataset().documents, HashEncoder())
+    for topic in TOPICS:
+        ours, theirs = (one.retrieve(f"Who built the {topic}?") for one in (pipeline, rag))
+        assert [c.score for c in ours.kept] == [c.score for c in theirs.kept]
+        assert ours.kept[0] == theirs.kept[0], "equals behind it may come in another order"
+        assert len(ours.decisions) > len(ours.kept)
+
+
 def test_the_report_shows_curves_and_the_evidence_that_was_sent(outcome: Outcome) -> None:
     page = render_report([outcome], circumstances(0))
     assert page.count("<svg") > len(outcome.dataset.documents) // 2
@@ -234,6 +246,9 @@ def test_plots_place_values_and_cuts() -> None:
     assert chart.count("<polyline") == 4
     labels = [float(part.split('y="')[1].split('"')[0]) for part in chart.split("<text")[-2:]]
     assert abs(labels[0] - labels[1]) >= 12, "labels of equal values do not cover each other"
+    marked = line_chart({"a": [(200, 50.0)]}, x_label="x", y_label="y", points={"b": (100, 70.0)})
+    assert "b: 70% in 100 tokens" in marked
+    assert marked.count("<path") == 1
     curve = score_curve([0.9, 0.5, 0.1], [True, True, False], [False, True, False], "a title")
     assert curve.count("<circle") == 3
     assert curve.count('fill="none"') == 1

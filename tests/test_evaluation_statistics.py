@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.evaluation import bootstrap_interval, compare_paired
+from precise_rag.evaluation import bootstrap_interval, compare_over_sets, compare_paired
 
 
 def test_interval_agrees_with_the_normal_approximation() -> None:
@@ -49,7 +49,40 @@ def test_equal_pipelines_do_not_differ() -> None:
     assert found.difference == (0, 0, 0)
 
 
+def test_one_set_alone_is_the_paired_comparison() -> None:
+    draw = np.random.default_rng(2)
+    a, b = draw.random(60), draw.random(60)
+    groups = (np.arange(60) // 3).tolist()
+    alone = compare_paired(a, b, groups=groups)
+    over = compare_over_sets([(a, b, groups)])
+    assert tuple(over.difference) == pytest.approx(tuple(alone.difference), abs=0.01)
+    assert over.p_value == pytest.approx(alone.p_value, abs=0.03)
+    assert over[2:] == alone[2:]
+
+
+def test_sets_count_the_same_however_large() -> None:
+    small, large = (np.full(4, 0.5), np.zeros(4), None), (np.zeros(400), np.full(400, 0.1), None)
+    found = compare_over_sets([small, large])
+    assert found.difference.mean == pytest.approx((0.5 - 0.1) / 2)
+    assert (found.wins, found.losses, found.ties) == (4, 400, 0)
+
+
+def test_p_value_over_sets_agrees_with_the_exact_test() -> None:
+    gains = [np.array([0.4, 0.1, -0.1, 0.7]), np.array([0.1, 0.0, 0.4, 0.2, -0.2])]
+    signs = np.array(list(itertools.product([-1, 1], repeat=9)))
+    flipped = (signs[:, :4] @ gains[0] / 4 + signs[:, 4:] @ gains[1] / 5) / 2
+    observed = (gains[0].mean() + gains[1].mean()) / 2
+    exact = (np.abs(flipped) >= observed - 1e-12).mean()
+    found = compare_over_sets([(g, np.zeros(len(g)), None) for g in gains], n_resamples=20_000)
+    assert found.p_value == pytest.approx(exact, abs=0.01)
+    assert found.difference.mean == pytest.approx(observed)
+
+
 def test_bad_input() -> None:
+    with pytest.raises(InputError, match="as many"):
+        compare_over_sets([([1.0], [1.0, 2.0], None)])
+    with pytest.raises(InputError, match="at least one"):
+        compare_over_sets([([], [], None)])
     with pytest.raises(InputError, match="NaN"):
         bootstrap_interval([1.0, np.nan])
     with pytest.raises(InputError, match="same questions"):

@@ -18,4 +18,5 @@ from precise_rag.evaluation.ranking import ranking_scores as ranking_scores
 from precise_rag.evaluation.statistics import Comparison as Comparison
 from precise_rag.evaluation.statistics import Interval as Interval
 from precise_rag.evaluation.statistics import bootstrap_interval as bootstrap_interval
+from precise_rag.evaluation.statistics import compare_over_sets as compare_over_sets
 from precise_rag.evaluation.statistics import compare_paired as compare_paired

@@ -18,20 +18,26 @@ def line_chart(
     x_label: str,
     y_label: str,
     muted: Sequence[str] = (),
+    points: Mapping[str, tuple[float, float]] | None = None,
     width: int = 760,
     height: int = 380,
 ) -> str:
-    """Lines over a logarithmic x axis, each named at its end; `muted` ones in grey. y is in percent."""
-    left, right, top, bottom = 52, 250, 14, 44
-    points = [point for line in series.values() for point in line]
-    xs = sorted({x for x, _ in points})
-    low = 10 * math.floor(min(y for _, y in points) / 10)
-    high = 10 * math.ceil(max(y for _, y in points) / 10)
+    """Lines over a logarithmic x axis, each named at its end; `muted` ones in grey. y is in percent.
+
+    points: single diamonds, named above and to the left, where a rising line leaves room.
+    """
+    left, right, top, bottom = 52, 260, 30, 44
+    points = points or {}
+    every = [*(point for line in series.values() for point in line), *points.values()]
+    xs = sorted({x for line in series.values() for x, _ in line})
+    near, far = min(x for x, _ in every), max(x for x, _ in every)
+    low = 10 * math.floor(min(y for _, y in every) / 10)
+    high = 10 * math.ceil(max(y for _, y in every) / 10)
     high = max(high, low + 10)
-    span = math.log(xs[-1] / xs[0]) or 1.0
+    span = math.log(far / near) or 1.0
 
     def px(x: float) -> float:
-        return left + (width - left - right) * math.log(x / xs[0]) / span
+        return left + (width - left - right) * math.log(x / near) / span
 
     def py(y: float) -> float:
         return top + (height - top - bottom) * (high - y) / (high - low)
@@ -50,21 +56,31 @@ def line_chart(
     )
     middle = (left + width - right) / 2
     parts.append(f'<text x="{middle:.0f}" y="{height - 6}" text-anchor="middle">{escape(x_label)}</text>')
-    parts.append(f'<text class="title" x="{left}" y="{top - 2}">{escape(y_label)}</text>')
+    parts.append(f'<text class="title" x="{8}" y="{top - 14}">{escape(y_label)}</text>')
     ends = {name: py(line[-1][1]) for name, line in series.items()}
-    colours = _colours(series, muted)
-    for name, place in _spread(ends, top, height - bottom).items():
-        line, colour = series[name], colours[name]
+    colours = {**_colours(list(series), muted), **dict.fromkeys(points, COLOURS[1])}
+    places = _spread(ends, top, height - bottom)
+    for name in sorted(series, key=lambda name: name not in muted):
+        line, colour, place = series[name], colours[name], places[name]
         path = " ".join(f"{px(x):.1f},{py(y):.1f}" for x, y in line)
-        weight = 1.4 if name in muted else 2.4
+        weight = 1.4 if name in muted else 2.8
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{weight}"/>')
-        parts.extend(f'<circle cx="{px(x):.1f}" cy="{py(y):.1f}" r="2.6" fill="{colour}"/>' for x, y in line)
+        if name not in muted:
+            parts.extend(
+                f'<circle cx="{px(x):.1f}" cy="{py(y):.1f}" r="3" fill="{colour}"/>' for x, y in line
+            )
         end = px(line[-1][0])
         parts.append(
             f'<polyline points="{end + 4:.1f},{ends[name]:.1f} {end + 14:.1f},{place:.1f}" '
             f'fill="none" stroke="{colour}" stroke-width="0.7"/>'
             f'<text x="{end + 17:.1f}" y="{place + 4:.1f}" style="fill:{colour}">'
             f"{escape(name)} {line[-1][1]:.0f}</text>"
+        )
+    for name, (x, y) in points.items():
+        parts.append(
+            f'<path d="M{px(x):.1f} {py(y) - 6:.1f}l6 6l-6 6l-6 -6z" fill="{colours[name]}"/>'
+            f'<text x="{px(x) + 6:.1f}" y="{py(y) - 11:.1f}" text-anchor="end" style="fill:{colours[name]}">'
+            f"{escape(name)}: {y:.0f}% in {x:,.0f} tokens</text>"
         )
     return "".join([*parts, "</svg>"])
 
@@ -102,7 +118,7 @@ def score_curve(scores: Sequence[float], kept: Sequence[bool], useful: Sequence[
     return "".join([*parts, "</svg>"])
 
 
-def _colours(names: Mapping[str, object], muted: Sequence[str]) -> dict[str, str]:
+def _colours(names: Sequence[str], muted: Sequence[str]) -> dict[str, str]:
     loud = [name for name in names if name not in muted]
     return {name: COLOURS[loud.index(name) % len(COLOURS)] if name in loud else _MUTED for name in names}
 

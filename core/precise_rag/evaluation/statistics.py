@@ -101,6 +101,52 @@ def compare_paired(
     )
 
 
+def compare_over_sets(
+    pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike, Sequence[Hashable] | None]],
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """A against B over several sets that count the same, however many questions each has.
+
+    pairs: for each set A's values, B's and the groups of the questions. The difference is the mean of
+    the sets' mean differences; groups are drawn within their set, and signs are flipped in all sets at
+    once. Raises InputError if A and B differ in length, or a set is empty.
+    """
+    gains, sums, sizes = [], [], []
+    for a, b, groups in pairs:
+        left, right = _checked(a), _checked(b)
+        if left.shape != right.shape or not len(left):
+            raise InputError(f"{len(left)} values against {len(right)}; expected as many, and at least one")
+        gains.append(left - right)
+        found = _grouped(left - right, groups)
+        sums.append(found[0])
+        sizes.append(found[1])
+    draw = np.random.default_rng(seed)
+    difference = float(np.mean([gain.mean() for gain in gains]))
+    drawn, extreme = [], 0
+    for block in _blocks(n_resamples):
+        resampled, flipped = np.zeros(block), np.zeros(block)
+        for total, size in zip(sums, sizes, strict=True):
+            counts = draw.multinomial(len(total), np.full(len(total), 1 / len(total)), size=block)
+            resampled += (counts @ total) / (counts @ size) / len(sums)
+            signs = 2 * draw.integers(0, 2, size=(block, len(total))) - 1
+            flipped += (signs @ total) / size.sum() / len(sums)
+        drawn.append(resampled)
+        extreme += int((np.abs(flipped) >= abs(difference) - 1e-12).sum())
+    tail = 50 * (1 - confidence)
+    low, high = np.percentile(np.concatenate(drawn), [tail, 100 - tail])
+    gain = np.concatenate(gains)
+    return Comparison(
+        Interval(difference, float(low), float(high)),
+        (extreme + 1) / (n_resamples + 1),
+        int((gain > 0).sum()),
+        int((gain < 0).sum()),
+        int((gain == 0).sum()),
+    )
+
+
 def _checked(values: npt.ArrayLike) -> Values:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:

@@ -21,12 +21,13 @@ from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import root_offset, root_source
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from precise_rag import __version__
-from precise_rag.index import SentenceContextIndex
+from precise_rag.index import SentenceContextIndex, weighted_chunks
 from precise_rag.index.sentence_context import ContextSettings
+from precise_rag.index.sentences import check_alpha
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
 from precise_rag.sentences import load_splitter
-from precise_rag.types import Candidate, Chunk, Document, FloatArray
+from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 
 dispatcher = get_dispatcher(__name__)
 
@@ -66,7 +67,7 @@ class SpanNodeParser(SettingsComponent, NodeParser):
             node for parent, pieces in zip(parents, chunks, strict=True) for node in self._cut(parent, pieces)
         ]
 
-    def _cut(self, parent: BaseNode, spans: Iterable[Chunk | Candidate]) -> list[TextNode]:
+    def _cut(self, parent: BaseNode, spans: Iterable[Chunk | Candidate | Span]) -> list[TextNode]:
         """New nodes for `spans` of the parent's text, placed in its root document."""
         text, source, offset = _text(parent), root_source(parent), root_offset(parent)
         places = [(span.start, span.end) for span in spans]
@@ -91,11 +92,16 @@ class SpanNodeParser(SettingsComponent, NodeParser):
         return super()._postprocess_parsed_nodes(nodes, {})
 
 
-class SemanticSegmentationNodeParser(SpanNodeParser):
+class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
     """Cuts where the meaning changes, by a small learned model (SAGE, section IV).
 
     The options from `threshold` on are those of SegmenterOptions; where none is given, the model
     says what suits it, and the field shows it.
+
+    With an `embed_model` each node brings its vector: the mean of its sentences' vectors, weighed with
+    that of the text around it. An index over such nodes must search with the same encoder, and no
+    embedding model may follow in an IngestionPipeline: that would overwrite them. Without one, nodes
+    have no vector, whatever `Settings` says.
     """
 
     model: str = Field(default="small", description='"small" (CPU), "sage-minilm", or a folder.')
@@ -108,9 +114,11 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
         default=None, description='A blank line is a boundary always ("hard") or evidence ("soft").'
     )
     coarse_tokens: int | None = Field(default=None, description="Cut into pieces of about this size first.")
+    alpha: float = Field(default=_CONTEXT.alpha, description="Weight of a node's vector against its context.")
     weights_sha256: str = Field(default="", description="Checksum of the model in use; filled in.")
 
     _segmenter: Segmenter = PrivateAttr()
+    _encoder: Encoder | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
         """Load the model now rather than with the first document."""
@@ -127,11 +135,29 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
             setattr(self, name, getattr(self._segmenter.options, name))
         self.weights_sha256 = self._segmenter.weights_sha256
         self.sentence_splitter_name = self._segmenter.splitter.name
+        check_alpha(self.alpha)
+        if self.embed_model is not None or self.encoder_name:
+            self._encoder = resolve_encoder(self.embed_model, self.encoder_name)
+            self.encoder_name = self._encoder.name
 
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        return self._segment(self._segmenter, nodes, show_progress)
+        if self._encoder is None:
+            return self._segment(self._segmenter, nodes, show_progress)
+        parents = {str(i): node for i, node in enumerate(nodes)}
+        documents = [Document(i, _text(parent)) for i, parent in parents.items()]
+        pieces = weighted_chunks(
+            documents, self._encoder, self._segmenter, alpha=self.alpha, show_progress=show_progress
+        )
+        children: list[BaseNode] = []
+        for i, own in groupby(pieces, key=lambda piece: piece.metadata["doc_id"]):
+            weighted = list(own)
+            spans = [Span(piece.metadata["start"], piece.metadata["end"]) for piece in weighted]
+            for child, piece in zip(self._cut(parents[i], spans), weighted, strict=True):
+                child.embedding = piece.vector.tolist()
+                children.append(child)
+        return children
 
 
 class GreedySemanticNodeParser(EncoderComponent, SpanNodeParser):

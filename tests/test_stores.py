@@ -9,7 +9,7 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 import numpy as np
 import pytest
 
-from precise_rag.index import SentenceContextIndex, WeightedSentence, weighted_sentences
+from precise_rag.index import SentenceContextIndex, WeightedPiece, weighted_sentences
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -33,7 +33,7 @@ TOP_K = 2
 
 
 @pytest.fixture(scope="module")
-def sentences() -> list[WeightedSentence]:
+def sentences() -> list[WeightedPiece]:
     return list(weighted_sentences(DOCUMENTS, HashEncoder(), alpha=0.7))
 
 
@@ -46,7 +46,7 @@ def query_vector(query: str) -> list[float]:
     return [float(value) for value in HashEncoder().encode_queries([query])[0]]
 
 
-def test_sentences_carry_what_a_store_needs(sentences: list[WeightedSentence]) -> None:
+def test_sentences_carry_what_a_store_needs(sentences: list[WeightedPiece]) -> None:
     assert [s.text for s in sentences[:3]] == [
         "Green tea is steamed.",
         "Black tea is oxidised fully.",
@@ -72,7 +72,7 @@ def test_documents_are_weighed_in_batches(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose([s.vector for s in parts], [s.vector for s in whole], atol=1e-6)
 
 
-def test_qdrant_through_llamaindex(sentences: list[WeightedSentence]) -> None:
+def test_qdrant_through_llamaindex(sentences: list[WeightedPiece]) -> None:
     qdrant_client = pytest.importorskip("qdrant_client")
     stores = pytest.importorskip("llama_index.vector_stores.qdrant")
     core = pytest.importorskip("llama_index.core")
@@ -96,7 +96,7 @@ def test_qdrant_through_llamaindex(sentences: list[WeightedSentence]) -> None:
         assert {f.node.metadata["id"]: f.score for f in found} == pytest.approx(expected(query), abs=1e-4)
 
 
-def test_chroma_through_langchain(sentences: list[WeightedSentence]) -> None:
+def test_chroma_through_langchain(sentences: list[WeightedPiece]) -> None:
     chromadb = pytest.importorskip("chromadb")
     langchain_chroma = pytest.importorskip("langchain_chroma")
     client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
@@ -116,7 +116,7 @@ def test_chroma_through_langchain(sentences: list[WeightedSentence]) -> None:
         assert scores == pytest.approx(expected(query), abs=1e-4)
 
 
-def test_lancedb_on_disk(sentences: list[WeightedSentence], tmp_path: Path) -> None:
+def test_lancedb_on_disk(sentences: list[WeightedPiece], tmp_path: Path) -> None:
     lancedb = pytest.importorskip("lancedb")
     rows = [{"id": s.id, "text": s.text, "vector": s.vector, **s.metadata} for s in sentences]
     table = lancedb.connect(tmp_path).create_table("sentences", rows)

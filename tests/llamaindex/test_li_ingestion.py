@@ -18,6 +18,10 @@ from llamaindex_precise import (
     SentenceContextNodeParser,
     SentenceContextRetriever,
 )
+from llamaindex_precise.embeddings import resolve_encoder
+from precise_rag import Document as CoreDocument
+from precise_rag import Segmenter
+from precise_rag.index import DenseIndex
 from precise_rag.testing import HashEncoder
 
 QUESTION = "Who built the oven of river stone?"
@@ -188,3 +192,41 @@ async def test_many_tasks_share_one_parser(documents):
     parser = SemanticSegmentationNodeParser(max_tokens=30)
     results = await asyncio.gather(*(parser.aget_nodes_from_documents(documents) for _ in range(8)))
     assert len({tuple(places(nodes)) for nodes in results}) == 1
+
+
+# SemanticSegmentationNodeParser with an encoder: vectors of nodes in their context.
+
+
+def test_segments_bring_vectors_in_context_where_an_encoder_is_given(documents, embedding):
+    plain = SemanticSegmentationNodeParser(max_tokens=30)
+    parser = SemanticSegmentationNodeParser(max_tokens=30, embed_model=embedding, alpha=0.7)
+    blank = Document(text=" ")
+    nodes = parser.get_nodes_from_documents([blank, *documents])
+    assert places(nodes) == places(plain.get_nodes_from_documents(documents))
+    assert all(node.embedding is None for node in plain.get_nodes_from_documents(documents))
+
+    index = VectorStoreIndex(nodes, embed_model=embedding)
+    found = index.as_retriever(similarity_top_k=3).retrieve(QUESTION)
+    core = DenseIndex.build(
+        [CoreDocument(document.doc_id, document.text) for document in documents],
+        resolve_encoder(embedding),
+        chunks=Segmenter.from_pretrained("small", max_tokens=30),
+        chunk_vectors="context",
+        alpha=0.7,
+    )
+    expected = core.search(QUESTION, 3)
+    assert [item.node.text.strip() for item in found] == [candidate.text for candidate in expected]
+    assert [item.score for item in found] == pytest.approx([c.score for c in expected], abs=1e-5)
+
+
+def test_saved_settings_know_whether_nodes_bring_vectors(documents, embedding):
+    parser = SemanticSegmentationNodeParser(embed_model=embedding)
+    again = SemanticSegmentationNodeParser.from_dict(parser.to_dict(), embed_model=embedding)
+    assert again.to_dict() == parser.to_dict()
+    first, second = (p.get_nodes_from_documents(documents)[0].embedding for p in (parser, again))
+    assert first is not None
+    assert first == second
+    plain = SemanticSegmentationNodeParser()
+    assert SemanticSegmentationNodeParser.from_dict(plain.to_dict()).encoder_name == ""
+    with pytest.raises(ValueError, match="alpha"):
+        SemanticSegmentationNodeParser(alpha=2)

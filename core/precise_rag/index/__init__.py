@@ -9,6 +9,7 @@ from precise_rag.index.hybrid import HybridSettings as HybridSettings
 from precise_rag.index.load import load_index as load_index
 from precise_rag.index.passages import Passages as Passages
 from precise_rag.index.sentence_context import SentenceContextIndex as SentenceContextIndex
-from precise_rag.index.weighted import WeightedSentence as WeightedSentence
+from precise_rag.index.weighted import WeightedPiece as WeightedPiece
+from precise_rag.index.weighted import weighted_chunks as weighted_chunks
 from precise_rag.index.weighted import weighted_sentences as weighted_sentences
 from precise_rag.index.word_sentence import WordSentenceIndex as WordSentenceIndex

@@ -4,30 +4,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from precise_rag.errors import InputError
 from precise_rag.index.base import Hits, View
+from precise_rag.index.chunk_vectors import chunk_vectors
 from precise_rag.index.chunked import ChunkIndex, ChunkSettings
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import Groups
 from precise_rag.index.products import load_products
+from precise_rag.index.sentences import check_alpha
 from precise_rag.index.vectors import VectorSettings, vector_columns
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenseSettings(ChunkSettings, VectorSettings):
-    """chunk_vectors: "encode" the chunk's text, or take the "mean" of its sentences' vectors,
-    weighted by their tokens."""
+    """chunk_vectors: "encode" the chunk's text, take the "mean" of its sentences' vectors, weighted by
+    their tokens, or weigh that mean with the chunk's "context", the text around it. alpha: the
+    weight of the chunk against its context."""
 
-    chunk_vectors: Literal["encode", "mean"] = "encode"
+    chunk_vectors: Literal["encode", "mean", "context"] = "encode"
+    alpha: float = 0.6
 
     def __post_init__(self) -> None:
         ChunkSettings.__post_init__(self)
         VectorSettings.__post_init__(self)
-        if self.chunk_vectors not in ("encode", "mean"):
-            raise InputError(f"chunk_vectors is {self.chunk_vectors!r}; expected 'encode' or 'mean'")
+        check_alpha(self.alpha)
+        if self.chunk_vectors not in ("encode", "mean", "context"):
+            raise InputError(
+                f"chunk_vectors is {self.chunk_vectors!r}; expected 'encode', 'mean' or 'context'"
+            )
 
 
 class DenseIndex(ChunkIndex):
@@ -39,16 +44,16 @@ class DenseIndex(ChunkIndex):
     search_settings = frozenset({"backend"})
 
     def _sentence_vectors(self) -> bool:
-        return bool(self.settings.chunk_vectors == "mean" or self.settings.chunks == "sentences")
+        return bool(self.settings.chunk_vectors != "encode" or self.settings.chunks == "sentences")
 
     def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
         assert self.encoder is not None
         if table.vectors is None:
             return vector_columns(self.encoder.encode(texts), self.settings.precision)
-        weights = np.maximum(table.n_tokens, 1)[:, None]
-        means = np.add.reduceat(table.vectors * weights, groups.starts) if len(table) else table.vectors
-        means /= np.linalg.norm(means, axis=1, keepdims=True)
-        return vector_columns(means.astype(np.float32), self.settings.precision)
+        alpha = self.settings.alpha if self.settings.chunk_vectors == "context" else 1.0
+        ends = groups.starts + groups.sizes
+        vectors = chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
+        return vector_columns(vectors, self.settings.precision)
 
     def _prepare(self, collection: Collection) -> Any:
         return load_products(collection.columns, self.settings.backend)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.index.weighted import WeightedSentence, weighted_sentences
+from precise_rag.index.weighted import WeightedPiece, weighted_sentences
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document
 
@@ -109,7 +109,7 @@ class _Worker:
 _PLACE = ("doc_id", "start", "end", "passage_start", "passage_end")
 
 
-def _write_part(folder: Path, hashes: list[str], sentences: list[WeightedSentence]) -> None:
+def _write_part(folder: Path, hashes: list[str], sentences: list[WeightedPiece]) -> None:
     arrow = require("pyarrow", extra="ray")
     rows: dict[str, Any] = {"id": [s.id for s in sentences], "text": [s.text for s in sentences]}
     if sentences:

@@ -71,6 +71,27 @@ def test_indexing_again_changes_nothing_and_reports_empty_documents(folder, caps
     assert "empty.md: the document is empty" in err
 
 
+def test_pruning_removes_what_is_gone_and_says_so(tmp_path, capsys):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    for name in ("lamp", "road"):
+        (docs / f"{name}.txt").write_text(f"{LAMP} This is about the {name}.")
+    (docs / "empty.md").touch()
+    assert main(["index", str(docs), "--out", str(index), "--prune"]) == 0
+    (docs / "road.txt").unlink()
+    (docs / "empty.md").unlink()
+    _, out, err = run(capsys, "index", docs, "--out", index, "--json")
+    assert (json.loads(out)["documents"], json.loads(out)["removed_documents"]) == (3, [])
+    assert "2 of the index's documents, such as empty.md" in err
+    assert "--prune" in err
+    code, out, err = run(capsys, "index", docs, "--out", index, "--json", "--prune")
+    assert code == 0
+    assert json.loads(out)["removed_documents"] == ["empty.md", "road.txt"]
+    assert "removed road.txt" in err
+    _, out, _ = run(capsys, "ask", index, "What is the road about?", "--json")
+    assert {candidate["doc_id"] for candidate in json.loads(out)["candidates"]} == {"lamp.txt"}
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

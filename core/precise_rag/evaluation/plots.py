@@ -46,11 +46,11 @@ def line_chart(
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(y_label)} by {escape(x_label)}">'
     ]
     step = 10 if high - low <= 60 else 20
-    for y in range(low, high + 1, step):
+    for share in range(low, high + 1, step):
         parts.append(
-            f'<line class="grid" x1="{left}" x2="{width - right}" y1="{py(y):.1f}" y2="{py(y):.1f}"/>'
+            f'<line class="grid" x1="{left}" x2="{width - right}" y1="{py(share):.1f}" y2="{py(share):.1f}"/>'
         )
-        parts.append(f'<text x="{left - 8}" y="{py(y) + 4:.1f}" text-anchor="end">{y}%</text>')
+        parts.append(f'<text x="{left - 8}" y="{py(share) + 4:.1f}" text-anchor="end">{share}%</text>')
     parts.extend(
         f'<text x="{px(x):.1f}" y="{height - bottom + 18}" text-anchor="middle">{x:,.0f}</text>' for x in xs
     )

@@ -23,7 +23,8 @@ the budget is full. {encoder} for all; the whole collection is searched. ± is h
 interval, documents drawn whole; **bold**: the column's best; + or -: differs from {baseline} (paired test,
 p < 0.05; in the means, the sets count the same). Kept recall and kept tokens: all that the pipeline keeps, at
 most its top_k. build s: cutting and indexing with vectors from the cache; ms: one question, one thread, the
-question's vector from the cache, on a machine that did other work too.
+question's vector from the cache, on a machine that did other work too. No question is about a document that
+the packaged reranker was trained on.
 """
 _STEPS = """\
 Each line switches one part on and leaves the rest. Points of recall gained with {budgets}

@@ -1,9 +1,12 @@
 """Weighted vectors in real vector stores: plain similarity search there gives ParetoRAG's ranking.
 
-Qdrant in its local mode through LlamaIndex, Chroma in memory through LangChain, and LanceDB on disk.
+Qdrant in its local mode and Chroma in memory, each through LlamaIndex's VectorStoreIndex and through
+LangChain's vector store, and LanceDB on disk.
 """
 
+import math
 from pathlib import Path
+from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import numpy as np
@@ -72,12 +75,9 @@ def test_documents_are_weighed_in_batches(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose([s.vector for s in parts], [s.vector for s in whole], atol=1e-6)
 
 
-def test_qdrant_through_llamaindex(sentences: list[WeightedPiece]) -> None:
-    qdrant_client = pytest.importorskip("qdrant_client")
-    stores = pytest.importorskip("llama_index.vector_stores.qdrant")
+def found_by_llamaindex(store: Any, sentences: list[WeightedPiece], query: str) -> dict[str, float]:
     core = pytest.importorskip("llama_index.core")
     schema = pytest.importorskip("llama_index.core.schema")
-    store = stores.QdrantVectorStore("sentences", client=qdrant_client.QdrantClient(":memory:"))
     nodes = [
         schema.TextNode(
             id_=str(uuid5(NAMESPACE_URL, s.id)),
@@ -90,30 +90,80 @@ def test_qdrant_through_llamaindex(sentences: list[WeightedPiece]) -> None:
     storage = core.StorageContext.from_defaults(vector_store=store)
     model = core.MockEmbedding(embed_dim=256)
     index = core.VectorStoreIndex(nodes, storage_context=storage, embed_model=model)
-    for query in QUERIES:
-        bundle = schema.QueryBundle(query, embedding=query_vector(query))
-        found = index.as_retriever(similarity_top_k=TOP_K).retrieve(bundle)
-        assert {f.node.metadata["id"]: f.score for f in found} == pytest.approx(expected(query), abs=1e-4)
+    bundle = schema.QueryBundle(query, embedding=query_vector(query))
+    found = index.as_retriever(similarity_top_k=TOP_K).retrieve(bundle)
+    return {f.node.metadata["id"]: f.score for f in found}
 
 
-def test_chroma_through_langchain(sentences: list[WeightedPiece]) -> None:
+def identifier(metadata: dict[str, Any]) -> str:
+    return f"{metadata['doc_id']}:{metadata['start']}-{metadata['end']}"
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_qdrant_through_llamaindex(sentences: list[WeightedPiece], query: str) -> None:
+    qdrant_client = pytest.importorskip("qdrant_client")
+    stores = pytest.importorskip("llama_index.vector_stores.qdrant")
+    store = stores.QdrantVectorStore("sentences", client=qdrant_client.QdrantClient(":memory:"))
+    assert found_by_llamaindex(store, sentences, query) == pytest.approx(expected(query), abs=1e-4)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_chroma_through_llamaindex(sentences: list[WeightedPiece], query: str) -> None:
+    """LlamaIndex gives exp(-distance) for Chroma's scores; the order is what counts."""
+    stores = pytest.importorskip("llama_index.vector_stores.chroma")
+    store = stores.ChromaVectorStore(chroma_collection=chroma_collection()[1])
+    found = found_by_llamaindex(store, sentences, query)
+    assert {id: 1 + math.log(score) for id, score in found.items()} == pytest.approx(
+        expected(query), abs=1e-4
+    )
+
+
+def chroma_collection() -> tuple[Any, Any]:
+    """A client and a new collection that compares by cosine."""
     chromadb = pytest.importorskip("chromadb")
-    langchain_chroma = pytest.importorskip("langchain_chroma")
     client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
-    name = f"sentences-{uuid4().hex}"
-    client.create_collection(name, metadata={"hnsw:space": "cosine"}).add(
+    return client, client.create_collection(f"sentences-{uuid4().hex}", metadata={"hnsw:space": "cosine"})
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_chroma_through_langchain(sentences: list[WeightedPiece], query: str) -> None:
+    langchain_chroma = pytest.importorskip("langchain_chroma")
+    client, collection = chroma_collection()
+    collection.add(
         ids=[s.id for s in sentences],
         embeddings=[s.vector for s in sentences],
         documents=[s.text for s in sentences],
         metadatas=[s.metadata for s in sentences],
     )
-    store = langchain_chroma.Chroma(collection_name=name, client=client)
-    for query in QUERIES:
-        found = store.similarity_search_by_vector_with_relevance_scores(query_vector(query), k=TOP_K)
-        scores = {
-            f"{d.metadata['doc_id']}:{d.metadata['start']}-{d.metadata['end']}": 1 - s for d, s in found
-        }
-        assert scores == pytest.approx(expected(query), abs=1e-4)
+    store = langchain_chroma.Chroma(collection_name=collection.name, client=client)
+    found = store.similarity_search_by_vector_with_relevance_scores(query_vector(query), k=TOP_K)
+    scores = {identifier(document.metadata): 1 - distance for document, distance in found}
+    assert scores == pytest.approx(expected(query), abs=1e-4)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_qdrant_through_langchain(sentences: list[WeightedPiece], query: str) -> None:
+    qdrant_client = pytest.importorskip("qdrant_client")
+    langchain_qdrant = pytest.importorskip("langchain_qdrant")
+    embeddings = pytest.importorskip("langchain_core.embeddings")
+    models = qdrant_client.models
+    client = qdrant_client.QdrantClient(":memory:")
+    client.create_collection("sentences", models.VectorParams(size=256, distance=models.Distance.COSINE))
+    points = [
+        models.PointStruct(
+            id=str(uuid5(NAMESPACE_URL, s.id)),
+            vector=s.vector.tolist(),
+            payload={"page_content": s.text, "metadata": s.metadata},
+        )
+        for s in sentences
+    ]
+    client.upsert("sentences", points)
+    store = langchain_qdrant.QdrantVectorStore(
+        client, "sentences", embeddings.DeterministicFakeEmbedding(size=256)
+    )
+    found = store.similarity_search_with_score_by_vector(query_vector(query), k=TOP_K)
+    scores = {identifier(document.metadata): score for document, score in found}
+    assert scores == pytest.approx(expected(query), abs=1e-4)
 
 
 def test_lancedb_on_disk(sentences: list[WeightedPiece], tmp_path: Path) -> None:

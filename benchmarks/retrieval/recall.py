@@ -1,23 +1,28 @@
 """Recall of evidence at token budgets: our indexes against plain search over plain chunks.
 
-    python -m benchmarks.retrieval.recall --data DIR [--systems plain,hybrid,alpha,encode,units] [--plot]
+    python -m benchmarks.retrieval.recall --data DIR [--systems plain,hybrid] [--sets squad,nq] [--plot]
 
 Plain search is dense, BM25 (bm25s) and hybrid (0.5/0.5) over LangChain's recursive splitter at 100 and
 200 tokens. The last columns compare each of our hybrids with the plain search that is best on that
 set at that budget, question by question; taking the best of six in hindsight favours the plain side.
+`--sets checks` takes questions that no setting was chosen on, see benchmarks/retrieval/checks.py.
 """
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.papers.record import RESULTS, cached_encoder, parse_arguments
+from benchmarks.retrieval.checks import CHECKS, load_check_set
+from benchmarks.retrieval.panels import panels
 from precise_rag.evaluation import (
     BUDGETS,
     Corpus,
     Dataset,
+    Interval,
     bootstrap_interval,
     compare_paired,
     load_development_set,
@@ -26,23 +31,41 @@ from precise_rag.evaluation import (
 from precise_rag.evaluation.evaluate import circumstances
 from precise_rag.evaluation.splitters import load_splitter
 from precise_rag.evaluation.units import UnitIndex
-from precise_rag.index import HybridIndex, SentenceContextIndex
+from precise_rag.index import BM25Index, DenseIndex, HybridIndex, SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate
 
-SETS = "squad,covidqa,fairytaleqa,hotpotqa,nq,cuad,qmsum,rgb"
+SETS = "squad,covidqa,fairytaleqa,hotpotqa,nq,cuad,qmsum,rgb,xquad/de,xquad/zh,xquad/ar"
+ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+ENCODED = ("squad", "covidqa", "fairytaleqa", "hotpotqa", "nq")
+"""Where contexts are encoded again too; it takes minutes a set."""
+SHOWN = (
+    "whole passages, dense",
+    "plain dense, 200 tokens",
+    "plain hybrid, 100 tokens",
+    "plain hybrid, 200 tokens",
+    "context mean, alpha 1.0",
+    "context mean, alpha 0.6",
+    "sentences in context, BM25, two scales, alpha 1/3",
+    "HybridIndex",
+)
+"""What the plot over tokens holds: all would be too much."""
+OURS = "HybridIndex"
 Search = Callable[[str, int], Sequence[Candidate]]
+Recalls = dict[str, np.ndarray]
 
 
 def main() -> None:
     parser = parse_arguments(__doc__, SETS, sample=400)
-    parser.add_argument("--systems", default="plain,hybrid", help="groups of systems (%(default)s)")
-    parser.add_argument("--plot", action="store_true", help="draw alpha against recall (needs matplotlib)")
+    parser.add_argument("--systems", default=",".join(GROUPS), help="groups of systems (%(default)s)")
+    parser.add_argument("--plot", action="store_true", help="draw recall over alpha and over tokens")
     args = parser.parse_args()
     encoder = cached_encoder(args)
-    results = {}
-    for name in args.sets.split(","):
-        dataset = load_development_set(name, args.data).with_evidence().sample(args.sample, args.seed)
+    sets = ",".join(CHECKS) if args.sets == "checks" else args.sets
+    results: dict[str, Recalls] = {}
+    for name in sets.split(","):
+        load = load_check_set if name in CHECKS else load_development_set
+        dataset = load(name, args.data).with_evidence().sample(args.sample, args.seed)
         corpus = Corpus(dataset.documents)
         results[name] = {
             system: recalls(corpus, dataset, search)
@@ -50,9 +73,9 @@ def main() -> None:
             for system, search in GROUPS[group](dataset, encoder)
         }
         print(table(name, results[name]), flush=True)
-    save(args, results)
+        save(args, results)
     if args.plot:
-        plot({name: found for name, found in results.items() if any("alpha" in s for s in found)})
+        draw(stem(args), results)
 
 
 def recalls(corpus: Corpus, dataset: Dataset, search: Search) -> np.ndarray:
@@ -70,6 +93,27 @@ def plain(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
             yield f"plain {kind}, {size} tokens", UnitIndex(dataset.documents, units, encoder, kind).search
 
 
+def naive(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
+    yield "whole passages, dense", DenseIndex.build(dataset.documents, encoder, chunks="paragraphs").search
+
+
+def words(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
+    yield "sentences, BM25", BM25Index.build(dataset.documents, chunks="sentences").search
+    for scales, passages, surroundings, weight in (
+        ("one scale, alpha 0.6", "paragraphs", None, 0.6),
+        ("two scales, alpha 1/3", "200 tokens", "400 tokens", 1 / 3),
+    ):
+        index = HybridIndex.build(
+            dataset.documents,
+            encoder,
+            passages=passages,
+            surroundings=surroundings,
+            alpha=weight,
+            dense_weight=0,
+        )
+        yield f"sentences in context, BM25, {scales}", _search(index, returns="sentence")
+
+
 def hybrid(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
     yield "HybridIndex", HybridIndex.build(dataset.documents, encoder).search
     yield "HybridIndex, segments", HybridIndex.build(dataset.documents, encoder, passages="segments").search
@@ -80,6 +124,8 @@ def alpha(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
 
 
 def encode(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
+    if dataset.name not in ENCODED:
+        return
     index = SentenceContextIndex.build(dataset.documents, encoder, context="encode")
     yield from _alphas("encode", index)
     paper = SentenceContextIndex.build(
@@ -90,15 +136,23 @@ def encode(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
 
 def units(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
     index = HybridIndex.build(dataset.documents, encoder)
-    for returned in ("sentence", "mixed", "passage"):
+    for returned in ("sentence", "passage"):
         yield f"HybridIndex, returns {returned}", _search(index, returns=returned)
 
 
-GROUPS = {"plain": plain, "hybrid": hybrid, "alpha": alpha, "encode": encode, "units": units}
+GROUPS = {
+    "plain": plain,
+    "naive": naive,
+    "words": words,
+    "alpha": alpha,
+    "encode": encode,
+    "units": units,
+    "hybrid": hybrid,
+}
 
 
 def _alphas(context: str, index: SentenceContextIndex) -> Iterator[tuple[str, Search]]:
-    for weight in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+    for weight in ALPHAS:
         yield f"context {context}, alpha {weight}", _search(index, alpha=weight)
 
 
@@ -123,16 +177,44 @@ def table(name: str, found: dict[str, np.ndarray]) -> str:
     return "\n".join(lines)
 
 
-def _gain(ours: np.ndarray, peers: Sequence[np.ndarray]) -> str:
+def summary(results: dict[str, Recalls]) -> str:
+    """HybridIndex on each set, and its difference from the plain search that is best there."""
+    lines = ["\n| set (questions) | `HybridIndex` | minus the best plain search |", "|---|---|---|"]
+    for name, found in results.items():
+        peers = [values for system, values in found.items() if system.startswith("plain")]
+        if peers and OURS in found:
+            means = " / ".join(f"{value:.1f}" for value in 100 * found[OURS].mean(axis=0))
+            gains = [
+                _compared(found[OURS][:, j], [peer[:, j] for peer in peers]) for j in range(len(BUDGETS))
+            ]
+            cells = " / ".join(
+                f"**{g.mean:+.1f}**" if g.low * g.high > 0 else f"{g.mean:+.1f}" for g in gains
+            )
+            lines.append(f"| {name} ({len(found[OURS])}) | {means} | {cells} |")
+    return "\n".join([*lines, "\nBold: the interval excludes 0.\n"]) if len(lines) > 2 else ""
+
+
+def _compared(ours: np.ndarray, peers: Sequence[np.ndarray]) -> Interval:
     best = max(peers, key=lambda values: values.mean())
-    gain = compare_paired(100 * ours, 100 * best).difference
+    return compare_paired(100 * ours, 100 * best).difference
+
+
+def _gain(ours: np.ndarray, peers: Sequence[np.ndarray]) -> str:
+    gain = _compared(ours, peers)
     return f"{gain.mean:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]"
 
 
-def save(args: Any, results: dict[str, dict[str, np.ndarray]]) -> None:
-    """benchmarks/results/retrieval-recall-<systems>-<date>.md and .json."""
+def stem(args: Any) -> Path:
+    """benchmarks/results/retrieval-recall-<systems>-<date>, or without systems where all are measured."""
+    systems = "" if args.systems == ",".join(GROUPS) else f"-{args.systems.replace(',', '-')}"
+    checks = "-checks" if args.sets == "checks" else ""
+    return RESULTS / f"retrieval-recall{checks}{systems}-{circumstances(args.seed)['date']}"
+
+
+def save(args: Any, results: dict[str, Recalls]) -> None:
+    """The tables as .md, and the means as .json."""
     made = circumstances(args.seed)
-    stem = RESULTS / f"retrieval-recall-{args.systems.replace(',', '-')}-{made['date']}"
+    file = stem(args)
     RESULTS.mkdir(exist_ok=True)
     head = (
         "# Recall of evidence (%) at token budgets, with 95 % bootstrap intervals\n\n"
@@ -140,32 +222,42 @@ def save(args: Any, results: dict[str, dict[str, np.ndarray]]) -> None:
         f"{made['date']}: {made['machine']}, Python {made['python']}, seed {args.seed}, at most "
         f"{args.sample} questions a set; all-MiniLM-L6-v2.\n"
     )
-    text = head + "\n".join(table(name, found) for name, found in results.items()) + "\n"
-    stem.with_suffix(".md").write_text(text, encoding="utf-8")
+    text = head + summary(results) + "\n".join(table(name, found) for name, found in results.items()) + "\n"
+    Path(f"{file}.md").write_text(text, encoding="utf-8")
     means = {
         name: {system: values.mean(axis=0).round(4).tolist() for system, values in found.items()}
         for name, found in results.items()
     }
-    stem.with_suffix(".json").write_text(
-        json.dumps({"made": made, "recall": means}, indent=1), encoding="utf-8"
-    )
+    Path(f"{file}.json").write_text(json.dumps({"made": made, "recall": means}), encoding="utf-8")
 
 
-def plot(results: dict[str, dict[str, np.ndarray]]) -> None:
-    """benchmarks/results/retrieval-alpha.svg: recall at 400 tokens over alpha, one line a set."""
-    import matplotlib.pyplot as pyplot
-
-    for name, found in results.items():
-        points = {
-            float(s.split("alpha ")[1]): v[:, 1].mean()
-            for s, v in found.items()
-            if s.startswith("context mean")
+def draw(file: Path, results: dict[str, Recalls]) -> None:
+    """<file>.svg: recall over tokens; <file>-alpha.svg: recall at 400 tokens over alpha; a panel a set."""
+    over_tokens = {
+        name: {system: list(zip(BUDGETS, 100 * found[system].mean(axis=0), strict=True)) for system in SHOWN}
+        for name, found in results.items()
+        if found.keys() >= set(SHOWN)
+    }
+    at_400 = BUDGETS.index(400)
+    over_alpha = {
+        name: {
+            context: [
+                (alpha, 100 * found[f"context {context}, alpha {alpha}"][:, at_400].mean())
+                for alpha in ALPHAS
+            ]
+            for context in ("mean", "encode")
+            if f"context {context}, alpha 1.0" in found
         }
-        pyplot.plot(list(points), [100 * value for value in points.values()], marker="o", label=name)
-    pyplot.xlabel("alpha (1: sentence alone)")
-    pyplot.ylabel("recall of evidence at 400 tokens (%)")
-    pyplot.legend()
-    pyplot.savefig(RESULTS / "retrieval-alpha.svg")
+        for name, found in results.items()
+    }
+    if over_tokens:
+        Path(f"{file}.svg").write_text(
+            panels(over_tokens, x_label="tokens sent", y_label="recall of evidence (%)", logarithmic=True)
+        )
+    if any(over_alpha.values()):
+        Path(f"{file}-alpha.svg").write_text(
+            panels(over_alpha, x_label="alpha (1: the sentence alone)", y_label="recall at 400 tokens (%)")
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
-"""Build time, memory, latency and recall at a million sentences, with vectors made for the purpose.
+"""Build time, memory, latency and recall of the indexes at a large size.
 
-    python -m benchmarks.retrieval.scale [--sentences 1000000] [--kinds exact,float16,int8,IVF1024+SQ8]
+    python -m benchmarks.retrieval.scale [--sentences 1000000] [--kinds exact,int8,IVF1024+SQ8@nprobe=16]
+    python -m benchmarks.retrieval.scale --real DIR [--sentences 150000] [--vectors FILE]
+    python -m benchmarks.retrieval.scale --sentences 20000000 --device cuda --kinds exact,float16
 
-The vectors lie around random centres, as sentences lie around topics; neighbours of a query are as
-hard to find as such data makes them. Recall@10 is against exact search over float32.
+Without --real the vectors are made: they lie around random centres, as sentences lie around topics. With
+it they are the sentences of the articles in DIR (train_docs_wikipedia, after those that SQuAD asks about),
+encoded, and the queries are SQuAD's questions. Recall@10 is the share of the ten best sentences of
+the same search by numpy in float32. --device lets torch multiply there.
 """
 
 import argparse
@@ -11,39 +15,164 @@ import json
 import resource
 import time
 from collections.abc import Iterator
-from typing import Any
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.papers.record import RESULTS
+from precise_rag.documents import read_documents
+from precise_rag.encoders import CachedEncoder, load_encoder
+from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.evaluate import circumstances
 from precise_rag.index import DenseIndex, DocumentIndex, FaissIndex, HybridIndex, SentenceContextIndex
-from precise_rag.index.collection import Collection, Columns
+from precise_rag.index.collection import Collection
 from precise_rag.index.vectors import vector_columns
+from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 
 TOP_K = 10
 PER_DOCUMENT, PER_PASSAGE, WORDS = 200, 5, 20
+KINDS = (
+    "exact,float16,int8,IVF1024+SQ8@nprobe=16,IVF1024+SQ8@nprobe=64,IVF1024+PQ48@nprobe=64,HNSW32@efSearch=128,"
+    "context,context-float16,context-int8,hybrid,hybrid-float16,hybrid-int8"
+)
+FAMILIES: dict[str, type[DocumentIndex]] = {
+    "exact": DenseIndex,
+    "context": SentenceContextIndex,
+    "hybrid": HybridIndex,
+}
+
+
+class Rows(NamedTuple):
+    """What an index of any kind is made from: the columns of a HybridIndex in float32, and questions."""
+
+    collection: Collection
+    words: list[str]
+    queries: list[str]
+    vectors: FloatArray
+    made_in: str
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sentences", type=int, default=1_000_000)
-    parser.add_argument("--dimension", type=int, default=384)
+    parser.add_argument("--dimension", type=int, default=384, help="of made vectors (%(default)s)")
     parser.add_argument("--queries", type=int, default=50)
-    parser.add_argument("--kinds", default="exact,float16,int8,context,hybrid,IVF1024+SQ8")
+    parser.add_argument("--kinds", default=KINDS, help="faiss: factory@search (%(default)s)")
+    parser.add_argument("--real", type=Path, metavar="DIR", help="folder of the data sets")
+    parser.add_argument("--vectors", type=Path, help="cache of encoded sentences")
+    parser.add_argument("--device", help="torch's, as cuda; numpy if not given")
     args = parser.parse_args()
+    rows = real_rows(args) if args.real else made_rows(args)
+    references: dict[str, list[set[str]]] = {}
+    measured = []
+    for kind in args.kinds.split(","):
+        family = kind.partition("-")[0] if kind.partition("-")[0] in FAMILIES else "exact"
+        if family not in references:
+            references[family] = best(made(family, rows, None), rows)[0]
+        measured.append({"kind": kind, **measure(kind, rows, args.device, references[family])})
+        print(json.dumps(measured[-1]), flush=True)
+        save(args, rows, measured)
+
+
+def measure(kind: str, rows: Rows, device: str | None, expected: list[set[str]]) -> dict[str, Any]:
+    started = time.perf_counter()
+    index = made(kind, rows, device)
+    index.search(rows.queries[0], TOP_K, vector=rows.vectors[0])
+    built = time.perf_counter() - started
+    found, seconds = best(index, rows)
+    hits = sum(len(a & b) for a, b in zip(found, expected, strict=True))
+    return {
+        "build s": round(built, 1),
+        "vectors MB": round(index._collection.columns["vectors"].nbytes / 1e6),
+        "peak memory MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "p50 ms": round(1000 * float(np.percentile(seconds, 50)), 1),
+        "p95 ms": round(1000 * float(np.percentile(seconds, 95)), 1),
+        "recall@10": round(hits / (TOP_K * len(found)), 3),
+    }
+
+
+def best(index: Any, rows: Rows) -> tuple[list[set[str]], list[float]]:
+    """The ids that each query finds, and its seconds."""
+    options = {"returns": "sentence"} if isinstance(index, HybridIndex) else {}
+    found, seconds = [], []
+    for query, vector in zip(rows.queries, rows.vectors, strict=True):
+        began = time.perf_counter()
+        candidates = index.search(query, TOP_K, vector=vector, **options)
+        seconds.append(time.perf_counter() - began)
+        found.append({candidate.id for candidate in candidates})
+    return found, seconds
+
+
+def made(kind: str, rows: Rows, device: str | None) -> DocumentIndex:
+    """An index of the kind around ready rows: what `build` does after encoding."""
+    encoder = HashEncoder(rows.vectors.shape[1])
+    family, _, precision = kind.partition("-")
+    if kind in ("float16", "int8"):
+        family, precision = "exact", kind
+    if family in FAMILIES:
+        backend = f"torch:{device}" if device else "numpy"
+        index = FAMILIES[family](encoder, precision=precision or "float32", backend=backend)
+    else:
+        factory, _, search = kind.partition("@")
+        index = FaissIndex(encoder, factory=factory.replace("+", ","), search=search)
+    if isinstance(index, HybridIndex):
+        index._restore({"vocabulary": rows.words}, {})
+    wanted = {"spans", "n_tokens"} | {
+        name
+        for name in rows.collection.columns
+        if (name == "passage_spans" and not isinstance(index, DenseIndex))
+        or (name.startswith(("surroundings", "words.")) and isinstance(index, HybridIndex))
+    }
+    columns = {name: rows.collection.columns[name] for name in wanted}
+    vectors = vector_columns(rows.collection.columns["vectors"], index.settings.precision)
+    index._collection = Collection(rows.collection.documents, rows.collection.offsets, {**columns, **vectors})
+    return index
+
+
+def real_rows(args: argparse.Namespace) -> Rows:
+    """Sentences of articles with their vectors, and SQuAD's questions."""
+    encoder: Encoder = load_encoder()
+    if args.vectors:
+        encoder = CachedEncoder(encoder, args.vectors)
+    asked = load_development_set("squad", args.real).sample(args.queries)
+    articles = read_documents(args.real / "train_docs_wikipedia.jsonl.gz")
+    index = HybridIndex(encoder)
+    index.add(asked.documents)
+    while len(index) < args.sentences and (more := list(islice(articles, 50))):
+        index.add(more)
+    questions = [question.text for question in asked.questions]
+    vectors = encoder.encode_queries(questions)
+    what = f"{len(index._collection.documents):,} articles of Wikipedia, {len(questions)} questions of SQuAD"
+    return Rows(index._collection, index._lexicon.words(), questions, vectors, what)
+
+
+def made_rows(args: argparse.Namespace) -> Rows:
+    """Vectors around centres in documents of equal length, whose words follow Zipf's law."""
     random = np.random.default_rng(0)
     centres = random.normal(size=(1000, args.dimension)).astype(np.float32)
-    vectors = around(centres, args.sentences, random)
-    queries = around(centres, args.queries, random)
-    exact = [np.argsort(-(vectors @ query))[:TOP_K].tolist() for query in queries]
-    rows = []
-    for kind in args.kinds.split(","):
-        rows.append({"kind": kind, **measure(kind, vectors, queries, exact)})
-        print(json.dumps(rows[-1]), flush=True)
-        save(args, rows)
+    n_documents = args.sentences // PER_DOCUMENT
+    places = np.arange(PER_DOCUMENT)
+    passages = places // PER_PASSAGE * PER_PASSAGE
+    ranks = np.concatenate(list(_zipf(random, n_documents * PER_DOCUMENT * WORDS)))
+    columns = {
+        "spans": np.tile(np.stack([places, places + 1], axis=1), (n_documents, 1)),
+        "n_tokens": np.full(n_documents * PER_DOCUMENT, 25),
+        "vectors": around(centres, n_documents * PER_DOCUMENT, random),
+        "passage_spans": np.tile(np.stack([passages, passages + PER_PASSAGE], axis=1), (n_documents, 1)),
+        "surroundings": np.tile(places // (2 * PER_PASSAGE), n_documents),
+        "words.values": ranks,
+        "words.lengths": np.full(n_documents * PER_DOCUMENT, WORDS, dtype=np.int32),
+    }
+    documents = {str(i): Document(str(i), "x" * PER_DOCUMENT) for i in range(n_documents)}
+    offsets = np.arange(n_documents + 1) * PER_DOCUMENT
+    queries = [" ".join(f"w{word}" for word in random.integers(0, 4000, 4)) for _ in range(args.queries)]
+    words = [f"w{i}" for i in range(50_000)]
+    vectors = around(centres, args.queries, random)
+    return Rows(Collection(documents, offsets, columns), words, queries, vectors, "made vectors and words")
 
 
 def around(centres: FloatArray, n: int, random: np.random.Generator) -> FloatArray:
@@ -56,89 +185,30 @@ def around(centres: FloatArray, n: int, random: np.random.Generator) -> FloatArr
     return rows
 
 
-def measure(kind: str, vectors: FloatArray, queries: FloatArray, exact: list[list[int]]) -> dict[str, Any]:
-    started = time.perf_counter()
-    index = made(kind, vectors)
-    index.search("", TOP_K, vector=queries[0])
-    built = time.perf_counter() - started
-    seconds, hits = [], 0
-    for query, expected in zip(queries, exact, strict=True):
-        began = time.perf_counter()
-        found = index.search("w1 w20 w300 w4000", TOP_K, vector=query)
-        seconds.append(time.perf_counter() - began)
-        place = {c.doc_id: int(c.doc_id) * PER_DOCUMENT for c in found}
-        hits += len({place[c.doc_id] + c.start for c in found} & set(expected))
-    return {
-        "build s": round(built, 1),
-        "vectors MB": round(index._collection.columns["vectors"].nbytes / 1e6),
-        "peak memory MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "p50 ms": round(1000 * float(np.percentile(seconds, 50)), 1),
-        "p95 ms": round(1000 * float(np.percentile(seconds, 95)), 1),
-        "recall@10": None if kind in ("context", "hybrid") else hits / (TOP_K * len(queries)),
-    }
+def _zipf(random: np.random.Generator, n: int) -> Iterator[np.ndarray]:
+    for first in range(0, n, 1_000_000):
+        ranks = np.minimum(random.zipf(1.2, min(1_000_000, n - first)), 50_000) - 1
+        yield ranks.astype(np.int32)
 
 
-def made(kind: str, vectors: FloatArray) -> DocumentIndex:
-    """An index of the kind around ready rows: what `build` does after encoding."""
-    encoder = HashEncoder()
-    kinds: dict[str, Any] = {
-        "exact": lambda: DenseIndex(encoder),
-        "float16": lambda: DenseIndex(encoder, precision="float16"),
-        "int8": lambda: DenseIndex(encoder, precision="int8"),
-        "context": lambda: SentenceContextIndex(encoder),
-        "hybrid": lambda: HybridIndex(encoder),
-    }
-    index = (
-        kinds[kind]()
-        if kind in kinds
-        else FaissIndex(
-            encoder, factory=kind.replace("+", ","), search="nprobe=16" if kind.startswith("IVF") else ""
-        )
-    )
-    documents = [Document(str(i), "x" * PER_DOCUMENT) for i in range(len(vectors) // PER_DOCUMENT)]
-    index._collection = Collection().extended(documents, list(blocks(index, vectors)))
-    return index
-
-
-def blocks(index: DocumentIndex, vectors: FloatArray) -> Iterator[Columns]:
-    random = np.random.default_rng(1)
-    places = np.arange(PER_DOCUMENT)
-    spans = np.stack([places, places + 1], axis=1)
-    passages = np.stack(
-        [places // PER_PASSAGE * PER_PASSAGE, (places // PER_PASSAGE + 1) * PER_PASSAGE], axis=1
-    )
-    if isinstance(index, HybridIndex):
-        index._lexicon.columns([" ".join(f"w{i}" for i in range(50_000))])
-    for first in range(0, len(vectors), PER_DOCUMENT):
-        columns = {
-            "spans": spans,
-            "n_tokens": np.full(PER_DOCUMENT, 25),
-            **vector_columns(vectors[first : first + PER_DOCUMENT], index.settings.precision),
-        }
-        if isinstance(index, SentenceContextIndex | HybridIndex):
-            columns["passage_spans"] = passages
-        if isinstance(index, HybridIndex):
-            columns["surroundings"] = places // (2 * PER_PASSAGE)
-            ranks = np.minimum(random.zipf(1.2, PER_DOCUMENT * WORDS), 50_000) - 1
-            columns["words.values"] = ranks.astype(np.int32)
-            columns["words.lengths"] = np.full(PER_DOCUMENT, WORDS, dtype=np.int32)
-        yield columns
-
-
-def save(args: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
-    """benchmarks/results/retrieval-scale-<sentences>-<date>.md"""
+def save(args: argparse.Namespace, rows: Rows, measured: list[dict[str, Any]]) -> None:
+    """benchmarks/results/retrieval-scale-<real or sentences>-<date>.md"""
     made_by = circumstances(0)
-    names = list(rows[0])
+    names = list(measured[0])
+    command = f"--real DIR --sentences {args.sentences}" if args.real else f"--sentences {args.sentences}"
+    command += f" --device {args.device}" if args.device else ""
     lines = [
-        f"# {args.sentences:,} sentences of {args.dimension} dimensions\n",
-        f"`python -m benchmarks.retrieval.scale --sentences {args.sentences} --kinds {args.kinds}`, "
+        f"# {len(rows.collection):,} sentences of {rows.vectors.shape[1]} dimensions: {rows.made_in}\n",
+        f"`python -m benchmarks.retrieval.scale {command} --queries {args.queries} --kinds {args.kinds}`, "
         f"{made_by['date']}: {made_by['machine']}, Python {made_by['python']}. Build is without encoding; "
-        "peak memory is the process's so far, with the made vectors in it.\n",
+        "peak memory is the process's so far, with the float32 vectors in it; latency is one query at a "
+        "time, without encoding the query; recall is of the same search by numpy in float32.\n",
         "| " + " | ".join(names) + " |",
         "|---" * len(names) + "|",
-        *("| " + " | ".join("–" if row[n] is None else str(row[n]) for n in names) + " |" for row in rows),
+        *("| " + " | ".join(str(row[n]) for n in names) + " |" for row in measured),
     ]
-    path = RESULTS / f"retrieval-scale-{args.sentences}-{made_by['date']}.md"
+    name = "real" if args.real else str(args.sentences)
+    path = RESULTS / f"retrieval-scale-{name}-{made_by['date']}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

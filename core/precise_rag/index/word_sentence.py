@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -129,10 +131,7 @@ def _word_pieces(encoder: Encoder | None) -> Any:
     """BERT's tokenizer from the offline package, or else the encoder's own."""
     folder = packaged_minilm()
     if folder is not None:
-        tokenizer = require("tokenizers", extra="offline").Tokenizer.from_file(str(folder / "tokenizer.json"))
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
+        return _bert(folder)
     tokenizer = getattr(encoder, "tokenizer", None)
     if tokenizer is None:
         raise ModelError(
@@ -142,6 +141,15 @@ def _word_pieces(encoder: Encoder | None) -> Any:
     return tokenizer
 
 
+@cache
+def _bert(folder: Path) -> Any:
+    tokenizer = require("tokenizers", extra="offline").Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+@lru_cache(maxsize=8)
 def _telling_tokens(tokenizer: Any, stops: frozenset[str]) -> npt.NDArray[np.bool_]:
     """(vocabulary,) whether a token says something: no stop word, no punctuation, no special token."""
     telling = np.zeros(tokenizer.get_vocab_size(), dtype=bool)

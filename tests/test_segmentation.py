@@ -246,3 +246,15 @@ def test_greedy_tiles_the_text_and_keeps_the_limit(text: str, max_chars: int) ->
     assert "".join(texts(chunks)) == (text if text.strip() else "")
     assert all(len(chunk.text) <= max_chars for chunk in chunks)
     assert chunks == next(iter(greedy.segment_many([text])))
+
+
+def test_greedy_encodes_several_texts_together() -> None:
+    encoder = HashEncoder()
+    asked = []
+    encode = encoder.encode
+    encoder.encode = lambda texts, **options: asked.append(len(texts)) or encode(texts, **options)  # type: ignore[method-assign]
+    documents = [Document(name, f"A cat {name}. Two dogs. A cat {name} again.") for name in "abc"]
+    greedy = GreedySegmenter(encoder, threshold=0.2)
+    many = list(greedy.segment_many(iter(documents), show_progress=True))
+    assert asked == [7]
+    assert many == [greedy.segment(document) for document in documents]

@@ -8,8 +8,10 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from precise_rag import Segmenter, load_encoder
+from precise_rag.cli import main
 from precise_rag.errors import InputError
 from precise_rag.segmentation.data import label_sections
+from precise_rag.segmentation.fine_tuning import embed, trainable
 from precise_rag.segmentation.fitting import TrainingSettings
 from precise_rag.segmentation.train import train_sage
 from precise_rag.testing import HashEncoder
@@ -67,6 +69,12 @@ def test_fine_tuning_changes_the_encoder_and_saves_it_with_the_head(
     segmenter = Segmenter.from_pretrained(tmp_path, device="cpu")
     before = load_encoder(encoder_folder, device="cpu").encode(["Cat dog."])
     assert not np.allclose(segmenter.model.encoder.encode(["Cat dog."]), before, atol=1e-3)
+    start, trained = (
+        load_encoder(folder, device="cpu").module[0].auto_model
+        for folder in (encoder_folder, tmp_path / "encoder")
+    )
+    torch.testing.assert_close(trained.get_input_embeddings().weight, start.get_input_embeddings().weight)
+    assert trained.config._attn_implementation == start.config._attn_implementation
     text = "Cat dog mouse. Bird cat dog. Salt rice bean. Corn salt rice."
     assert "".join(chunk.text for chunk in segmenter.segment(text)) == text
 
@@ -74,3 +82,47 @@ def test_fine_tuning_changes_the_encoder_and_saves_it_with_the_head(
 def test_only_a_sentence_transformers_model_can_be_fine_tuned(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="only a sentence-transformers"):
         train_sage(documents(), tmp_path, TrainingSettings(), encoder=HashEncoder(), fine_tune=True)
+
+
+def test_vectors_in_training_are_the_encoders_own_in_the_order_given(encoder_folder: Path) -> None:
+    encoder = load_encoder(encoder_folder, device="cpu")
+    texts = [
+        "Cat dog mouse bird cat.",
+        "Oil.",
+        *(f"{word} gas." for word in WORDS * 3),
+        "Salt rice corn bean.",
+    ]
+    with trainable(encoder.module) as module:
+        rows = embed(module, texts)
+        assert rows.requires_grad
+        attention = module[0].auto_model.config._attn_implementation
+    np.testing.assert_allclose(rows.detach().numpy(), encoder.encode(texts), atol=0.02)
+    assert attention == "eager"
+
+
+def test_the_command_fine_tunes_in_smaller_steps(
+    encoder_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "toy.txt"
+    file.write_text("Cat dog. Oil gas.\n\nKing queen.", encoding="utf-8")
+    asked = {}
+
+    def train_sage(documents: list, out: Path, settings: TrainingSettings, **options: object) -> dict:
+        asked.update(options, batch_size=settings.batch_size)
+        return {"epoch": 1, "paragraph_auc": 0.5, "section_auc": 0.5}
+
+    monkeypatch.setattr("precise_rag.segmentation.train.train_sage", train_sage)
+    common = [
+        "train",
+        str(file),
+        "--out",
+        str(tmp_path),
+        "--family",
+        "sage",
+        "--encoder",
+        str(encoder_folder),
+    ]
+    assert main([*common, "--fine-tune", "--device", "cpu"]) == 0
+    assert (asked["fine_tune"], asked["batch_size"], asked["device"]) == (True, 256, "cpu")
+    assert main([*common, "--fine-tune", "--batch-size", "32"]) == 0
+    assert asked["batch_size"] == 32

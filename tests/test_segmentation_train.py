@@ -11,7 +11,7 @@ import torch
 from precise_rag import Segmenter
 from precise_rag.cli import main
 from precise_rag.errors import InputError
-from precise_rag.segmentation import data, fitting
+from precise_rag.segmentation import data, fitting, train
 from precise_rag.segmentation.corpus import PAD, Corpus, area_under_curve
 from precise_rag.segmentation.data import UNKNOWN, label_sections, read_dataset, read_labelled
 from precise_rag.segmentation.fitting import TrainingSettings
@@ -19,6 +19,7 @@ from precise_rag.segmentation.model import SageConfig, SageNetwork, SmallConfig,
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.segmentation.train import (
+    best_device,
     frequency_weights,
     principal_components,
     train_sage,
@@ -201,6 +202,29 @@ def test_small_learns_topics_and_resumes_to_the_same_weights(tmp_path: Path, toy
     changed = TrainingSettings(**{**options, "seed": 5})
     with pytest.raises(InputError, match="other settings"):
         train_small(documents, tmp_path / "parts", changed, vocabulary_size=200, show_progress=False)
+
+
+@pytest.mark.parametrize("family", ["small", "sage"])
+def test_half_precision_learns_too(
+    tmp_path: Path, toy_file: Path, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    monkeypatch.setattr(train, "half_precision_on_gpu", lambda device: torch.autocast("cpu", torch.bfloat16))
+    documents, options = list(read_labelled(toy_file)), {"batch_size": 128, "held_out": 0.2}
+    if family == "small":
+        settings = TrainingSettings(**options, learning_rate=0.01, epochs=3)
+        report = train_small(documents, tmp_path, settings, vocabulary_size=200, show_progress=False)
+    else:
+        settings = TrainingSettings(**options, learning_rate=3e-3, epochs=8)
+        report = train_sage(documents, tmp_path, settings, encoder=HashEncoder(), show_progress=False)
+    assert report["section_auc"] > 0.9
+
+
+def test_the_best_device_is_the_one_asked_for_or_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert str(best_device()) == "cuda"
+    assert str(best_device("cpu")) == "cpu"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert str(best_device()) == "cpu"
 
 
 @pytest.mark.parametrize("loss", ["bce", "mse"])

@@ -1,11 +1,14 @@
 """Tables: every sentence once, in order, across documents."""
 
+import threading
+
 import numpy as np
+import pytest
 
 from precise_rag.sentence_table import build_tables
 from precise_rag.sentences import split_sentences
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Document
+from precise_rag.types import Document, Span
 
 DOCUMENTS = [
     Document("a", "One cat.  Two dogs.\n\nThree owls."),
@@ -43,7 +46,7 @@ def test_without_an_encoder_or_without_vectors_nothing_is_encoded() -> None:
     assert bare.n_tokens.tolist() == [3, 3, 3]
 
 
-def test_documents_are_read_in_batches() -> None:
+def test_documents_are_read_two_batches_ahead() -> None:
     read = []
 
     def endless() -> object:
@@ -55,4 +58,23 @@ def test_documents_are_read_in_batches() -> None:
 
     tables = build_tables(endless(), HashEncoder())  # type: ignore[arg-type]
     assert next(tables).doc_id == "0"
-    assert len(read) == 21  # 2,048 sentences at 100 a document
+    assert len(read) == 2 * 114  # two batches of 2**18 characters at 2,300 a document
+
+
+def test_an_error_in_the_other_thread_reaches_the_caller() -> None:
+    class Broken:
+        name = "broken"
+
+        def split(self, text: str) -> list[Span]:
+            raise ValueError("no sentences")
+
+    with pytest.raises(ValueError, match="no sentences"):
+        next(build_tables(DOCUMENTS, HashEncoder(), Broken()))
+
+
+def test_tables_that_nobody_reads_on_are_no_hindrance() -> None:
+    before = set(threading.enumerate())
+    tables = build_tables((Document(str(k), "A sentence. " * 9_000) for k in range(99)), HashEncoder())
+    assert next(tables).doc_id == "0"
+    tables.close()  # type: ignore[attr-defined]
+    assert before.issuperset(threading.enumerate())

@@ -11,6 +11,9 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.segmentation.data import read_dataset, read_labelled
 
+_FINE_TUNING_BATCH = 256
+"""Sentences: each keeps what it passed through the encoder in memory until the step is over."""
+
 
 def add_parser(subparsers: Subparsers) -> None:
     """Register the command."""
@@ -38,7 +41,9 @@ def add_parser(subparsers: Subparsers) -> None:
         "--vocabulary", type=int, default=24_000, help="small: word pieces (default: %(default)s)"
     )
     parser.add_argument("--epochs", type=int, help="passes over the documents")
-    parser.add_argument("--batch-size", type=int, help="sentences in a step")
+    parser.add_argument(
+        "--batch-size", type=int, help="sentences in a step (default: 2048; 256 with --fine-tune)"
+    )
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument(
         "--loss", choices=("bce", "mse"), help="cross-entropy, or the squared error of the paper"
@@ -59,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
     names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "seed")
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    settings = TrainingSettings(**chosen)
+    settings = TrainingSettings(**({"batch_size": _FINE_TUNING_BATCH} if args.fine_tune else {}) | chosen)
     documents = list(read_labelled(*args.paths))
     if args.dataset:
         documents.extend(read_dataset(args.dataset, args.limit))
@@ -75,7 +80,13 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.family == "small":
         report = train_small(
-            documents, args.out, settings, vocabulary_size=args.vocabulary, encoder=encoder, command=command
+            documents,
+            args.out,
+            settings,
+            vocabulary_size=args.vocabulary,
+            encoder=encoder,
+            device=args.device,
+            command=command,
         )
     else:
         assert encoder is not None
@@ -86,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
             encoder=encoder,
             config=SageConfig(dimension=encoder.dimension, context=not args.pair),
             fine_tune=args.fine_tune,
+            device=args.device,
             command=command,
         )
     if args.json:

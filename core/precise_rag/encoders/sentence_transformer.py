@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -13,11 +14,15 @@ from tqdm import tqdm
 from precise_rag._extras import require
 from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
 from precise_rag.encoders.rows import estimate_tokens, unit_rows
+from precise_rag.encoders.token_ids import ModelInputs, TokenIds, read_ids
 from precise_rag.errors import ModelError
 from precise_rag.types import FloatArray, IntArray
 
 _BATCH_TOKENS = {"cpu": 4_096}
 _GPU_BATCH_TOKENS = 65_536
+_READ_AT_ONCE = 4_096
+"""Texts whose tokens the tokenizer holds in its own, bulky form at one time."""
+_REMEMBERED = 4
 _NETWORK_TIMEOUT = 10.0
 
 
@@ -26,7 +31,8 @@ class SentenceTransformerEncoder:
 
     The model loads on first use and one call runs at a time, so threads may share an encoder.
     It runs in bfloat16 on CUDA and on CPUs that are fast at it (cosine with float32 above 0.9999), else
-    in float32. `source` is what loads it again.
+    in float32. Counting the tokens of some texts and then encoding them reads them once.
+    `source` is what loads it again.
     """
 
     def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
@@ -40,7 +46,9 @@ class SentenceTransformerEncoder:
         self._device = device
         self._model: Any = None
         self._tokenizer: Any = None
-        self._lock = threading.RLock()
+        self._inputs: ModelInputs | None = None
+        self._read: deque[tuple[list[str], TokenIds]] = deque(maxlen=_REMEMBERED)
+        self._lock, self._reading = threading.RLock(), threading.Lock()
 
     @property
     def name(self) -> str:
@@ -68,34 +76,57 @@ class SentenceTransformerEncoder:
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """(n, d) float32 rows of unit length, in the order of `texts`."""
-        return self._encode(texts, self._loaded().encode_document, show_progress)
+        model = self._loaded()
+        ids = None if self._inputs is None else self._token_ids(texts)
+
+        def encode(batch: list[int]) -> Any:
+            if ids is None or self._inputs is None or not self._inputs.fit(ids, batch):
+                return self._encode_texts(model.encode_document, texts, batch)
+            return self._inputs.encode(model, ids, batch)
+
+        return self._encode(texts, encode, show_progress)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """The same with the model's query prompt, where it has one."""
-        return self._encode(queries, self._loaded().encode_query, show_progress=False)
+        model = self._loaded()
+        return self._encode(queries, lambda batch: self._encode_texts(model.encode_query, queries, batch))
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """(n,) token counts without special tokens, untruncated."""
         if self.tokenizer is None:
             return estimate_tokens(texts)
-        with self._lock:
-            encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return np.array([len(e) for e in encodings], dtype=np.int64)
+        special: int = self._tokenizer.num_special_tokens_to_add(False)
+        return self._token_ids(texts).lengths - special
 
-    def _encode(self, texts: Sequence[str], encode: Callable[..., Any], show_progress: bool) -> FloatArray:
+    def _token_ids(self, texts: Sequence[str]) -> TokenIds:
+        """The tokens of `texts` with special ones, untruncated; those of the last calls are remembered."""
+        wanted = list(texts)
+        with self._reading:
+            for known, ids in self._read:
+                if known == wanted:
+                    return ids
+            ids = read_ids(self._tokenizer, wanted, _READ_AT_ONCE)
+            if len(wanted) <= _READ_AT_ONCE:
+                self._read.append((wanted, ids))
+        return ids
+
+    def _encode(
+        self, texts: Sequence[str], encode: Callable[[list[int]], Any], show_progress: bool = False
+    ) -> FloatArray:
         model = self._loaded()
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
         limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
         with tqdm(total=len(texts), desc="encoding", unit="text", disable=not show_progress) as progress:
             for batch in _batches(lengths, limit):
-                with self._lock, _precision(model.device.type):
-                    vectors = encode(
-                        [texts[i] for i in batch], batch_size=len(batch), show_progress_bar=False
-                    )
-                rows[batch] = vectors
+                with self._lock, fast_precision(model.device.type):
+                    rows[batch] = encode(batch.tolist())
                 progress.update(len(batch))
         return unit_rows(rows, source=self.name)
+
+    @staticmethod
+    def _encode_texts(encode: Callable[..., Any], texts: Sequence[str], batch: list[int]) -> Any:
+        return encode([texts[i] for i in batch], batch_size=len(batch), show_progress_bar=False)
 
     def _loaded(self) -> Any:
         with self._lock:
@@ -103,6 +134,7 @@ class SentenceTransformerEncoder:
                 sentence_transformers = require("sentence_transformers", extra="torch")
                 self._model = _load(sentence_transformers, self._folder or self.source, self._device)
                 self._tokenizer = _plain_tokenizer(self._model)
+                self._inputs = ModelInputs.of(self._model, self._tokenizer)
         return self._model
 
 
@@ -116,7 +148,7 @@ def _batches(lengths: IntArray, limit: int) -> Iterator[IntArray]:
         first += size
 
 
-def _precision(device_type: str) -> AbstractContextManager[object]:
+def fast_precision(device_type: str) -> AbstractContextManager[object]:
     """bfloat16 where the hardware multiplies it faster: 5 times on a CPU with AMX or AVX-512 BF16."""
     torch = require("torch", extra="torch")
     if device_type == "cpu":

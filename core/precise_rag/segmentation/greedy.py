@@ -9,6 +9,7 @@ import numpy as np
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long
+from precise_rag.segmentation.streaming import segment_tables
 from precise_rag.sentences import load_splitter
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 
@@ -79,14 +80,15 @@ class GreedySegmenter:
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False
     ) -> Iterator[list[Chunk]]:
-        """The chunks of each text, in order, as they come."""
+        """The chunks of each text, in order, as they come; several are encoded together."""
+        results = segment_tables(self, texts, self.encoder, self.splitter)
         if not show_progress:
-            yield from map(self.segment, texts)
+            yield from results
             return
         from tqdm import tqdm
 
         total = len(texts) if isinstance(texts, Sequence) else None
-        yield from tqdm(map(self.segment, texts), desc="segmenting", unit=" documents", total=total)
+        yield from tqdm(results, desc="segmenting", unit=" documents", total=total)
 
 
 def _characters(texts: Sequence[str]) -> list[int]:

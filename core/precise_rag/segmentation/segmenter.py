@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,8 +17,7 @@ from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long
 from precise_rag.segmentation.pretrained import load_model
-from precise_rag.segmentation.streaming import segment_in_processes
-from precise_rag.sentence_table import build_tables
+from precise_rag.segmentation.streaming import segment_in_processes, segment_tables
 from precise_rag.sentences import load_splitter, paragraph_ids
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable, Span
 
@@ -204,15 +202,7 @@ class Segmenter:
         if self.model.encoder is None:
             yield from map(self.segment, texts)
             return
-        waiting: deque[Document] = deque()
-
-        def remember() -> Iterator[Document]:
-            for text in texts:
-                waiting.append(text if isinstance(text, Document) else Document("text", text))
-                yield waiting[-1]
-
-        for table in build_tables(remember(), self.model.encoder, self.splitter):
-            yield self.segment(waiting.popleft(), table)
+        yield from segment_tables(self, texts, self.model.encoder, self.splitter)
 
     @property
     def _measure(self) -> CountTokens:

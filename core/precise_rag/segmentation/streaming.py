@@ -1,4 +1,4 @@
-"""Many documents over several processes, in order, with few in memory."""
+"""Many documents, in order, with few in memory: over several processes, or through one encoder."""
 
 from __future__ import annotations
 
@@ -8,17 +8,36 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Protocol
 
-from precise_rag.types import Chunk, Document
+from precise_rag.protocols import Encoder, SentenceSplitter
+from precise_rag.sentence_table import build_tables
+from precise_rag.types import Chunk, Document, SentenceTable
 
 _BATCH_CHARACTERS = 2**18
 """Text handed to a worker at once."""
 
 
 class _Segments(Protocol):
-    def segment(self, text: str | Document) -> list[Chunk]: ...
+    def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]: ...
+
+    def segment_many(self, texts: Iterable[str | Document]) -> Iterator[list[Chunk]]: ...
 
 
 _worker: _Segments | None = None
+
+
+def segment_tables(
+    segmenter: _Segments, texts: Iterable[str | Document], encoder: Encoder, splitter: SentenceSplitter
+) -> Iterator[list[Chunk]]:
+    """The chunks of each text, in order; sentences of several texts are encoded together."""
+    waiting: deque[Document] = deque()
+
+    def remember() -> Iterator[Document]:
+        for text in texts:
+            waiting.append(text if isinstance(text, Document) else Document("text", text))
+            yield waiting[-1]
+
+    for table in build_tables(remember(), encoder, splitter):
+        yield segmenter.segment(waiting.popleft(), table)
 
 
 def segment_in_processes(
@@ -57,4 +76,4 @@ def _start(segmenter: _Segments) -> None:
 
 def _segment_batch(batch: list[str | Document]) -> list[list[Chunk]]:
     assert _worker is not None
-    return [_worker.segment(text) for text in batch]
+    return list(_worker.segment_many(batch))

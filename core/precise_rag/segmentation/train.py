@@ -18,6 +18,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.segmentation.card import write_card
 from precise_rag.segmentation.corpus import Batch, Corpus
 from precise_rag.segmentation.data import LabelledDocument
+from precise_rag.segmentation.fine_tuning import embed, trainable
 from precise_rag.segmentation.fitting import Forward, TrainingSettings, fit
 from precise_rag.segmentation.model import SageConfig, SageNetwork, SmallConfig, SmallNetwork, small_tensors
 from precise_rag.segmentation.sage import SageModel
@@ -33,14 +34,17 @@ def train_small(
     *,
     vocabulary_size: int = 24_000,
     encoder: Encoder | None = None,
+    device: str | None = None,
     command: str = "",
     show_progress: bool = True,
 ) -> dict[str, Any]:
     """Train the small family; returns its held-out figures.
 
     encoder: token vectors start from what it makes of each word piece, reduced by principal
-    components; at random without one. Writes the model, its card and a resumable checkpoint.
+    components; at random without one. device: "cpu", "cuda", …; None is the best there is.
+    Writes the model, its card and a resumable checkpoint.
     """
+    place = best_device(device)
     corpus = _corpus(documents, settings)
     vocabulary = _vocabulary(documents, corpus, folder / "checkpoint", vocabulary_size)
     ids, offsets, _ = vocabulary.rows(text for document in documents for text in document.sentences)
@@ -54,14 +58,18 @@ def train_small(
                 encoder.encode(pieces, show_progress=show_progress), network.config.dimension
             )
             network.vectors.copy_(torch.from_numpy(vectors))
+    network.to(place)
 
     def forward(batch: Batch, dropout: float) -> Tensor:
         lengths = offsets[batch.sentences + 1] - offsets[batch.sentences]
         edges = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.repeat(offsets[batch.sentences] - edges[:-1], lengths) + np.arange(edges[-1])
-        tokens, starts, places = map(torch.from_numpy, (ids[rows], edges, batch.places))
-        logits: Tensor = network(tokens, starts, places, batch.n_places, dropout)
-        return logits
+        tokens, starts, places = (
+            torch.from_numpy(array).to(place) for array in (ids[rows], edges, batch.places)
+        )
+        with half_precision_on_gpu(place):
+            logits: Tensor = network(tokens, starts, places, batch.n_places, dropout)
+        return logits.float()
 
     report = fit(network, forward, corpus, settings, folder / "checkpoint", show_progress=show_progress)
     config = {"family": "small", "options": {}, **network.config.to_dict(), "training": asdict(settings)}
@@ -78,30 +86,36 @@ def train_sage(
     encoder: Encoder,
     config: SageConfig | None = None,
     fine_tune: bool = False,
+    device: str | None = None,
     command: str = "",
     show_progress: bool = True,
 ) -> dict[str, Any]:
     """Train SAGE's model on an encoder's vectors; returns its held-out figures.
 
     fine_tune: also change the encoder, which must be a sentence-transformers model, as the paper
-    does; it is saved with the head. Otherwise each sentence is encoded once, before training.
+    does (here without its token vectors); it is saved with the head, and trained where it is
+    loaded. Otherwise each sentence is encoded once, before training, and the head is trained on
+    `device`, None being the best there is.
     """
     corpus = _corpus(documents, settings)
     torch.manual_seed(settings.seed)
     network = SageNetwork(config or SageConfig(dimension=encoder.dimension))
     texts = [text for document in documents for text in document.sentences]
+    checkpoint = folder / "checkpoint"
     source = getattr(encoder, "source", encoder.name)
     if fine_tune:
         if not isinstance(encoder, SentenceTransformerEncoder):
             raise InputError(f"only a sentence-transformers model can be fine-tuned, not {encoder.name}")
         module = encoder.module
-        trained: torch.nn.Module = torch.nn.ModuleDict({"head": network, "encoder": module})
-        forward = _forward_fine_tuned(network, module, texts)
+        trained: torch.nn.Module = torch.nn.ModuleDict({"head": network.to(module.device), "encoder": module})
         source = "encoder"
+        with trainable(module):
+            forward = _forward_fine_tuned(network, module, texts)
+            report = fit(trained, forward, corpus, settings, checkpoint, show_progress=show_progress)
     else:
-        trained = network
-        forward = _forward_frozen(network, _vectors(texts, encoder, folder / "checkpoint", show_progress))
-    report = fit(trained, forward, corpus, settings, folder / "checkpoint", show_progress=show_progress)
+        network.to(best_device(device))
+        forward = _forward_frozen(network, _vectors(texts, encoder, checkpoint, show_progress))
+        report = fit(network, forward, corpus, settings, checkpoint, show_progress=show_progress)
     tensors = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
     fields = {"family": "sage", "encoder": source, "options": {}, **network.config.to_dict()}
     SageModel.save(folder, {**fields, "training": asdict(settings)}, tensors)
@@ -109,6 +123,16 @@ def train_sage(
         module.save_pretrained(str(folder / source))
     write_card(folder, "sage", documents, report, settings, command)
     return report
+
+
+def best_device(name: str | None = None) -> torch.device:
+    """The device of that name, or without one the GPU, if there is any."""
+    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def half_precision_on_gpu(device: torch.device) -> torch.autocast:
+    """bfloat16 on CUDA; these networks are too small to gain by it on a CPU."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
 
 
 def frequency_weights(ids: IntArray, size: int) -> FloatArray:
@@ -180,22 +204,21 @@ def _vectors(texts: Sequence[str], encoder: Encoder, checkpoint: Path, show_prog
 
 def _forward_frozen(network: SageNetwork, vectors: FloatArray) -> Forward:
     def forward(batch: Batch, dropout: float) -> Tensor:
-        rows = torch.from_numpy(vectors[batch.sentences].astype(np.float32))
-        logits: Tensor = network(rows, torch.from_numpy(batch.places), batch.n_places, dropout)
-        return logits
+        device = network.out.weight.device
+        rows = torch.from_numpy(vectors[batch.sentences].astype(np.float32)).to(device)
+        places = torch.from_numpy(batch.places).to(device)
+        with half_precision_on_gpu(device):
+            logits: Tensor = network(rows, places, batch.n_places, dropout)
+        return logits.float()
 
     return forward
 
 
 def _forward_fine_tuned(network: SageNetwork, module: Any, texts: Sequence[str]) -> Forward:
     def forward(batch: Batch, dropout: float) -> Tensor:
-        tokens = getattr(module, "preprocess", module.tokenize)([texts[row] for row in batch.sentences])
-        tokens = {
-            name: value.to(module.device) if hasattr(value, "to") else value for name, value in tokens.items()
-        }
-        rows = torch.nn.functional.normalize(module(tokens)["sentence_embedding"].float(), dim=1)
+        rows = embed(module, [texts[row] for row in batch.sentences])
         places = torch.from_numpy(batch.places).to(rows.device)
-        logits: Tensor = network.to(rows.device)(rows, places, batch.n_places, dropout)
+        logits: Tensor = network(rows, places, batch.n_places, dropout)
         return logits
 
     return forward

@@ -1,0 +1,82 @@
+"""Token ids as arrays, and the inputs of a sentence-transformers model made from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from precise_rag._extras import require
+from precise_rag.types import IntArray
+
+_PROBES = ["The cats' naïve  Query,\\n ran.", "two"]
+
+
+class TokenIds(NamedTuple):
+    """The tokens of n texts in one row: ids (t,), offsets (n + 1,)."""
+
+    ids: IntArray
+    offsets: IntArray
+
+    @property
+    def lengths(self) -> IntArray:
+        """(n,) tokens of each text."""
+        return np.diff(self.offsets)
+
+
+def read_ids(tokenizer: Any, texts: Sequence[str], at_once: int) -> TokenIds:
+    """The tokens of `texts`, special ones too, by a `tokenizers.Tokenizer`, so many texts at a time."""
+    parts, lengths = [np.zeros(0, dtype=np.int64)], [0]
+    for first in range(0, len(texts), at_once):
+        rows = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts[first : first + at_once])]
+        lengths += map(len, rows)
+        parts.append(np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=sum(map(len, rows))))
+    return TokenIds(np.concatenate(parts), np.cumsum(lengths))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInputs:
+    """How a model's inputs follow from token ids: so its own, slower reading of the texts can be left out.
+
+    names: of its tensors. others: what it expects beside them. limit: tokens it reads of a text.
+    """
+
+    names: frozenset[str]
+    others: dict[str, Any]
+    padding: int
+    limit: int
+
+    @classmethod
+    def of(cls, model: Any, tokenizer: Any) -> Self | None:
+        """None where vectors made this way are not the model's own, because of prompts, say."""
+        padding = getattr(model.tokenizer, "pad_token_id", None)
+        if tokenizer is None or padding is None:
+            return None
+        torch = require("torch", extra="torch")
+        features = getattr(model, "preprocess", model.tokenize)(_PROBES)
+        names = frozenset(name for name, value in features.items() if torch.is_tensor(value))
+        if not names <= {"input_ids", "attention_mask", "token_type_ids"}:
+            return None
+        others = {name: value for name, value in features.items() if name not in names}
+        inputs = cls(names, others, padding, model.max_seq_length or np.iinfo(np.int64).max)
+        own = model.encode_document(_PROBES, show_progress_bar=False)
+        same = inputs.encode(model, read_ids(tokenizer, _PROBES, len(_PROBES)), [0, 1])
+        return inputs if own.shape == same.shape and np.allclose(own, same, atol=1e-4) else None
+
+    def fit(self, tokens: TokenIds, batch: list[int]) -> bool:
+        """Whether the model reads the texts of the batch to their ends."""
+        return int(tokens.lengths[batch].max()) <= self.limit
+
+    def encode(self, model: Any, tokens: TokenIds, batch: list[int]) -> Any:
+        """(n, d) float32 vectors of a batch of texts, as the model makes them."""
+        torch = require("torch", extra="torch")
+        starts, lengths = tokens.offsets[batch], tokens.lengths[batch]
+        real = np.arange(int(lengths.max())) < lengths[:, None]
+        ids = np.full(real.shape, self.padding, dtype=np.int64)
+        ids[real] = tokens.ids[(starts[:, None] + np.arange(real.shape[1]))[real]]
+        arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64), "token_type_ids": 0 * ids}
+        tensors = {name: torch.from_numpy(arrays[name]).to(model.device) for name in self.names}
+        model.eval()
+        with torch.inference_mode():
+            return model({**tensors, **self.others})["sentence_embedding"].float().cpu().numpy()

@@ -253,7 +253,9 @@ def test_greedy_encodes_several_texts_together() -> None:
     asked = []
     encode = encoder.encode
     encoder.encode = lambda texts, **options: asked.append(len(texts)) or encode(texts, **options)  # type: ignore[method-assign]
-    documents = [Document(name, f"A cat {name}. Two dogs. A cat {name} again.") for name in "abc"]
+    documents = [
+        Document(name, f"The {name} sat. Two dogs. The {name} ran.") for name in ("cat", "owl", "fox")
+    ]
     greedy = GreedySegmenter(encoder, threshold=0.2)
     many = list(greedy.segment_many(iter(documents), show_progress=True))
     assert asked == [7]

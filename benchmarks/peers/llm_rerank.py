@@ -1,0 +1,172 @@
+"""LlamaIndex LLMRerank: what it costs, and between which bounds its quality lies.
+
+    python -m benchmarks.peers.llm_rerank --data DIR
+    python -m benchmarks.peers.llm_rerank --data DIR --llm MODEL [--base-url URL]    # a model of yours
+
+LLMRerank as it comes (its own prompt, ten chunks a call) over the 20 best chunks of 200 tokens. Without
+a model of yours, two stand-ins answer over HTTP, through the same client: a judge that knows the evidence
+and is never wrong, so that no model can do better with these chunks, and one that cannot tell chunks
+apart, so that the search's order stays. Calls and tokens are what is really sent. Beside them our path,
+which asks no model. Writes benchmarks/results/peers-llm-rerank-<date>.md and .json.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+
+from chat_server import ChatServer, says
+from compare import SETS, unseen
+from compare_tables import mean_over_sets
+
+from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
+from precise_rag.evaluation import BUDGETS, Dataset, load_development_set
+from precise_rag.evaluation.evaluate import Outcome, circumstances, evaluate
+from precise_rag.evaluation.pipelines import PipelineSettings, Plan
+from precise_rag.evaluation.splitters import load_splitter
+from precise_rag.evaluation.tables import format_markdown
+from precise_rag.llm import OpenAIChat
+from precise_rag.protocols import LLM, Encoder
+
+CHUNKS: dict[str, Any] = {"split": {"name": "langchain-recursive", "chunk_size": 200}, "top_k": 20}
+OURS: dict[str, Any] = {"index": {"kind": "hybrid"}, "rerank": "packaged", "redundancy": {}}
+PLAIN = PipelineSettings(name="dense, 20 chunks of 200 tokens", **CHUNKS)
+WHOLE = PipelineSettings(name="precise whole path", **OURS)
+AS_IT_COMES = PipelineSettings(
+    name="precise as it comes", **OURS, select={"floor": 0.05, "min_keep": 3}, top_k=50
+)
+CUT = "Let's try this now:"
+"""Where LLMRerank's prompt ends its example and begins with the documents."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default=os.environ.get("PRECISE_DATA"))
+    parser.add_argument("--sets", default=SETS, help="default: %(default)s")
+    parser.add_argument("--sample", type=int, default=100, help="questions a set at most")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--llm", metavar="MODEL")
+    parser.add_argument("--base-url")
+    parser.add_argument("--work", type=Path, default=Path("evaluation"))
+    parser.add_argument("--vectors", type=Path)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    encoder = CachedEncoder(load_encoder(DEFAULT_ENCODER), args.vectors or args.work / "vectors.sqlite")
+    datasets = [
+        unseen(load_development_set(name, args.data).with_evidence()).sample(args.sample, args.seed)
+        for name in args.sets.split(",")
+    ]
+    rows: dict[str, list[Outcome]] = {}
+    for dataset in datasets:
+        for name, llm in judges(dataset, encoder, args):
+            asked = PipelineSettings(name=name, search="llamaindex-llm-rerank", **CHUNKS)
+            plan = Plan((PLAIN, asked, WHOLE, AS_IT_COMES), PLAIN.name)
+            (outcome,) = evaluate(plan, [dataset], encoder, args.work / "runs", seed=args.seed, llm=llm)
+            rows.setdefault(name, []).append(outcome)
+            print(dataset.name, name, outcome.failed or "", flush=True)
+    save(rows, args)
+
+
+def judges(dataset: Dataset, encoder: Encoder, args: argparse.Namespace) -> Iterator[tuple[str, LLM]]:
+    """The model that the user names; or the two stand-ins."""
+    if args.llm:
+        yield f"LLMRerank by {args.llm}", OpenAIChat(args.llm, base_url=args.base_url)
+        return
+    known = evidence_shares(dataset, encoder)
+    with ChatServer(lambda request: says(named(request, known), usage=None)) as server:
+        llm = OpenAIChat("knows", base_url=server.url, api_key="none")
+        yield "LLMRerank, a judge that is never wrong", llm
+    with ChatServer(lambda request: says(named(request, None), usage=None)) as server:
+        llm = OpenAIChat("cannot-tell", base_url=server.url, api_key="none")
+        yield "LLMRerank, a judge that cannot tell", llm
+
+
+def evidence_shares(dataset: Dataset, encoder: Encoder) -> dict[str, dict[str, float]]:
+    """For each question the chunks (their visible text) that hold evidence, and the share they hold."""
+    options = dict(CHUNKS["split"])
+    split = load_splitter(options.pop("name"), encoder, **options)
+    units = {document.id: split(document) for document in dataset.documents}
+    found: dict[str, dict[str, float]] = {}
+    for question in dataset.questions:
+        total = sum(place.end - place.start for place in question.evidence)
+        shares: dict[str, float] = {}
+        for place in question.evidence:
+            for unit in units[place.doc_id]:
+                shared = min(unit.end, place.end) - max(unit.start, place.start)
+                if shared > 0:
+                    key = visible(unit.text)
+                    shares[key] = shares.get(key, 0.0) + shared / total
+        found[visible(question.text)] = shares
+    return found
+
+
+def named(request: dict[str, Any], known: dict[str, dict[str, float]] | None) -> str:
+    """A reply as LLMRerank asks for it: the documents that hold evidence, or all alike for None.
+
+    The relevance is 2 to 10 by the share of the evidence, which orders several.
+    """
+    shown, _, asked = request["messages"][-1]["content"].rpartition(CUT)[2].rpartition("\n\nQuestion: ")
+    documents = re.split(r"(?:^|\n)Document \d+:\n", shown)[1:]
+    shares = [0.4] * len(documents)
+    if known is not None:
+        wanted = known[visible(asked.rpartition("\n\nAnswer:")[0])]
+        shares = [wanted.get(visible(text), 0.0) for text in documents]
+    lines = [
+        f"Doc: {n}, Relevance: {2 + round(8 * share)}" for n, share in enumerate(shares, start=1) if share
+    ]
+    return "\n".join(lines) or "None of them."
+
+
+def visible(text: str) -> str:
+    return "".join(text.split())
+
+
+def save(rows: dict[str, list[Outcome]], args: argparse.Namespace) -> None:
+    made = circumstances(args.seed)
+    first = next(iter(rows.values()))
+    lines = [(PLAIN.name, first), *((name, outcomes) for name, outcomes in rows.items())]
+    lines += [(WHOLE.name, first), (AS_IT_COMES.name, first)]
+    measures = [*(f"recall@{budget}" for budget in BUDGETS), "llm calls", "llm tokens", "tokens"]
+    table = {
+        name: {measure: round(mean_over_sets(outcomes, name, measure), 4) for measure in measures}
+        for name, outcomes in lines
+    }
+    body = [
+        [
+            name,
+            *(f"{100 * values[f'recall@{budget}']:.1f}" for budget in BUDGETS),
+            f"{values['llm calls']:.1f}",
+            f"{values['llm tokens']:,.0f}",
+            f"{values['tokens']:,.0f}",
+        ]
+        for name, values in table.items()
+    ]
+    header = ["pipeline", *map(str, BUDGETS), "calls a question", "tokens asked", "tokens kept"]
+    libraries = ", ".join(f"{library} {number}" for library, number in made["libraries"].items())
+    asked = f" --llm {args.llm}" if args.llm else ""
+    command = f"python -m benchmarks.peers.llm_rerank{asked}"
+    sets = ", ".join(outcome.dataset.name for outcome in first)
+    text = (
+        f"# LlamaIndex LLMRerank, {made['date']}\n\n`{command} --data DIR`: {made['machine']}, seed "
+        f"{args.seed}, at most {args.sample} questions a set; {libraries}.\n\n"
+        f"Recall of evidence (%) by tokens sent, mean over {sets}, and what ranking itself asks of a "
+        f"language model for one question.\n\n{__doc__.split(chr(10) * 2)[2].split(' Writes')[0].strip()}\n\n"
+    )
+    stem = Path(__file__).parents[1] / "results" / f"peers-llm-rerank-{made['date']}"
+    stem.with_suffix(".md").write_text(text + format_markdown(header, body) + "\n", encoding="utf-8")
+    stem.with_suffix(".json").write_text(
+        json.dumps({"made": {"command": command, **made}, "mean": table}, indent=1) + "\n", encoding="utf-8"
+    )
+    print(stem.with_suffix(".md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

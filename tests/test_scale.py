@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.index import weighted_sentences
+from precise_rag.index import SentenceContextIndex, weighted_sentences
 from precise_rag.scale import embed_to_parquet
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
@@ -76,6 +76,22 @@ def test_a_killed_worker_loses_nothing_and_a_second_run_does_nothing(tmp_path: P
     assert len(rows(out)) == 39
     with pytest.raises(InputError, match="give another folder"):
         embed_to_parquet(DOCUMENTS, out, encoder=encoder, alpha=0.2)
+
+
+def test_a_store_loads_the_files_as_they_are(tmp_path: Path) -> None:
+    """As docs/retrieval.md shows: pyarrow reads the folder, the store takes the rows, the ranking is ours."""
+    dataset = pytest.importorskip("pyarrow.dataset")
+    lancedb = pytest.importorskip("lancedb")
+    embed_to_parquet(DOCUMENTS, tmp_path / "out", encoder=HashEncoder(), batch_documents=5)
+    files = [str(part) for part in (tmp_path / "out").glob("part-*.parquet")]
+    rows = dataset.dataset(files).to_table()
+    table = lancedb.connect(tmp_path / "store").create_table("sentences", rows)
+    query = "When does cat number 7 wake?"
+    vector = HashEncoder().encode_queries([query])[0]
+    found = table.search(vector.tolist()).distance_type("cosine").limit(3).to_list()
+    expected = SentenceContextIndex.build(DOCUMENTS, HashEncoder()).search(query, 3)
+    assert [1 - row["_distance"] for row in found] == pytest.approx([c.score for c in expected], abs=1e-4)
+    assert found[0]["id"] == expected[0].id
 
 
 def test_settings_are_checked(tmp_path: Path) -> None:

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+import bm25s
 import numpy as np
 import numpy.typing as npt
 
 from precise_rag.errors import InputError
 from precise_rag.index.collection import Columns
 from precise_rag.index.context import Groups
-from precise_rag.index.postings import Postings
 from precise_rag.index.stop_words import stop_words
 from precise_rag.index.words import Vocabulary, words
 from precise_rag.types import FloatArray, IntArray
@@ -63,28 +64,27 @@ class Lexicon:
 
 
 class BM25:
-    """Okapi BM25 in Lucene's form over rows of word numbers: one text a row.
-
-        sum over the query's terms of idf * tf / (tf + k1 * (1 - b + b * length / mean length))
-
-    What each term adds to each of its rows is worked out once, so a search only adds.
-    """
+    """bm25s in Lucene's form over rows of word numbers: one text a row."""
 
     def __init__(
         self, terms: npt.NDArray[np.int32], lengths: IntArray, n_terms: int, settings: BM25Settings
     ) -> None:
-        self._postings = postings = Postings.of(terms, lengths, n_terms)
-        held_back = settings.k1 * (1 - settings.b + settings.b * lengths / (lengths.mean() or 1))
-        counts = postings.counts.astype(np.float32)
-        parts = counts / (counts + held_back.astype(np.float32)[postings.rows])
-        self._parts = parts * np.repeat(postings.idf(), postings.document_frequency)
+        self._n_rows = len(lengths)
+        self._n_terms = n_terms
+        self._matrix = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
+        if len(terms):
+            numbers, ends = terms.tolist(), np.cumsum(lengths).tolist()
+            rows = [numbers[first:last] for first, last in pairwise([0, *ends])]
+            self._matrix.index((rows, {str(i): i for i in range(n_terms)}), show_progress=False)
+        else:
+            self._n_terms = 0
 
     def scores(self, terms: npt.NDArray[np.int32]) -> FloatArray:
         """(n_rows,) the score of each row for different query terms; 0 where none occurs."""
-        scores = np.zeros(self._postings.n_rows, dtype=np.float32)
-        for term in terms[terms < self._postings.n_terms]:
-            where = self._postings.where(term)
-            scores[self._postings.rows[where]] += self._parts[where]
+        known = terms[terms < self._n_terms].tolist()
+        if not known:
+            return np.zeros(self._n_rows, dtype=np.float32)
+        scores: FloatArray = self._matrix.get_scores_from_ids(known)
         return scores
 
 

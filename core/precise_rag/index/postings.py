@@ -29,11 +29,6 @@ class Postings:
         return cls(n_rows, indptr, (pairs % max(n_rows, 1)).astype(np.int32), counts.astype(np.int32))
 
     @property
-    def n_terms(self) -> int:
-        """How many terms there are, with those that occur nowhere."""
-        return len(self.indptr) - 1
-
-    @property
     def document_frequency(self) -> IntArray:
         """(n_terms,) in how many rows each term occurs."""
         return np.diff(self.indptr)

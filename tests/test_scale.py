@@ -1,5 +1,6 @@
 """Ray Data with two local workers: whole, resumed, and with a worker killed in the middle."""
 
+import json
 import os
 import signal
 import sys
@@ -49,7 +50,7 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-def rows(folder: Path) -> dict[str, dict[str, object]]:
+def rows_in(folder: Path) -> dict[str, dict[str, object]]:
     parts = [parquet.read_table(part).to_pylist() for part in folder.glob("part-*.parquet")]
     assert not list(folder.glob(".*.tmp"))
     found = [row for part in parts for row in part]
@@ -63,7 +64,7 @@ def test_a_killed_worker_loses_nothing_and_a_second_run_does_nothing(tmp_path: P
     done = embed_to_parquet(DOCUMENTS, out, encoder=encoder, batch_documents=3, alpha=0.7)
     assert marker.exists()
     assert done == (12, 36, 0)
-    found = rows(out)
+    found = rows_in(out)
     for sentence in weighted_sentences(DOCUMENTS, HashEncoder(), alpha=0.7):
         row = found[sentence.id]
         assert row["text"] == sentence.text
@@ -73,9 +74,21 @@ def test_a_killed_worker_loses_nothing_and_a_second_run_does_nothing(tmp_path: P
     assert embed_to_parquet(DOCUMENTS, out, encoder=encoder, alpha=0.7) == (0, 0, 12)
     more = [*DOCUMENTS, replace(DOCUMENTS[0], id="new")]
     assert embed_to_parquet(more, out, encoder=encoder, alpha=0.7) == (1, 3, 12)
-    assert len(rows(out)) == 39
+    assert len(rows_in(out)) == 39
     with pytest.raises(InputError, match="give another folder"):
         embed_to_parquet(DOCUMENTS, out, encoder=encoder, alpha=0.2)
+
+
+def test_a_ray_dataset_is_read_by_the_workers_alone(tmp_path: Path) -> None:
+    rows = [{"id": d.id, "text": d.text, "metadata": json.dumps(d.metadata)} for d in DOCUMENTS]
+    dataset, encoder = ray.data.from_items(rows), HashEncoder()
+    assert embed_to_parquet(dataset, tmp_path / "out", encoder=encoder, batch_documents=5) == (12, 36, 0)
+    found = rows_in(tmp_path / "out")
+    for sentence in weighted_sentences(DOCUMENTS, HashEncoder()):
+        assert found[sentence.id]["text"] == sentence.text
+        np.testing.assert_allclose(found[sentence.id]["vector"], sentence.vector, atol=1e-6)
+    changed = ray.data.from_items([*rows[:3], {**rows[3], "text": "Something else."}])
+    assert embed_to_parquet(changed, tmp_path / "out", encoder=encoder) == (1, 1, 3)
 
 
 def test_a_store_loads_the_files_as_they_are(tmp_path: Path) -> None:

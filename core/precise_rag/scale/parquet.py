@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ class Progress(NamedTuple):
 
 
 def embed_to_parquet(
-    documents: Iterable[Document],
+    documents: Iterable[Document] | Any,
     output: str | Path,
     *,
     encoder: str | Encoder = DEFAULT_ENCODER,
@@ -46,6 +46,8 @@ def embed_to_parquet(
 ) -> Progress:
     """Split, weigh and write every sentence; the result is for a vector store to load.
 
+    documents: our own, which this process reads, or a Ray dataset with columns "id", "text" and, if
+    documents have any, "metadata" (JSON), which only the workers read.
     Each worker is an actor that loads the encoder once. output: a folder that all workers reach.
     encoder: a name for `load_encoder`, or an encoder that can be pickled. settings: as for
     SentenceContextIndex (`alpha`, `passages`, …); those of one folder must agree.
@@ -59,51 +61,51 @@ def embed_to_parquet(
     folder.mkdir(parents=True, exist_ok=True)
     _agree(folder, encoder, settings)
     done = _hashes(folder)
-    given = [(document, _hash(document)) for document in documents]
-    todo = [
-        {
-            "id": document.id,
-            "text": document.text,
-            "metadata": json.dumps(dict(document.metadata)),
-            "hash": hash_,
-        }
-        for document, hash_ in given
-        if hash_ not in done
-    ]
-    if not todo:
-        return Progress(0, 0, len(given))
-    blocks = -(-len(todo) // batch_documents)
-    counts = (
-        ray_data.from_items(todo, override_num_blocks=blocks)
-        .map_batches(
-            _Worker,
-            fn_constructor_args=(encoder, folder, settings),
-            batch_size=batch_documents,
-            num_cpus=None if gpus_per_worker else 1,
-            num_gpus=gpus_per_worker or None,
-            concurrency=workers,
-        )
-        .take_all()
-    )
-    sentences = sum(int(count["sentences"]) for count in counts)
-    return Progress(len(todo), sentences, len(given) - len(todo))
+    skipped = 0
+    if not hasattr(documents, "map_batches"):
+        given = list(documents)
+        todo = [document for document in given if _hash(document) not in done]
+        skipped = len(given) - len(todo)
+        if not todo:
+            return Progress(0, 0, skipped)
+        items = [{"id": d.id, "text": d.text, "metadata": json.dumps(dict(d.metadata))} for d in todo]
+        documents = ray_data.from_items(items, override_num_blocks=-(-len(todo) // batch_documents))
+    counts = documents.map_batches(
+        _Worker,
+        fn_constructor_args=(encoder, folder, settings, done),
+        batch_size=batch_documents,
+        num_cpus=None if gpus_per_worker else 1,
+        num_gpus=gpus_per_worker or None,
+        concurrency=workers,
+    ).take_all()
+    total = [sum(int(count[name]) for count in counts) for name in Progress._fields]
+    return Progress(total[0], total[1], total[2] + skipped)
 
 
 class _Worker:
     """An actor: holds the encoder, turns batches of documents into parts."""
 
-    def __init__(self, encoder: str | Encoder, folder: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, encoder: str | Encoder, folder: Path, settings: Mapping[str, Any], done: Set[str]
+    ) -> None:
         self._encoder = load_encoder(encoder)
         self._folder = folder
         self._settings = settings
+        self._done = done
 
     def __call__(self, batch: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[np.int64]]:
-        """Write one part and say how many sentences it holds."""
-        columns = zip(batch["id"], batch["text"], batch["metadata"], strict=True)
-        documents = [Document(str(i), str(text), json.loads(metadata)) for i, text, metadata in columns]
-        sentences = list(weighted_sentences(documents, self._encoder, **self._settings))
-        _write_part(self._folder, [str(hash_) for hash_ in batch["hash"]], sentences)
-        return {"sentences": np.array([len(sentences)])}
+        """Write one part of the documents that no part holds yet, and count."""
+        metadata = batch.get("metadata", ["{}"] * len(batch["id"]))
+        given = [
+            Document(str(i), str(text), json.loads(about))
+            for i, text, about in zip(batch["id"], batch["text"], metadata, strict=True)
+        ]
+        hashes = {hash_: document for document in given if (hash_ := _hash(document)) not in self._done}
+        sentences = list(weighted_sentences(hashes.values(), self._encoder, **self._settings))
+        if hashes:
+            _write_part(self._folder, list(hashes), sentences)
+        progress = Progress(len(hashes), len(sentences), len(given) - len(hashes))
+        return {name: np.array([value]) for name, value in progress._asdict().items()}
 
 
 _PLACE = ("doc_id", "start", "end", "passage_start", "passage_end")

@@ -12,11 +12,14 @@ Questions about documents that the packaged reranker was trained on are left out
 import argparse
 import json
 import os
+import sys
 import tomllib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 from compare_tables import compact, render_markdown, render_svg, summary
 from reranking.lists import HALVED, may_train_on

@@ -26,19 +26,21 @@ def parse_arguments(description: str, sets: str, sample: int = 300) -> argparse.
     parser.add_argument(
         "--vectors", type=Path, help="vector cache (default: vectors.sqlite in the work folder)"
     )
+    parser.add_argument("--encoder", default=DEFAULT_ENCODER, help="any that the library loads (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     return parser
 
 
 def cached_encoder(args: argparse.Namespace) -> CachedEncoder:
-    """The default encoder with every vector kept."""
-    return CachedEncoder(load_encoder(DEFAULT_ENCODER), args.vectors or args.work / "vectors.sqlite")
+    """The encoder with every vector kept."""
+    return CachedEncoder(load_encoder(args.encoder), args.vectors or args.work / "vectors.sqlite")
 
 
 def save(name: str, args: argparse.Namespace, markdown: str, data: dict[str, Any]) -> None:
     """Write benchmarks/results/papers-<name>-<date>.md and .json, and show the first."""
+    encoder = "" if args.encoder == DEFAULT_ENCODER else f" --encoder {args.encoder}"
     made = {
-        "command": f"python -m benchmarks.papers.{name}",
+        "command": f"python -m benchmarks.papers.{name}{encoder}",
         "questions a set at most": args.sample,
         **circumstances(args.seed),
     }

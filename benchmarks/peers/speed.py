@@ -1,11 +1,11 @@
-"""How fast splitters turn text into chunks, and the memory they need: ours and other libraries'.
+"""Quality and speed side by side: every pipeline of the peers' plan on the same text, one process each.
 
     python -m benchmarks.peers.speed --data DIR
 
-Each splitter runs in a process of its own, with the real encoder and no cache, on the same text: whole
-documents of one development set, in seeded order, up to --kilobytes (those that encode sentences:
---semantic-kilobytes). Speed is text over CPU time, so that other work on the machine does not count;
-loading the model is not counted. Writes benchmarks/results/peers-speed-<date>.md and .json.
+Whole documents of one set in seeded order up to --kilobytes, and the questions about them. The encoder is
+the real one, with no cache: what is timed is what a user waits for. Times are CPU times (the process's, all
+its threads), so that other work on the machine does not count; loading models is not counted. Writes
+benchmarks/results/peers-speed-<date>.md and .json.
 """
 
 import argparse
@@ -16,124 +16,166 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
-from precise_rag.evaluation import load_development_set
+from precise_rag.evaluation import Dataset, load_development_set
 from precise_rag.evaluation.evaluate import circumstances
+from precise_rag.evaluation.measures import Judge
+from precise_rag.evaluation.pipelines import Pipeline, PipelineSettings, load_plan
+from precise_rag.evaluation.runs import Piece, Run
 from precise_rag.evaluation.splitters import load_splitter
 from precise_rag.evaluation.tables import format_markdown
-from precise_rag.types import Document
+from precise_rag.types import Document, Selection
 
-PLAIN = {
-    "LangChain RecursiveCharacterTextSplitter 200": ("langchain-recursive", {"chunk_size": 200}),
-    "LlamaIndex SentenceSplitter 200": ("llamaindex-sentence", {"chunk_size": 200}),
-    "chonkie RecursiveChunker 200": ("chonkie-recursive", {"chunk_size": 200}),
-    "semchunk 200": ("semchunk", {"chunk_size": 200}),
-    "precise small": ("precise", {}),
-}
-SEMANTIC = {
-    "LangChain SemanticChunker": ("langchain-semantic", {}),
-    "LlamaIndex SemanticSplitterNodeParser": ("llamaindex-semantic", {}),
-    "chonkie SemanticChunker 200": ("chonkie-semantic", {"chunk_size": 200}),
-    "precise sage-minilm": ("precise", {"model": "sage-minilm"}),
-    "precise greedy (ChunkRAG)": ("precise-greedy", {}),
-}
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from compare import unseen
+
+_LEGEND = """\
+One thread; all times are CPU times, models loaded before. Cutting: text to chunks (pipelines without a
+figure cut nothing, they index sentences). Build: text to a searchable index, cutting and encoding included. A
+question: the median, its encoding included. Recall: evidence (%) among the first 400 and 1,600 tokens. Peak
+memory is the whole process, Python, torch and the encoder included.
+"""
+
+ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {"TOKENIZERS_PARALLELISM": "false"}
+"""One thread, so that CPU time is work and not waiting."""
+
+OURS = (
+    PipelineSettings(name="precise segments, sage-minilm", split={"name": "precise", "model": "sage-minilm"}),
+    PipelineSettings(name="precise greedy (ChunkRAG)", split={"name": "precise-greedy"}),
+)
+"""Pipelines beyond the peers' plan."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=os.environ.get("PRECISE_DATA"))
-    parser.add_argument("--set", default="squad", help="whose documents are cut (default: %(default)s)")
-    parser.add_argument("--kilobytes", type=int, default=600)
-    parser.add_argument("--semantic-kilobytes", type=int, default=60)
+    parser.add_argument("--set", default="squad", help="documents and questions (default: %(default)s)")
+    parser.add_argument("--kilobytes", type=int, default=200)
+    parser.add_argument("--sample", type=int, default=100, help="questions at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    pipelines = {p.name: p for p in plan()}
     if args.one:
-        print(json.dumps(measure(args)))
+        print(json.dumps(measure(pipelines[args.one], args)))
         return
-    results = {}
-    for name in (*PLAIN, *SEMANTIC):
+    results: dict[str, dict[str, Any] | None] = {}
+    for name in pipelines:
         command = [sys.executable, "-m", "benchmarks.peers.speed", "--one", name]
-        for option in ("data", "set", "kilobytes", "semantic_kilobytes", "seed"):
-            command += [f"--{option.replace('_', '-')}", str(getattr(args, option))]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        for option in ("data", "set", "kilobytes", "sample", "seed"):
+            command += [f"--{option}", str(getattr(args, option))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **ONE})
         results[name] = json.loads(done.stdout.splitlines()[-1]) if not done.returncode else None
         print(name, results[name] or done.stderr.strip().splitlines()[-1], flush=True)
     save(results, args)
 
 
-def measure(args: argparse.Namespace) -> dict[str, float]:
-    """CPU seconds, bytes, chunks and peak memory of one splitter, in this process."""
+def plan() -> list[PipelineSettings]:
+    """The peers' plan without what asks a language model, and our other splitters."""
+    peers = load_plan(Path(__file__).with_name("pipelines.toml")).pipelines
+    return [*(p for p in peers if not p.asks_model), *OURS]
+
+
+def measure(settings: PipelineSettings, args: argparse.Namespace) -> dict[str, Any]:
+    """Quality, CPU seconds and peak memory of one pipeline, in this process."""
     warnings.simplefilter("ignore")
-    kind, options = {**PLAIN, **SEMANTIC}[args.one]
-    limit = 1000 * (args.semantic_kilobytes if args.one in SEMANTIC else args.kilobytes)
-    documents = draw(load_development_set(args.set, args.data).documents, limit, args.seed)
-    split = load_splitter(kind, load_encoder(DEFAULT_ENCODER, device="cpu"), **options)
-    split(Document("warm-up", documents[0].text[:2000]))
-    wall, cpu = time.perf_counter(), time.process_time()
-    chunks = [unit for document in documents for unit in split(document)]
+    dataset = draw(unseen(load_development_set(args.set, args.data).with_evidence()), args)
+    encoder = load_encoder(DEFAULT_ENCODER, device="cpu")
+    first = dataset.documents[0]
+    warm = Pipeline(settings, [replace(first, text=first.text[:3000])], encoder)
+    warm.retrieve("Is this the first question?")
+    cutting, n_cut = None, None
+    if settings.split is not None:
+        options = dict(settings.split)
+        split = load_splitter(options.pop("name"), encoder, **options)
+        split(Document("warm-up", first.text[:3000]))
+        started = time.process_time()
+        n_cut = sum(len(split(document)) for document in dataset.documents)
+        cutting = time.process_time() - started
+    started = time.process_time()
+    pipeline = Pipeline(settings, dataset.documents, encoder)
+    building = time.process_time() - started
+    pipeline.retrieve("Is this the first question?")
+    found, spent = {}, []
+    for question in dataset.questions:
+        started = time.process_time()
+        found[question.id] = pipeline.retrieve(question.text)
+        spent.append(1000 * (time.process_time() - started))
+    judge = Judge(dataset, (400, 1600))
+    values = judge.measure(as_run(settings, found)).values
     return {
-        "bytes": sum(len(document.text.encode()) for document in documents),
-        "seconds": round(time.perf_counter() - wall, 3),
-        "cpu_seconds": round(time.process_time() - cpu, 3),
-        "chunks": len(chunks),
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "recall@400": round(float(values["recall@400"].mean()), 4),
+        "recall@1600": round(float(values["recall@1600"].mean()), 4),
+        "tokens": round(float(values["tokens"].mean())),
+        "bytes": sum(len(document.text.encode()) for document in dataset.documents),
+        "questions": len(dataset.questions),
+        "cut_seconds": None if cutting is None else round(cutting, 4),
+        "build_seconds": round(building, 3),
+        "ms": round(float(np.median(spent)), 2),
+        "units": n_cut or pipeline.n_units,
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
 
 
-def draw(documents: Sequence[Document], limit: int, seed: int) -> list[Document]:
-    """Documents in seeded order while they fit; the last one is cut at a paragraph."""
-    drawn, room = [], limit
-    for row in np.random.default_rng(seed).permutation(len(documents)).tolist():
-        text = documents[row].text[:room]
-        drawn.append(Document(documents[row].id, text[: text.rfind("\n\n")] if len(text) == room else text))
-        room -= len(text)
-        if room <= 0:
-            break
-    return drawn
+def draw(dataset: Dataset, args: argparse.Namespace) -> Dataset:
+    """Whole documents in seeded order up to the size, of those asked about, and their questions."""
+    asked = {place.doc_id for question in dataset.questions for place in question.evidence}
+    documents = [document for document in dataset.documents if document.id in asked]
+    order = np.random.default_rng(args.seed).permutation(len(documents)).tolist()
+    sizes = np.cumsum([len(documents[row].text.encode()) for row in order])
+    n_kept = max(1, int(np.searchsorted(sizes, 1000 * args.kilobytes, side="right")))
+    kept = dataset.restrict([documents[row].id for row in order[:n_kept]])
+    return kept.sample(args.sample, args.seed)
 
 
-def save(results: dict[str, dict[str, float] | None], args: argparse.Namespace) -> None:
+def as_run(settings: PipelineSettings, found: dict[str, Selection]) -> Run:
+    """What was found, for the judge."""
+    pieces = {
+        name: tuple(Piece(c.doc_id, c.start, c.end, c.score, kept) for _, c, kept, _ in selection.decisions)
+        for name, selection in found.items()
+    }
+    return Run(settings, Path(), {}, pieces, {}, dict.fromkeys(found, 0.0))
+
+
+def save(results: dict[str, dict[str, Any] | None], args: argparse.Namespace) -> None:
     made = circumstances(args.seed)
+    known = {name: one for name, one in results.items() if one}
     body = [
         [
             name,
-            f"{one['bytes'] / 1e6 / one['cpu_seconds']:.3f}",
-            f"{one['bytes'] / 1000:,.0f}",
-            f"{one['cpu_seconds']:.2f}",
-            f"{one['seconds']:.2f}",
-            f"{one['bytes'] / one['chunks']:,.0f}",
-            f"{one['peak_mb']:,.0f}",
+            f"{100 * one['recall@400']:.1f}",
+            f"{100 * one['recall@1600']:.1f}",
+            f"{one['tokens']:,}",
+            "" if one["cut_seconds"] is None else f"{one['bytes'] / 1e6 / max(one['cut_seconds'], 1e-6):.3f}",
+            f"{one['build_seconds']:.1f}",
+            f"{one['ms']:.1f}",
+            f"{one['units']:,}",
+            f"{one['peak_mb']:,}",
         ]
-        for name, one in results.items()
-        if one
+        for name, one in known.items()
     ]
-    header = [
-        "splitter",
-        "MB per CPU second",
-        "kB",
-        "CPU s",
-        "wall s",
-        "bytes a chunk",
-        "peak MB of the process",
-    ]
+    header = ["pipeline", "recall@400", "recall@1600", "tokens kept"]
+    header += ["cutting, MB/s", "build, s", "a question, ms", "units", "peak MB"]
+    size = next(iter(known.values()))
     libraries = ", ".join(f"{library} {number}" for library, number in made["libraries"].items())
     text = (
-        f"# Speed of splitters, {made['date']}\n\n`python -m benchmarks.peers.speed --data DIR`: "
-        f"{made['machine']}, OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'unset')}, {args.set} "
-        f"documents, {DEFAULT_ENCODER} on the CPU where a splitter encodes; the machine did other work too, "
-        f"so compare CPU time; {libraries}. "
-        f"Peak memory includes Python, torch and the encoder (its tokenizer counts for all but ours).\n\n"
+        f"# Quality and speed of the peers, {made['date']}\n\n`python -m benchmarks.peers.speed --data DIR`: "
+        f"{made['machine']}; {args.set}, "
+        f"{size['bytes'] / 1e6:.2f} MB, {size['questions']} questions, seed {args.seed}; {DEFAULT_ENCODER} "
+        f"on the CPU for all; {libraries}.\n\n{_LEGEND}\n"
     )
+    failed = "".join(f"\n{name} did not run.\n" for name, one in results.items() if not one)
     stem = Path(__file__).parents[1] / "results" / f"peers-speed-{made['date']}"
-    stem.with_suffix(".md").write_text(text + format_markdown(header, body) + "\n", encoding="utf-8")
+    stem.with_suffix(".md").write_text(text + format_markdown(header, body) + "\n" + failed, encoding="utf-8")
     stem.with_suffix(".json").write_text(
-        json.dumps({"made": made, "results": results}, indent=1), encoding="utf-8"
+        json.dumps({"made": made, "results": results}, indent=1) + "\n", encoding="utf-8"
     )
     print(stem.with_suffix(".md").read_text(encoding="utf-8"))
 

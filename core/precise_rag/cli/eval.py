@@ -10,6 +10,7 @@ from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.evaluation.answering import answer_questions
+from precise_rag.evaluation.answers import METRICS
 from precise_rag.evaluation.datasets import Dataset, load_dataset, load_development_set
 from precise_rag.evaluation.evaluate import circumstances, evaluate
 from precise_rag.evaluation.evidence import BUDGETS
@@ -58,6 +59,13 @@ def add_parser(subparsers: Subparsers) -> None:
     how.add_argument("--seed", type=int, default=0, help="for samples and intervals (default: %(default)s)")
     how.add_argument("--llm", metavar="MODEL", help="also answer the questions with this chat model")
     how.add_argument("--base-url", help="server of the chat model (default: OPENAI_BASE_URL, or OpenAI)")
+    how.add_argument(
+        "--metrics",
+        type=_metrics,
+        default=("EM", "F1", "ROUGE-L"),
+        metavar="NAMES",
+        help=f"of answers, separated by commas: {', '.join(METRICS)} (default: EM,F1,ROUGE-L)",
+    )
     how.add_argument("--prices", metavar="TOML", help="prices of models, over the packaged table")
     parser.add_argument("--out", type=Path, default=Path("evaluation"), help="folder (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="the results as one JSON object")
@@ -82,7 +90,9 @@ def run(args: argparse.Namespace) -> int:
         show_progress=not args.json,
     ):
         if llm is not None:
-            outcome = answer_questions(outcome, llm, prices=args.prices, show_progress=not args.json)
+            outcome = answer_questions(
+                outcome, llm, metrics=args.metrics, prices=args.prices, show_progress=not args.json
+            )
         outcomes.append(outcome)
         for name, reason in outcome.failed.items():
             print(f"precise: warning: {name} left out: {reason}", file=sys.stderr)
@@ -144,3 +154,10 @@ def _budgets(text: str) -> tuple[int, ...]:
     if not budgets or budgets[0] < 1:
         raise argparse.ArgumentTypeError("expected token counts of at least 1, separated by commas")
     return budgets
+
+
+def _metrics(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if unknown := [name for name in names if name not in METRICS]:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(METRICS)}")
+    return names

@@ -36,6 +36,7 @@ def answer_questions(
     outcome: Outcome,
     llm: LLM,
     *,
+    metrics: Sequence[str] = ("EM", "F1", "ROUGE-L"),
     prices: str | Path | None = None,
     show_progress: bool = False,
 ) -> Outcome:
@@ -44,7 +45,7 @@ def answer_questions(
     The context is what the pipeline kept, whole pieces in order while they fit the largest budget;
     with `feedback`, the model judges its answer and asks for more or less, and all its calls count.
     Questions with options (`metadata["options"]` and `"label"`) count by accuracy, the others by
-    EM, F1 and ROUGE-L. Answers are kept beside the runs and never asked for twice.
+    `metrics` (see `answers.METRICS`). Answers are kept beside the runs and never asked for twice.
     Raises InputError if no question has an answer to compare with.
     """
     questions = [q for q in outcome.judge.dataset.questions if q.answers]
@@ -55,7 +56,7 @@ def answer_questions(
     rows = []
     for run in outcome.runs:
         records = _answers(run, questions, llm, outcome, show_progress)
-        values = _accuracy(questions, records) if by_options else _similarity(questions, records)
+        values = _accuracy(questions, records) if by_options else _similarity(questions, records, metrics)
         groups = [question.group for question in questions]
         rows.append(
             _row(
@@ -79,7 +80,9 @@ def _row(
     inputs, outputs = (sum(record[key] for record in records) for key in ("input_tokens", "output_tokens"))
     total = table.cost(model, inputs, outputs)
     cost = total / len(records) if total else None
-    quality = next(means[metric].mean for metric in ("accuracy", "F1") if metric in means)
+    quality = next(
+        (means[metric] for metric in ("accuracy", "F1") if metric in means), next(iter(means.values()))
+    )
     return AnswerRow(
         name=name,
         model=model,
@@ -87,9 +90,9 @@ def _row(
         means=means,
         input_tokens=inputs / len(records),
         output_tokens=outputs / len(records),
-        quality_per_1000_tokens=1000 * quality * len(records) / max(inputs, 1),
+        quality_per_1000_tokens=1000 * quality.mean * len(records) / max(inputs, 1),
         cost=cost,
-        cost_efficiency=cost_efficiency(quality, cost) if cost else None,
+        cost_efficiency=cost_efficiency(quality.mean, cost) if cost else None,
     )
 
 
@@ -176,6 +179,8 @@ def _accuracy(questions: Sequence[Question], records: Sequence[dict[str, Any]]) 
     return {"accuracy": np.array(right)}
 
 
-def _similarity(questions: Sequence[Question], records: Sequence[dict[str, Any]]) -> dict[str, Values]:
-    scores = score_answers([record["answer"] for record in records], [q.answers for q in questions])
+def _similarity(
+    questions: Sequence[Question], records: Sequence[dict[str, Any]], metrics: Sequence[str]
+) -> dict[str, Values]:
+    scores = score_answers([r["answer"] for r in records], [q.answers for q in questions], metrics)
     return {name: values.astype(np.float64) for name, values in scores.items()}

@@ -25,8 +25,8 @@ from precise_rag.protocols import LLM, Encoder
 class AnswerRow(NamedTuple):
     """How well a pipeline's context was answered from: means of answer metrics, tokens and money.
 
-    Tokens and cost are for one question; cost and cost_efficiency (accuracy or F1 for a dollar,
-    SAGE eq. 2) are None without a price.
+    Tokens and cost are for one question; cost and cost_efficiency (accuracy or F1, else the first metric,
+    for a dollar: SAGE eq. 2) are None without a price.
     """
 
     name: str

@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import bm25s
 import numpy as np
 import pytest
 
@@ -333,3 +334,21 @@ def test_cuda_scores_as_numpy_does(kind: type, precision: str, tolerance: float)
     expected = {c.id: c.score for c in exact.search("old cat sleeps", 200)}
     found = {c.id: c.score for c in index.search("old cat sleeps", 200)}
     assert found == pytest.approx(expected, abs=tolerance)
+
+
+@pytest.mark.parametrize("kind", [BM25Index, HybridIndex])
+def test_the_words_of_a_saved_index_are_not_weighed_again(
+    kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = kind.build(OLD + NEW, HashEncoder())
+    index.save(tmp_path / "index")
+    calls = []
+    whole = bm25s.BM25.index
+    monkeypatch.setattr(bm25s.BM25, "index", lambda *a, **k: calls.append(a) or whole(*a, **k))
+    loaded = kind.load(tmp_path / "index", HashEncoder())
+    assert loaded.search("old cat sleeps", 9) == index.search("old cat sleeps", 9)
+    assert not calls
+    loaded.delete(["old3"])
+    rest = kind.build([d for d in OLD + NEW if d.id != "old3"], HashEncoder())
+    assert loaded.search("old cat sleeps", 9) == rest.search("old cat sleeps", 9)
+    assert calls

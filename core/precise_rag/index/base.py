@@ -64,6 +64,7 @@ class DocumentIndex(ABC):
             raise InputError(f"{type(self).__name__}: {error}") from error
         self._view: View | None = None
         self._collection = Collection()
+        self._loaded: tuple[Collection | None, Columns] = (None, {})
         self._writing = threading.Lock()
         self._preparing = threading.Lock()
 
@@ -138,7 +139,7 @@ class DocumentIndex(ABC):
         if made_with := sorted(settings.keys() - cls.search_settings):
             raise InputError(
                 f"{made_with[0]} cannot change in a saved {cls.__name__}, only "
-                f"{', '.join(sorted(cls.search_settings))}; build the index again"
+                f"{', '.join(sorted(cls.search_settings)) or 'nothing'}; build the index again"
             )
         manifest, collection, extras = read_index(path)
         if manifest["kind"] != cls.kind:
@@ -153,6 +154,7 @@ class DocumentIndex(ABC):
             )
         index = cls(encoder, **{**manifest["settings"], **settings})
         index._collection = collection
+        index._loaded = collection, extras
         index._restore(manifest, extras)
         return index
 
@@ -198,6 +200,14 @@ class DocumentIndex(ABC):
     def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
         """Take back what a subclass put into the manifest and the extra arrays."""
         return
+
+    def _saved(self, collection: Collection, part: str) -> Columns:
+        """What `_extras` called "<part>.<name>", by name; nothing unless `collection` is as it was loaded."""
+        loaded, extras = self._loaded
+        if collection is not loaded:
+            return {}
+        prefix = f"{part}."
+        return {name.removeprefix(prefix): extras[name] for name in extras if name.startswith(prefix)}
 
     def _ready(self, top_k: int) -> View:
         if top_k < 1:

@@ -8,7 +8,7 @@ from precise_rag.index.base import Hits, View
 from precise_rag.index.chunked import ChunkIndex, ChunkSettings
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import Groups
-from precise_rag.index.lexical import BM25Settings, Lexicon, bm25
+from precise_rag.index.lexical import BM25, BM25Settings, Lexicon, bm25
 from precise_rag.index.top import top_rows
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
@@ -29,7 +29,6 @@ class BM25Index(ChunkIndex):
     kind = "bm25"
     settings_type: ClassVar[type] = ChunkBM25Settings
     score_scale: ClassVar[ScoreScale] = "bm25"
-    search_settings = frozenset({"k1", "b"})
     needs_encoder = False
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
@@ -40,7 +39,8 @@ class BM25Index(ChunkIndex):
         return self._lexicon.columns(texts)
 
     def _prepare(self, collection: Collection) -> Any:
-        return bm25(collection.columns, len(self._lexicon), self.settings)
+        ready = self._saved(collection, "chunks")
+        return bm25(collection.columns, len(self._lexicon), self.settings, ready=ready)
 
     def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         scores = view.prepared.scores(self._lexicon.terms(query))
@@ -49,6 +49,12 @@ class BM25Index(ChunkIndex):
 
     def _manifest(self) -> dict[str, Any]:
         return {**super()._manifest(), "vocabulary": self._lexicon.words()}
+
+    def _extras(self) -> Columns:
+        if not len(self._collection):
+            return {}
+        prepared: BM25 = self._ready(top_k=1).prepared
+        return {f"chunks.{name}": array for name, array in prepared.arrays.items()}
 
     def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
         self._lexicon = Lexicon(self.settings.stop_words, manifest["vocabulary"])

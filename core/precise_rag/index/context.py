@@ -151,9 +151,11 @@ class GroupMeans:
     norms: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, columns: Columns, groups: Groups) -> GroupMeans:
-        """From the columns "vectors" and "n_tokens"."""
+    def of(cls, columns: Columns, groups: Groups, norms: npt.NDArray[np.float64] | None = None) -> GroupMeans:
+        """From the columns "vectors" and "n_tokens"; norms: those of an earlier one of the same rows."""
         weights = _weights(columns)
+        if norms is not None:
+            return cls(groups, weights, norms)
         norms = np.ones(len(groups.starts))
         for _, members, _, sums in _group_sums(columns, weights, groups):
             norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))

@@ -88,7 +88,7 @@ class HybridIndex(SentenceIndex):
     kind = "hybrid"
     settings_type: ClassVar[type] = HybridSettings
     score_scale: ClassVar[ScoreScale] = "rank"
-    search_settings = frozenset({"alpha", "dense_weight", "pool", "returns", "k1", "b", "backend"})
+    search_settings = frozenset({"alpha", "dense_weight", "pool", "returns", "backend"})
     settings: HybridSettings
 
     @property
@@ -112,10 +112,12 @@ class HybridIndex(SentenceIndex):
         owners = collection.owners(np.arange(len(collection)))
         keys = [columns[name] for name in ("passage_spans", "surroundings") if name in columns]
         levels = []
-        for groups in [Groups.by_change(key, owners) for key in keys]:
-            means = GroupMeans.of(columns, groups)
-            levels.append(_Level(means, bm25(columns, len(self._lexicon), self.settings, groups)))
-        sentences = bm25(columns, len(self._lexicon), self.settings)
+        for place, groups in enumerate(Groups.by_change(key, owners) for key in keys):
+            ready = self._saved(collection, f"level{place}")
+            means = GroupMeans.of(columns, groups, self._saved(collection, f"means{place}").get("norms"))
+            levels.append(_Level(means, bm25(columns, len(self._lexicon), self.settings, groups, ready)))
+        ready = self._saved(collection, "sentences")
+        sentences = bm25(columns, len(self._lexicon), self.settings, ready=ready)
         products = load_products(columns, self.settings.backend)
         return _Prepared(levels[0].means.groups, sentences, levels, products)
 
@@ -135,6 +137,16 @@ class HybridIndex(SentenceIndex):
 
     def _manifest(self) -> dict[str, Any]:
         return {**super()._manifest(), "vocabulary": self._lexicon.words()}
+
+    def _extras(self) -> Columns:
+        if not len(self._collection):
+            return {}
+        prepared: _Prepared = self._ready(top_k=1).prepared
+        extras = {f"sentences.{name}": array for name, array in prepared.sentences.arrays.items()}
+        for place, level in enumerate(prepared.levels):
+            extras |= {f"level{place}.{name}": array for name, array in level.bm25.arrays.items()}
+            extras[f"means{place}.norms"] = level.means.norms
+        return extras
 
     def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
         self._lexicon = Lexicon(self.settings.stop_words, manifest["vocabulary"])

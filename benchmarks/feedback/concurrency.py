@@ -2,10 +2,11 @@
 
     python benchmarks/feedback/concurrency.py [--delay 0.2] [--questions 200] [--long 1000]
 
-The text is the Python language reference inside the interpreter. The language model is a local HTTP
-server in its own process that takes a fixed time for every call, so that what is measured is this
-library: retrieval, the loop, the client. For every third question the judge asks for more context
-while seven chunks or fewer were sent. Writes benchmarks/results/feedback-concurrency-DATE.json.
+The text is the Python language reference inside the interpreter (the paper: TriviaQA). The language model
+is a local HTTP server in its own process that takes a fixed time for every call, so that what is measured
+is this library: retrieval, the loop, the client. For every third question the judge asks for more context
+while seven chunks or fewer were sent. Two naive pipelines (200-token chunks, 7 of them, no feedback) stand
+beside it. Writes benchmarks/results/feedback-concurrency-DATE.json, and .md with the paper's figures.
 """
 
 import argparse
@@ -28,7 +29,10 @@ from pydoc_data.topics import topics
 import numpy as np
 
 import precise_rag
-from precise_rag import Document, PreciseRAG
+from precise_rag import Document, PreciseRAG, Segmenter
+from precise_rag.encoders import load_encoder
+from precise_rag.evaluation.tables import format_markdown
+from precise_rag.index import BM25Index, DenseIndex
 from precise_rag.llm import OpenAIChat
 from precise_rag.trace import Ledger
 
@@ -36,6 +40,15 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "tests"))
 
 USERS = (1, 5, 10)
+PAPER = (
+    ("paper: naive RAG", "0.58", "0.000", "9.70 (1,066)", "0.914", "", "1.817"),
+    ("paper: BM25, naive RAG", "0.61", "0.005", "9.70 (1,066)", "0.003", "", "1.810"),
+    ("paper: BM25 and SAGE", "4.87 + 2.20 GPU", "0.005", "5.07 (644)", "0.502", "1.791", "1.791"),
+    ("paper: SAGE", "5.17 + 2.20 GPU", "0.012", "16.05 (725)", "1.30", "1.831", "1.794"),
+    ("paper: SAGE, 5 users", "6.32 + 2.77 GPU", "0.012", "16.05 (725)", "2.20", "1.834", "1.799"),
+    ("paper: SAGE, 10 users", "7.27 + 3.30 GPU", "0.012", "16.05 (725)", "3.05", "1.831", "1.791"),
+)
+"""Table VIII, GPT-4o-mini over the web; Table IX has the same retrieval with a local model."""
 TEMPLATES = (
     "What does the reference say about {}?",
     "When is {} evaluated, and in which order?",
@@ -140,6 +153,75 @@ async def growth(rag: PreciseRAG, asked: list[str], users: int, step: int = 100)
     return memory
 
 
+def cutting(documents: list[Document]) -> dict:
+    """Seconds that `small` takes to cut the text, and its speed."""
+    segmenter, encoder = Segmenter.from_pretrained("small"), load_encoder()
+    segmenter.segment(documents[0].text)
+    tokens = int(encoder.count_tokens([document.text for document in documents]).sum())
+    started = time.perf_counter()
+    for document in documents:
+        segmenter.segment(document.text)
+    seconds = time.perf_counter() - started
+    return {"seconds": round(seconds, 3), "tokens_per_second": round(tokens / seconds)}
+
+
+def naive(documents: list[Document], asked: list[str]) -> dict:
+    """Seconds to index and to search with 200-token chunks, and nothing else."""
+    encoder, found = load_encoder(), {}
+    for name, kind in (("dense", DenseIndex), ("BM25", BM25Index)):
+        started = time.perf_counter()
+        index = kind.build(documents, encoder, chunks="200 tokens")
+        index.search(asked[0], 7)
+        built = time.perf_counter() - started
+        milliseconds = []
+        for question in asked:
+            started = time.perf_counter()
+            index.search(question, 7)
+            milliseconds.append(1000 * (time.perf_counter() - started))
+        found[name] = {"indexing_seconds": round(built, 2), "ms": summary(milliseconds)}
+    return found
+
+
+_LEGEND = """\
+A call of the language model takes {delay:.0f} ms here, whoever asks; the paper's figures are GPT-4o-mini's.
+The paper's time to build the database is without encoding, ours with it. Its retrieval is a search and a
+reranker on a GPU; ours is search, reranker, redundancy filter and selection on the CPU, where users share the
+cores. F1 needs TriviaQA and a model, and was not measured.
+"""
+
+
+def render(result: dict) -> str:
+    """Table VIII, the paper's and ours."""
+    speed = f"{result['cutting']['seconds']:.2f} ({result['cutting']['tokens_per_second']:,})"
+    body = [list(row) for row in PAPER]
+    for name, one in result["naive"].items():
+        built, searched = f"{one['indexing_seconds']:.1f}", f"{one['ms']['mean'] / 1000:.3f}"
+        body.append([f"ours: naive RAG, {name}", "", built, "", searched, "", ""])
+    for row in result["users"]:
+        seconds = {name: one["mean"] / 1000 for name, one in row["ms"].items()}
+        retrieval = sum(seconds.get(name, 0.0) for name in ("search", "rerank", "redundancy", "selection"))
+        stages = [f"{value:.3f}" for value in (retrieval, seconds["judge"], seconds["answer"])]
+        users = "" if row["users"] == 1 else f", {row['users']} users"
+        memory, built = f"{row['resident_mb'] / 1000:.2f}", f"{result['indexing_seconds']:.1f}"
+        body.append([f"ours{users}", memory, built, speed, *stages])
+    header = ["method", "memory, GB", "indexing, s", "segmentation, s (tokens/s)"]
+    header += ["retrieval, s", "feedback, s", "answering, s"]
+    growth = ", ".join(f"{value:,.0f}" for value in result["resident_mb_each_100_questions"])
+    rates = ", ".join(f"{row['users']}: {row['questions_per_second']}" for row in result["users"])
+    return "\n\n".join(
+        [
+            f"# Several users at a time, {result['date']}",
+            f"`{result['command']}`: {result['machine']}, Python {result['python']}. {result['note']}",
+            __doc__.split("\n\n")[2].split(" Writes")[0],
+            "## SAGE, Tables VIII and IX",
+            _LEGEND.format(delay=result["delay_ms"]).strip(),
+            format_markdown(header, body),
+            f"Questions a second by users: {rates}. Memory (MB) after each 100 questions of a long run with "
+            f"10 users: {growth}.\n",
+        ]
+    )
+
+
 async def run(rag: PreciseRAG, args: argparse.Namespace) -> dict:
     await rag.abatch(questions(20), concurrency=10)  # connections, lazily loaded models
     rows = [await measure(rag, questions(args.questions), users) for users in USERS]
@@ -153,6 +235,7 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.2, help="seconds that each model call takes")
     parser.add_argument("--questions", type=int, default=200, help="for each number of users")
     parser.add_argument("--long", type=int, default=1000, help="questions of the memory test")
+    parser.add_argument("--note", default="", help="what else the machine did meanwhile")
     args = parser.parse_args()
     documents = [Document(name, text) for name, text in sorted(topics.items())]
     started = time.perf_counter()
@@ -161,6 +244,9 @@ def main() -> None:
         rag = PreciseRAG.from_documents(documents, llm=llm, show_progress=True)
         result = {
             "date": date.today().isoformat(),
+            "command": "python benchmarks/feedback/concurrency.py "
+            f"--delay {args.delay} --questions {args.questions} --long {args.long}",
+            "note": args.note,
             "version": precise_rag.__version__,
             "python": platform.python_version(),
             "machine": f"{platform.machine()}, {multiprocessing.cpu_count()} cores, no GPU",
@@ -169,6 +255,8 @@ def main() -> None:
             "resident_mb_after_indexing": round(resident_mb(), 1),
             **asyncio.run(run(rag, args)),
         }
+    result["cutting"] = cutting(documents)
+    result["naive"] = naive(documents, questions(50))
     stages = list(result["users"][0]["ms"])
     print(f"{'users':>5} {'q/s':>6} {'MB':>7} " + " ".join(f"{name:>18}" for name in stages))
     for row in result["users"]:
@@ -183,6 +271,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     file = folder / f"feedback-concurrency-{result['date']}.json"
     file.write_text(json.dumps(result, indent=1) + "\n")
+    file.with_suffix(".md").write_text(render(result))
     print(file.relative_to(HERE.parents[1]))
 
 

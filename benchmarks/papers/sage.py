@@ -110,8 +110,8 @@ def beside_the_paper(outcomes: Sequence[Outcome]) -> str:
         "## Tables II and III: each retriever without and with SAGE\n\nOurs is the mean over "
         f"{named(outcomes)}: the share of the evidence that is sent, whatever it takes. With the paper's "
         "settings the selection keeps nearly every candidate, because hardly a probability falls to 0.3 of "
-        "the one before: recall rises by sending many times the tokens, which is no gain. With a floor of 5 % "
-        "it selects."
+        "the one before: recall rises by sending many times the tokens, which is no gain. With a floor of "
+        "5 % it selects."
     )
     return f"{text}\n\n{format_markdown(header, body)}"
 
@@ -174,8 +174,8 @@ def cost(outcomes: Sequence[Outcome]) -> str:
     header += ["ours: tokens a question", "ours: recall", "ours: relative recall per token"]
     return (
         "## Table XI: tokens and cost efficiency\n\nThe paper's tokens are for all its questions, its "
-        "accuracy is QuALITY's; ours divides recall by the tokens sent, which pays nobody's answer. With --llm "
-        f"the tables of answers below give quality for a dollar.\n\n{format_markdown(header, body)}"
+        "accuracy is QuALITY's; ours divides recall by the tokens sent, which pays nobody's answer. With "
+        f"--llm the tables of answers below give quality for a dollar.\n\n{format_markdown(header, body)}"
     )
 
 

@@ -1,23 +1,22 @@
 """ParetoRAG, Tables 1 (tokens), 2 and 3, and Figure 6: sentences in context against whole passages.
 
-    python -m benchmarks.papers.pareto --data DIR [--articles 130]
+    python -m benchmarks.papers.pareto --data DIR [--more 1500]
 
 What differs from the paper: all-MiniLM-L6-v2 for DPR, ANCE and Contriever; the collections are the
 development sets, not all of Wikipedia; contexts are means of sentence vectors where the paper encodes
 them again (both are given for HotpotQA). Figure 6 takes Recall@30 as the share of questions with
-evidence among the best 30 sentences. --articles adds so many Wikipedia articles to HotpotQA's passages
-for one more row of Table 2.
+evidence among the best 30 sentences. --more adds so many documents of other sets to HotpotQA's
+passages for one more column of Table 2.
 """
 
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.papers.record import cached_encoder, parse_arguments, save
-from precise_rag.documents import read_documents
+from benchmarks.retrieval.real import real_documents
 from precise_rag.evaluation import (
     Corpus,
     Dataset,
@@ -41,7 +40,7 @@ PAPER_SET = "hotpotqa"
 
 def main() -> None:
     parser = parse_arguments(__doc__, "hotpotqa,nq,squad")
-    parser.add_argument("--articles", type=int, default=130, help="%(default)s")
+    parser.add_argument("--more", type=int, default=1500, help="documents (%(default)s)")
     args = parser.parse_args()
     encoder = cached_encoder(args)
     useful, sizes, curves = {}, {}, {}
@@ -49,11 +48,11 @@ def main() -> None:
         dataset = load_development_set(name, args.data).with_evidence().sample(args.sample, args.seed)
         useful[name] = useful_sentences(dataset, encoder)
         sizes[name], curves[name] = measure(dataset, encoder)
-        if name == PAPER_SET and args.articles:
-            articles = read_documents(Path(args.data) / "train_docs_wikipedia.jsonl.gz")
-            documents = (*dataset.documents, *islice(articles, args.articles))
-            larger = replace(dataset, name="", documents=documents)
-            useful[f"{name} and {args.articles} articles"] = useful_sentences(larger, encoder)
+        if name == PAPER_SET and args.more:
+            own = {document.id for document in dataset.documents}
+            others = (document for document in real_documents(args.data) if document.id not in own)
+            larger = replace(dataset, name="", documents=(*dataset.documents, *islice(others, args.more)))
+            useful[f"{name} among {args.more:,} more"] = useful_sentences(larger, encoder)
     save("pareto", args, render(useful, sizes, curves), {"useful": useful, "sizes": sizes, "alpha": curves})
 
 

@@ -1,23 +1,22 @@
 """Recursive retrieval, Tables I to III: word filter and then sentence vectors, against vectors alone.
 
-    python -m benchmarks.papers.recursive --data DIR [--sizes 20000,50000,150000] [--encoder NAME]
+    python -m benchmarks.papers.recursive --data DIR [--sizes 10000,20000,45000] [--encoder NAME]
 
 What differs from the paper: all-MiniLM-L6-v2 for bge-large-en-v1.5 (--encoder takes another); SQuAD
 1.1 for 2.0 and FairytaleQA for NarrativeQA; two CPU cores for an A100; the naive search here is already
 one matrix product over all vectors, where the paper's 5 questions a second tell of something slower. A
-hit is a passage (paragraph) with evidence, whatever unit was found. --sizes adds Wikipedia articles to
-SQuAD's until there are so many sentences.
+hit is a passage (paragraph) with evidence, whatever unit was found. --sizes adds the documents of other
+sets, and then Wikipedia articles, to SQuAD's until there are so many sentences.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.papers.record import parse_arguments, save
-from precise_rag.documents import read_documents
+from benchmarks.retrieval.real import real_documents
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import Corpus, Dataset, Passages, load_development_set, ranking_scores
 from precise_rag.evaluation.tables import format_markdown
@@ -53,7 +52,7 @@ METHODS: dict[str, dict[str, int]] = {
 
 def main() -> None:
     parser = parse_arguments(__doc__, "squad,hotpotqa,fairytaleqa")
-    parser.add_argument("--sizes", default="20000,50000,150000", help="of SQuAD's set (%(default)s)")
+    parser.add_argument("--sizes", default="10000,20000,45000", help="of SQuAD's set (%(default)s)")
     parser.add_argument("--encoder", default=DEFAULT_ENCODER, help="%(default)s")
     args = parser.parse_args()
     encoder = CachedEncoder(load_encoder(args.encoder), args.vectors or args.work / "vectors.sqlite")
@@ -70,13 +69,12 @@ def main() -> None:
 
 def among(dataset: Dataset, n_sentences: int, data: str) -> Dataset:
     """The same questions in a larger collection."""
-    documents = list(dataset.documents)
-    n = sum(len(split_sentences(document.text)) for document in documents)
-    for article in read_documents(Path(data) / "train_docs_wikipedia.jsonl.gz"):
+    documents, n = [], 0
+    for document in real_documents(data):
         if n >= n_sentences:
             break
-        documents.append(article)
-        n += len(split_sentences(article.text))
+        documents.append(document)
+        n += len(split_sentences(document.text))
     return replace(dataset, documents=tuple(documents))
 
 

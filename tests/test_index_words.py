@@ -118,6 +118,15 @@ class TestWordSentence:
             assert {c.id: c.score for c in index.search(query, 100)} == pytest.approx(expected, abs=1e-6)
             assert len(index.candidate_rows(query)) == len(passed)
 
+    def test_stop_words_of_other_languages_may_be_several_tokens(self) -> None:
+        """BERT's English vocabulary cuts "nicht" in two and takes the dots from "über"."""
+        documents = [Document("de", "Das Boot liegt nicht am Ufer. Wir reden über Nichten.")]
+        index = WordSentenceIndex.build(documents, HashEncoder(), stop_words=("nicht", "über", "am", "wir"))
+        assert index.search("Nicht über uns!", 10) == []
+        assert [c.text for c in index.search("Wo ist das Boot nicht?", 10)] == [
+            "Das Boot liegt nicht am Ufer."
+        ]
+
     def test_min_overlap_and_max_candidates_narrow(self) -> None:
         index = WordSentenceIndex.build(DOCUMENTS, HashEncoder(), min_overlap=2)
         assert [c.text for c in index.search("dog and cat", 10)] == ["The dog barked at the cat."]

@@ -1,5 +1,6 @@
 """Recursive retrieval: candidates that share a word with the query, then the nearest in meaning."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -76,7 +77,9 @@ class WordSentenceIndex(DenseIndex):
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
         self._tokenizer = _word_pieces(encoder)
-        self._telling = _telling_tokens(self._tokenizer, stop_words(self.settings.stop_words))
+        stops = stop_words(self.settings.stop_words)
+        self._telling = _telling_tokens(self._tokenizer, stops)
+        self._cut_stops = _cut_stop_words(self._tokenizer, stops)
 
     def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
         """The rows that pass the word-level filter, ascending."""
@@ -122,6 +125,8 @@ class WordSentenceIndex(DenseIndex):
 
     def _tokens(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
         """The telling tokens of each text."""
+        if self._cut_stops is not None:
+            texts = [self._cut_stops.sub(" ", text) for text in texts]
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         ids = [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
         return [tokens[self._telling[tokens]] for tokens in ids]
@@ -158,3 +163,12 @@ def _telling_tokens(tokenizer: Any, stops: frozenset[str]) -> npt.NDArray[np.boo
         bare = token.removeprefix("##")
         telling[number] = token not in stops and token not in special and any(c.isalnum() for c in bare)
     return telling
+
+
+@lru_cache(maxsize=8)
+def _cut_stop_words(tokenizer: Any, stops: frozenset[str]) -> re.Pattern[str] | None:
+    """What finds the stop words that are not one token of their own, as many are in other languages."""
+    cut = [
+        word for word in sorted(stops) if tokenizer.encode(word, add_special_tokens=False).tokens != [word]
+    ]
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, cut))})\b", re.IGNORECASE) if cut else None

@@ -10,12 +10,21 @@ import torch
 
 from precise_rag import Segmenter
 from precise_rag.cli import main
-from precise_rag.errors import InputError
+from precise_rag.errors import InputError, ModelError
 from precise_rag.segmentation import data, fitting, train
+from precise_rag.segmentation.blending import blend, blend_by_halves, fit_weights
 from precise_rag.segmentation.corpus import PAD, Corpus, area_under_curve
 from precise_rag.segmentation.data import UNKNOWN, label_sections, read_dataset, read_labelled
 from precise_rag.segmentation.fitting import TrainingSettings
-from precise_rag.segmentation.model import SageConfig, SageNetwork, SmallConfig, SmallNetwork, small_tensors
+from precise_rag.segmentation.model import (
+    SageConfig,
+    SageNetwork,
+    SmallConfig,
+    SmallNetwork,
+    sage_tensors,
+    small_tensors,
+)
+from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.segmentation.train import (
@@ -135,6 +144,26 @@ def test_batches_hold_each_training_sentence_once() -> None:
     assert held.tolist() == np.flatnonzero(~training).tolist()
 
 
+def test_spliced_windows_end_a_section_where_pieces_of_documents_meet() -> None:
+    documents = [label_sections(str(k), "d", [["One. Two. Three. Four. Five."] * 4]) for k in range(30)]
+    corpus = Corpus.of(documents, held_out=0.2, seed=1)
+    seen, joints = [], 0
+    for batch in corpus.batches(64, 40, np.random.default_rng(0), splice=0.5):
+        seen.extend(batch.sentences.tolist())
+        side_by_side = np.diff(batch.places) == 1
+        apart = np.diff(batch.sentences) != 1
+        assert (batch.targets[:-1][side_by_side & apart] == 1).all()
+        assert (batch.targets[:-1][~side_by_side] == UNKNOWN).all()
+        plain = side_by_side & ~apart
+        rows = batch.sentences[:-1][plain]
+        differs = (batch.targets[:-1][plain] != corpus.targets[rows]).any(axis=1)
+        assert differs.mean() < 0.01  # two pieces of a document may meet again by chance
+        joints += int((side_by_side & apart).sum())
+    assert joints > 20
+    training = np.repeat(~corpus.held_out, np.diff(corpus.starts))
+    assert sorted(seen) == np.flatnonzero(training).tolist()
+
+
 def test_area_under_curve_matches_a_library() -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     rng = np.random.default_rng(3)
@@ -174,8 +203,8 @@ def test_numpy_reads_the_small_network_as_torch_does(tmp_path: Path) -> None:
 def test_numpy_reads_the_sage_head_as_torch_does(tmp_path: Path, context: bool) -> None:
     encoder = HashEncoder()
     network = SageNetwork(SageConfig(dimension=encoder.dimension, context=context, hidden=16)).eval()
-    tensors = {name: value.numpy() for name, value in network.state_dict().items()}
-    SageModel.save(tmp_path, {"family": "sage", "encoder": "hash", **network.config.to_dict()}, tensors)
+    fields = {"family": "sage", "encoder": "hash", **network.config.to_dict()}
+    SageModel.save(tmp_path, fields, sage_tensors(network))
     sentences = " ".join(TOPICS).replace("|", ". ").split(". ")
     places = torch.arange(len(sentences)) + PAD
     with torch.no_grad():
@@ -204,6 +233,44 @@ def test_small_learns_topics_and_resumes_to_the_same_weights(tmp_path: Path, toy
         train_small(documents, tmp_path / "parts", changed, vocabulary_size=200, show_progress=False)
 
 
+def test_weights_of_two_models_follow_who_is_right() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.random((4000, 2)) < 0.3
+    right, noise = np.where(truth, 1.5, -1.5) + rng.normal(size=truth.shape), rng.normal(size=truth.shape)
+    targets = truth.astype(np.int8)
+    targets[:50] = UNKNOWN
+    weights = fit_weights(right, noise, targets)
+    # normal rows of unit variance, 3 apart: the log-odds are 3 x + log(0.3 / 0.7)
+    np.testing.assert_allclose(weights, [[3, 3], [0, 0], [-0.85, -0.85]], atol=0.35)
+    np.testing.assert_allclose(fit_weights(noise, right, targets)[1], [3, 3], atol=0.35)
+    unlabelled = np.full_like(targets, UNKNOWN)
+    np.testing.assert_allclose(blend(right, noise, fit_weights(right, noise, unlabelled)), noise, atol=1e-6)
+    half = np.arange(len(truth)) % 2
+    mixed = blend_by_halves(right, noise, targets, half)
+    other = fit_weights(right[half == 1], noise[half == 1], targets[half == 1])
+    np.testing.assert_allclose(mixed[half == 0], blend(right, noise, other)[half == 0], atol=1e-6)
+
+
+def test_a_head_may_weigh_in_the_packaged_small_model(tmp_path: Path, toy_file: Path) -> None:
+    encoder, documents = HashEncoder(), list(read_labelled(toy_file))
+    settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=1e-3, epochs=2, splice=0.3)
+    options = {"encoder": encoder, "words": "segmentation-small", "show_progress": False}
+    report = train_sage(documents, tmp_path, settings, **options)
+    assert report["section_auc"] > 0.8
+    model, _ = load_model(tmp_path, encoder=encoder)
+    sentences = documents[0].sentences
+    small, weights = load_model("small")[0].read(sentences).logits, model._tensors["blend"]
+    model._words = None
+    expected = weights[0] * model.read(sentences).logits + weights[1] * small + weights[2]
+    together = Segmenter.from_pretrained(tmp_path, encoder=encoder).model.read(sentences).logits
+    np.testing.assert_allclose(together, expected, atol=1e-5)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["words"]["weights_sha256"] = "0" * 64
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="train it again"):
+        load_model(tmp_path, encoder=encoder)
+
+
 @pytest.mark.parametrize("family", ["small", "sage"])
 def test_half_precision_learns_too(
     tmp_path: Path, toy_file: Path, monkeypatch: pytest.MonkeyPatch, family: str
@@ -230,7 +297,7 @@ def test_the_best_device_is_the_one_asked_for_or_a_gpu(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("loss", ["bce", "mse"])
 def test_sage_learns_on_frozen_vectors(tmp_path: Path, toy_file: Path, loss: str) -> None:
     encoder = HashEncoder()
-    settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=3e-3, epochs=8, loss=loss)
+    settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=1e-3, epochs=8, loss=loss)
     report = train_sage(
         list(read_labelled(toy_file)), tmp_path, settings, encoder=encoder, show_progress=False
     )

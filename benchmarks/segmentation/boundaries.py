@@ -1,54 +1,78 @@
-"""How well are human boundaries found? Held-out documents, by domain, against simple baselines.
+"""How well are human boundaries found? Documents never trained on, by domain, against other methods.
 
-    python benchmarks/segmentation/boundaries.py FILE… [--models small,sage-minilm] [--all-documents]
+    python benchmarks/segmentation/boundaries.py --data DIR [--limit 1500] [--by small,random] [--sets choi]
 
-Labels: paragraph breaks, and section breaks (Choi, wiki300 and the like have only those). Of each
-file only the documents that `precise train` holds out (by id) are used, unless --all-documents.
-AUC over gaps; accuracy at natural prevalence, balanced accuracy and boundary F1 at the threshold
-that gives the true number of boundaries over all; P_k and WindowDiff (nltk) for the same cuts,
-mean over documents, k half a mean segment.
+Of the training files only the documents that `precise train` holds out (by id) are used, in seeded
+order up to --limit sentences of each set. Labels: paragraph breaks, and section breaks. Every method
+reads the sentences alone, joined by spaces for those that want a text; their cuts count at the
+nearest gap. Methods with scores cut as often as the authors did, over all documents of the set:
+accuracy at natural prevalence, balanced accuracy and boundary F1 are at that threshold, and AUC is
+over the scores. Those that decide for themselves are taken with their defaults. P_k and WindowDiff
+by nltk, mean over documents, k half a mean segment. Writes results/segmentation-models-boundaries-<date>.
 """
 
 import argparse
 import json
+import os
 import zlib
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from nltk.metrics.segmentation import pk, windowdiff
 from nltk.tokenize.texttiling import TextTilingTokenizer
 
 from precise_rag.encoders import CachedEncoder, load_encoder
+from precise_rag.evaluation.splitters import load_splitter
 from precise_rag.segmentation.corpus import area_under_curve
 from precise_rag.segmentation.data import UNKNOWN, LabelledDocument, is_held_out, read_labelled
 from precise_rag.segmentation.pretrained import load_model
+from precise_rag.types import Document
 
-Scorer = Callable[[LabelledDocument, int], np.ndarray]
-"""(document, label column) to (n - 1,) scores, higher where a boundary is likelier."""
+Scorer = Callable[[LabelledDocument], np.ndarray]
+"""A document to (n - 1,) or (n - 1, 2) scores, higher where a boundary is likelier."""
 
-COLUMNS = ("paragraph", "section")
+TECHNICAL = "cpp d2l eips opentelemetry owasp-cheatsheets owasp-wstg peps powershell rust-book rust-reference"
+SETS = {
+    "textbooks": ["train_docs_openstax"],
+    "technical": [f"train_docs_{name}" for name in [*TECHNICAL.split(), "rust-rfcs"]],
+    "encyclopedia": ["train_docs_wikipedia", "train_docs_freshwiki", "train_docs_wikitext2"],
+    "fiction": ["train_docs_standardebooks"],
+    "speeches": ["train_docs_speeches"],
+    "meetings": ["dev_qa_docs_qmsum"],
+    "stories": ["dev_qa_docs_fairytaleqa"],
+    "multilingual": ["train_docs_multilingual"],
+    "choi": ["dev_seg_choi"],
+    "wiki300": ["train_seg_wiki300"],
+}
+KINDS = ("paragraph", "section")
+STOCK = {
+    "LlamaIndex SemanticSplitter": ("llamaindex-semantic", {}),
+    "LangChain SemanticChunker": ("langchain-semantic", {}),
+    "chonkie SemanticChunker": ("chonkie-semantic", {"chunk_size": 2048}),
+}
+FIGURES = ("AUC", "accuracy", "balanced", "F1", "P_k", "WindowDiff")
 
 
-def model_scorer(name: str, encoder: Any) -> Scorer:
-    model, _ = load_model(name, encoder=encoder)
-    return lambda document, column: model.read(document.sentences).logits[:, column]
+class Method(NamedTuple):
+    """score: what it says of a document's gaps. decides: whether a score above 0.5 is its own cut."""
+
+    score: Scorer
+    decides: bool = False
 
 
-def cosine_scorer(encoder: Any) -> Scorer:
-    def score(document: LabelledDocument, column: int) -> np.ndarray:
-        vectors = encoder.encode(document.sentences)
-        return -np.einsum("ij,ij->i", vectors[:-1], vectors[1:])
-
-    return score
-
-
-def random_scorer(document: LabelledDocument, column: int) -> np.ndarray:
+def random_scores(document: LabelledDocument) -> np.ndarray:
     return np.random.default_rng(zlib.crc32(document.id.encode())).random(len(document.sentences) - 1)
 
 
-def texttiling_scorer(document: LabelledDocument, column: int) -> np.ndarray:
+def paragraph_scores(document: LabelledDocument) -> np.ndarray:
+    """Cuts at every paragraph break that the source marks."""
+    return (document.paragraph == 1).astype(float)
+
+
+def texttiling_scores(document: LabelledDocument) -> np.ndarray:
     """1 where TextTiling, given the sentences as paragraphs, begins a tile."""
     scores = np.zeros(len(document.sentences) - 1)
     try:
@@ -63,89 +87,184 @@ def texttiling_scorer(document: LabelledDocument, column: int) -> np.ndarray:
     return scores
 
 
-def measure(documents: list[LabelledDocument], scorer: Scorer, column: int) -> dict[str, float]:
-    labels = [(document.paragraph, document.section)[column] for document in documents]
-    scored = [scorer(document, column) for document in documents]
-    flat, truth = np.concatenate(scored), np.concatenate(labels)
+def model_scorer(name: str, encoder: Any) -> Scorer:
+    model, _ = load_model(name, encoder=encoder)
+    return lambda document: model.read(document.sentences).logits
+
+
+def cosine_scorer(encoder: Any) -> Scorer:
+    def score(document: LabelledDocument) -> np.ndarray:
+        vectors = encoder.encode(document.sentences)
+        return -np.einsum("ij,ij->i", vectors[:-1], vectors[1:])
+
+    return score
+
+
+def stock_scorer(name: str, encoder: Any, options: dict[str, Any]) -> Scorer:
+    """1 at the gap nearest to where another library's chunk begins."""
+    splitter = load_splitter(name, encoder, **options)
+
+    def score(document: LabelledDocument) -> np.ndarray:
+        edges = np.cumsum([len(sentence) + 1 for sentence in document.sentences])[:-1]
+        scores = np.zeros(len(edges))
+        for unit in splitter(Document(document.id, " ".join(document.sentences)))[1:]:
+            scores[np.argmin(np.abs(edges - unit.start))] = 1
+        return scores
+
+    return score
+
+
+def load_methods(cache: Path) -> dict[str, Callable[[], Method]]:
+    """Each is made when it is asked for."""
+    encoder = CachedEncoder(load_encoder("all-MiniLM-L6-v2"), cache)
+    methods: dict[str, Callable[[], Method]] = {
+        "random": lambda: Method(random_scores),
+        "every paragraph": lambda: Method(paragraph_scores, decides=True),
+        "TextTiling (nltk)": lambda: Method(texttiling_scores, decides=True),
+        "cosine of MiniLM vectors": lambda: Method(cosine_scorer(encoder)),
+    }
+    for title, (name, options) in STOCK.items():
+        methods[title] = lambda name=name, options=options: Method(stock_scorer(name, encoder, options), True)
+    for model in ("small", "sage-minilm"):
+        methods[model] = lambda model=model: Method(model_scorer(model, encoder))
+    return methods
+
+
+def draw(data: Path, name: str, limit: int) -> list[LabelledDocument]:
+    """Documents that no model was trained on, in seeded order."""
+    files = [data / f"{file}.jsonl.gz" for file in SETS[name]]
+    documents = [
+        document
+        for document in read_labelled(*files)
+        if not SETS[name][0].startswith("train") or is_held_out(document.id, 0.05)
+    ]
+    chosen, total = [], 0
+    for place in np.random.default_rng(0).permutation(len(documents)).tolist():
+        if total < limit:
+            chosen.append(documents[place])
+            total += len(documents[place].sentences)
+    return chosen
+
+
+def measure(labels: list[np.ndarray], scores: list[np.ndarray], decides: bool) -> dict[str, float]:
+    """The figures of one method on one kind of boundary; {} where the source marks none."""
+    flat, truth = np.concatenate(scores), np.concatenate(labels)
     known = truth != UNKNOWN
     flat, truth = flat[known].astype(np.float32), truth[known] == 1
     n_true = int(truth.sum())
     if not n_true or n_true == len(truth):
         return {}
-    threshold = np.sort(flat)[::-1][n_true - 1]
-    found = flat >= threshold if threshold > flat.min() else flat > threshold
+    threshold = 0.5 if decides else float(np.sort(flat)[::-1][n_true - 1])
+    found = flat >= threshold
     hits = int((found & truth).sum())
     recall, specificity = hits / n_true, float((~found & ~truth).sum()) / (len(truth) - n_true)
     errors = [
-        window_errors(label, scores, threshold)
-        for label, scores in zip(labels, scored, strict=True)
+        window_errors(label, row >= threshold)
+        for label, row in zip(labels, scores, strict=True)
         if (label == 1).any() and not (label == UNKNOWN).any()
     ]
     pks, differences = zip(*errors, strict=True) if errors else ((np.nan,), (np.nan,))
     return {
         "gaps": len(truth),
         "prevalence": n_true / len(truth),
-        "AUC": area_under_curve(flat, truth),
+        "cuts": int(found.sum()) / n_true,
+        "AUC": float("nan") if decides else area_under_curve(flat, truth),
         "accuracy": float((found == truth).mean()),
         "balanced": (recall + specificity) / 2,
         "F1": 2 * hits / (int(found.sum()) + n_true),
-        "P_k": float(np.mean(pks)),
-        "WindowDiff": float(np.mean(differences)),
+        "P_k": _mean(list(pks)),
+        "WindowDiff": _mean(list(differences)),
     }
 
 
-def window_errors(label: np.ndarray, scores: np.ndarray, threshold: float) -> tuple[float, float]:
+def window_errors(label: np.ndarray, found: np.ndarray) -> tuple[float, float]:
     truth = "".join("1" if value == 1 else "0" for value in label) + "0"
-    found = "".join("1" if value >= threshold else "0" for value in scores) + "0"
+    cuts = "".join("1" if value else "0" for value in found) + "0"
     k = max(2, round(len(truth) / (truth.count("1") + 1) / 2))
     if k >= len(truth):
         return float("nan"), float("nan")
-    return pk(truth, found, k), windowdiff(truth, found, k)
+    return pk(truth, cuts, k), windowdiff(truth, cuts, k)
+
+
+def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each method's figures, the mean over the sets that all methods of the kind were measured on."""
+    found = []
+    for kind in KINDS:
+        of_kind = [row for row in rows if row["kind"] == kind and row["by"] != "every paragraph"]
+        for by in dict.fromkeys(row["by"] for row in of_kind):
+            mine = [row for row in of_kind if row["by"] == by]
+            average = {name: _mean([row[name] for row in mine]) for name in ("cuts", *FIGURES)}
+            found.append({"set": f"mean of {len(mine)}", "kind": kind, "by": by, **average})
+    return found
+
+
+def _mean(values: list[float]) -> float:
+    known = [value for value in values if value == value]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def table(rows: list[dict[str, Any]], names: tuple[str, ...]) -> str:
+    lines = [f"| documents | boundary | by | {' | '.join(names)} |", f"|---|---|---|{'---:|' * len(names)}"]
+    for row in rows:
+        cells = [
+            "–" if row[n] != row[n] else f"{row[n]:,.3f}" if n != "gaps" else f"{row[n]:,}" for n in names
+        ]
+        lines.append(f"| {row['set']} | {row['kind']} | {row['by']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--models", default="small")
-    parser.add_argument(
-        "--texttiling", action="store_true", help="also nltk's TextTiling, which takes minutes"
-    )
-    parser.add_argument("--cosine", action="store_true", help="also the cosine of MiniLM sentence vectors")
+    parser.add_argument("--data", type=Path, default=os.environ.get("PRECISE_DATA"))
+    parser.add_argument("--by", help="methods, comma-separated (default: all)")
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--limit", type=int, default=1_500, help="sentences of each set, about")
     parser.add_argument("--cache", type=Path, default=Path("vectors.sqlite"), help="vectors computed before")
-    parser.add_argument("--all-documents", action="store_true", help="for files that no model was trained on")
-    parser.add_argument("--columns", default=",".join(COLUMNS))
-    parser.add_argument("--limit", type=int, default=10**9, help="sentences of each file at most")
-    parser.add_argument("--out", type=Path, help="a .jsonl file that results are added to")
+    parser.add_argument("--results", type=Path, default=Path(__file__).parents[1] / "results")
     args = parser.parse_args()
-    encoder = CachedEncoder(load_encoder(), args.cache) if args.cosine or "sage" in args.models else None
-    scorers: dict[str, Scorer] = {"random": random_scorer}
-    if args.texttiling:
-        scorers["TextTiling (nltk)"] = texttiling_scorer
-    if args.cosine:
-        scorers["cosine of MiniLM vectors"] = cosine_scorer(encoder)
-    scorers |= {name: model_scorer(name, encoder) for name in args.models.split(",")}
-    names = ("gaps", "prevalence", "AUC", "accuracy", "balanced", "F1", "P_k", "WindowDiff")
-    print(f"| documents | boundary | by | {' | '.join(names)} |\n|---|---|---|{'---:|' * len(names)}")
-    for file in args.files:
-        documents, total = [], 0
-        for document in read_labelled(file):
-            if total < args.limit and (args.all_documents or is_held_out(document.id, 0.05)):
-                documents.append(document)
-                total += len(document.sentences)
-        for column, kind in enumerate(COLUMNS):
-            if kind not in args.columns.split(","):
-                continue
-            for name, scorer in scorers.items():
-                figures = measure(documents, scorer, column)
-                if not figures:
-                    continue
-                cells = [f"{figures['gaps']:,}", *(f"{figures[key]:.3f}" for key in names[1:])]
-                print(f"| {file.name.split('.')[0]} | {kind} | {name} | {' | '.join(cells)} |", flush=True)
-                if args.out:
-                    with args.out.open("a") as out:
-                        out.write(json.dumps({"file": file.name, "kind": kind, "by": name, **figures}) + "\n")
+    makers = load_methods(args.cache)
+    methods = {name: makers[name]() for name in (args.by.split(",") if args.by else makers)}
+    rows: list[dict[str, Any]] = []
+    for name in args.sets.split(","):
+        documents = draw(Path(args.data), name, args.limit)
+        for by, method in methods.items():
+            scores = [method.score(document) for document in documents]
+            for column, kind in enumerate(KINDS):
+                labels = [(document.paragraph, document.section)[column] for document in documents]
+                of_kind = [row if row.ndim == 1 else row[:, column] for row in scores]
+                figures = measure(labels, of_kind, method.decides)
+                pointless = by == "every paragraph" and (
+                    kind == "paragraph" or not np.concatenate(scores).any()
+                )
+                if figures and not pointless:
+                    rows.append({"set": name, "kind": kind, "by": by, **figures})
+                    print(json.dumps(rows[-1]), flush=True)
+    date = datetime.now(UTC).date().isoformat()
+    stem = args.results / f"segmentation-models-boundaries-{date}"
+    if stem.with_suffix(".json").exists():  # what was measured today and not again
+        new = {(row["set"], row["by"]) for row in rows}
+        old = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+        rows += [row for row in old if (row["set"], row["by"]) not in new]
+    order = list(makers)
+    rows.sort(key=lambda row: order.index(row["by"]))
+    rows.sort(key=lambda row: (KINDS.index(row["kind"]), list(SETS).index(row["set"])))
+    command = f"python benchmarks/segmentation/boundaries.py --data DIR --limit {args.limit}"
+    parts = [
+        f"# Human boundaries found, {date}",
+        f"`{command}`; all-MiniLM-L6-v2 where a method encodes, seed 0.",
+        " ".join((__doc__ or "").split("\n\n")[2].split()),
+        "Figures of a method, each set counted once; `cuts` is how many it makes for each of the author's:",
+        table(means(rows), ("cuts", *FIGURES)),
+        "By set:",
+        table(rows, ("gaps", "prevalence", "cuts", *FIGURES)),
+    ]
+    body = "\n\n".join(parts)
+    args.results.mkdir(parents=True, exist_ok=True)
+    stem.with_suffix(".md").write_text(body + "\n", encoding="utf-8")
+    stem.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    print(body)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from precise_rag.cli.output import Subparsers, print_json
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.segmentation.data import read_dataset, read_labelled
+from precise_rag.segmentation.pretrained import PACKAGED
 
 _FINE_TUNING_BATCH = 256
 """Sentences: each keeps what it passed through the encoder in memory until the step is over."""
@@ -38,6 +39,16 @@ def add_parser(subparsers: Subparsers) -> None:
         "--pair", action="store_true", help="sage: the paper's head, which sees one pair of sentences"
     )
     parser.add_argument(
+        "--words",
+        action="store_const",
+        const=PACKAGED["small"],
+        help="sage: add what the packaged small model says, weighed on the held-out documents; "
+        "for the documents and --held-out that it was trained with, or others altogether",
+    )
+    parser.add_argument(
+        "--splice", type=float, help="share of the text joined from pieces of several documents (default: 0)"
+    )
+    parser.add_argument(
         "--vocabulary", type=int, default=24_000, help="small: word pieces (default: %(default)s)"
     )
     parser.add_argument("--epochs", type=int, help="passes over the documents")
@@ -62,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from precise_rag.segmentation.model import SageConfig
     from precise_rag.segmentation.train import train_sage, train_small
 
-    names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "seed")
+    names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "splice", "seed")
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     settings = TrainingSettings(**({"batch_size": _FINE_TUNING_BATCH} if args.fine_tune else {}) | chosen)
     documents = list(read_labelled(*args.paths))
@@ -97,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
             encoder=encoder,
             config=SageConfig(dimension=encoder.dimension, context=not args.pair),
             fine_tune=args.fine_tune,
+            words=args.words,
             device=args.device,
             command=command,
         )

@@ -17,14 +17,22 @@ PAD = 16
 """Empty places between documents in one batch: more than any convolution or window reaches."""
 
 
+_PIECE = (3, 12)
+"""Sentences of a piece in a spliced window: as many as Choi's segments have."""
+_Window = list[tuple[int, int]]
+"""Pieces of documents that stand side by side: one, or several that are spliced."""
+
+
 class Batch(NamedTuple):
     """Windows of sentences in a line of `n_places`, PAD places apart.
 
-    sentences: (m,) rows of the corpus. places: (m,) where each stands in the line.
+    sentences: (m,) rows of the corpus. places: (m,) where each stands in the line. targets: (m, 2)
+    as in the corpus, UNKNOWN at the end of a window, whose other side is not seen.
     """
 
     sentences: IntArray
     places: IntArray
+    targets: LabelArray
     n_places: int
 
 
@@ -53,24 +61,58 @@ class Corpus:
         chosen = np.array([is_held_out(document.id, held_out, seed) for document in documents])
         return cls(starts, targets, domains, chosen)
 
-    def batches(self, size: int, window: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """All training documents once in random order, cut into windows of at most `window` sentences."""
+    def batches(
+        self, size: int, window: int, rng: np.random.Generator, *, splice: float = 0.0
+    ) -> Iterator[Batch]:
+        """All training documents once in random order, cut into windows of at most `window` sentences.
+
+        splice: share of the windows that are cut into pieces of a few sentences, which are joined
+        in new windows at random: where two meet, a paragraph and a section end. As in Choi's
+        artificial documents, this shows what a change of topic is, without an author's habits.
+        """
         windows = [
             edges
             for document in np.flatnonzero(~self.held_out)
             for edges in pairwise(self._edges(int(document), window, rng))
         ]
         rng.shuffle(windows)
-        yield from _in_lines(windows, size)
+        n_cut = round(splice * len(windows))
+        lines = [[edges] for edges in windows[n_cut:]] + _spliced(windows[:n_cut], window, rng)
+        rng.shuffle(lines)
+        yield from self._in_lines(lines, size)
 
     def held_out_batches(self, size: int, window: int = 1024) -> Iterator[Batch]:
         """The held-out documents once, in order."""
         windows = [
-            (first, min(first + window, int(self.starts[document + 1])))
+            [(first, min(first + window, int(self.starts[document + 1])))]
             for document in np.flatnonzero(self.held_out)
             for first in range(int(self.starts[document]), int(self.starts[document + 1]), window)
         ]
-        yield from _in_lines(windows, size)
+        yield from self._in_lines(windows, size)
+
+    def _in_lines(self, windows: Sequence[_Window], size: int) -> Iterator[Batch]:
+        group: list[_Window] = []
+        for window in windows:
+            group.append(window)
+            if sum(end - start for pieces in group for start, end in pieces) >= size:
+                yield self._line(group)
+                group = []
+        if group:
+            yield self._line(group)
+
+    def _line(self, group: Sequence[_Window]) -> Batch:
+        place = PAD
+        rows, places, targets = [], [], []
+        for pieces in group:
+            for start, end in pieces:
+                rows.append(np.arange(start, end))
+                targets.append(self.targets[start:end].copy())
+                targets[-1][-1] = 1
+                places.append(np.arange(place, place + end - start))
+                place += end - start
+            targets[-1][-1] = UNKNOWN
+            place += PAD
+        return Batch(np.concatenate(rows), np.concatenate(places), np.concatenate(targets), place)
 
     def _edges(self, document: int, window: int, rng: np.random.Generator) -> list[int]:
         start, end = int(self.starts[document]), int(self.starts[document + 1])
@@ -78,24 +120,23 @@ class Corpus:
         return [start, *range(first, end, window), end]
 
 
-def _in_lines(windows: Sequence[tuple[int, int]], size: int) -> Iterator[Batch]:
-    group: list[tuple[int, int]] = []
-    for window in windows:
-        group.append(window)
-        if sum(end - start for start, end in group) >= size:
-            yield _line(group)
-            group = []
-    if group:
-        yield _line(group)
-
-
-def _line(group: Sequence[tuple[int, int]]) -> Batch:
-    place = PAD
-    places = []
-    for start, end in group:
-        places.append(np.arange(place, place + end - start))
-        place += end - start + PAD
-    return Batch(np.concatenate([np.arange(*window) for window in group]), np.concatenate(places), place)
+def _spliced(windows: Sequence[tuple[int, int]], window: int, rng: np.random.Generator) -> list[_Window]:
+    pieces = [
+        (first, last)
+        for start, end in windows
+        for first, last in pairwise([*range(start, end, int(rng.integers(*_PIECE))), end])
+    ]
+    rng.shuffle(pieces)
+    joined: list[_Window] = []
+    room = 0
+    for piece in pieces:
+        length = piece[1] - piece[0]
+        if length > room:
+            joined.append([])
+            room = window
+        joined[-1].append(piece)
+        room -= length
+    return joined
 
 
 def area_under_curve(scores: FloatArray, labels: npt.NDArray[np.bool_]) -> float:

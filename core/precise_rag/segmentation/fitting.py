@@ -19,6 +19,7 @@ from tqdm import tqdm
 from precise_rag.errors import InputError
 from precise_rag.segmentation.corpus import Batch, Corpus, area_under_curve
 from precise_rag.segmentation.data import UNKNOWN
+from precise_rag.types import FloatArray
 
 _WARM_UP = 0.1
 
@@ -29,7 +30,8 @@ class TrainingSettings:
 
     batch_size, window: in sentences. encoder_learning_rate: of an encoder that is fine-tuned.
     loss: binary cross-entropy ("bce"), or the paper's "mse". held_out: share of the documents.
-    patience: epochs without improvement before stopping.
+    patience: epochs without improvement before stopping. splice: share of the windows that are joined
+    from pieces of several documents, to show plain changes of topic.
     """
 
     epochs: int = 3
@@ -38,6 +40,7 @@ class TrainingSettings:
     learning_rate: float = 2e-3
     encoder_learning_rate: float = 2e-5
     dropout: float = 0.3
+    splice: float = 0.0
     loss: Literal["bce", "mse"] = "bce"
     held_out: float = 0.05
     patience: int = 2
@@ -48,6 +51,8 @@ class TrainingSettings:
             raise InputError(f"epochs, batch_size, window and patience must be at least 1: {self}")
         if not 0 < self.held_out < 1:
             raise InputError(f"held_out is {self.held_out}; it must lie between 0 and 1")
+        if not 0 <= self.splice < 1:
+            raise InputError(f"splice is {self.splice}; it must be at least 0 and below 1")
         if self.loss not in ("bce", "mse"):
             raise InputError(f'loss is {self.loss!r}; expected "bce" or "mse"')
 
@@ -72,7 +77,10 @@ def fit(
     """
     rng = np.random.default_rng(settings.seed)
     torch.manual_seed(settings.seed)
-    plan = [list(corpus.batches(settings.batch_size, settings.window, rng)) for _ in range(settings.epochs)]
+    plan = [
+        list(corpus.batches(settings.batch_size, settings.window, rng, splice=settings.splice))
+        for _ in range(settings.epochs)
+    ]
     optimizer = torch.optim.AdamW(_groups(network, settings), lr=settings.learning_rate, weight_decay=0.0)
     state = _Checkpoint(checkpoint, network, optimizer, settings)
     history = state.resume()
@@ -89,7 +97,7 @@ def fit(
                 group["lr"] = group["peak"] * _pace(step / n_steps)
             step += 1
             optimizer.zero_grad()
-            loss = _loss(forward(batch, settings.dropout), batch, corpus, settings.loss)
+            loss = _loss(forward(batch, settings.dropout), batch, settings.loss)
             torch.autograd.backward(loss)
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
@@ -108,21 +116,31 @@ def evaluate(
     network: nn.Module, forward: Forward, corpus: Corpus, settings: TrainingSettings
 ) -> dict[str, Any]:
     """Loss and areas under the curve on the held-out documents, over all and by domain."""
+    logits, loss = held_out_logits(network, forward, corpus, settings)
+    return {"loss": loss, **areas_by_domain(logits, corpus)}
+
+
+def held_out_logits(
+    network: nn.Module, forward: Forward, corpus: Corpus, settings: TrainingSettings
+) -> tuple[FloatArray, float]:
+    """(n, 2) logits of the held-out documents, NaN for all others, and the mean loss."""
     network.eval()
     logits = np.full(corpus.targets.shape, np.nan, dtype=np.float32)
     losses = []
     with torch.no_grad():
         for batch in corpus.held_out_batches(settings.batch_size):
             out = forward(batch, 0.0)
-            losses.append(_loss(out, batch, corpus, settings.loss).item())
+            losses.append(_loss(out, batch, settings.loss).item())
             logits[batch.sentences] = out[torch.from_numpy(batch.places)].cpu().numpy()
+    return logits, float(np.mean(losses)) if losses else float("nan")
+
+
+def areas_by_domain(logits: FloatArray, corpus: Corpus) -> dict[str, Any]:
+    """Areas under the curve where there are logits, over all and under "domains" for each domain."""
     names = np.repeat(np.array(corpus.domains, dtype=object), np.diff(corpus.starts))
     seen = ~np.isnan(logits[:, 0])
-    domains = {}
-    for domain in sorted(set(names[seen])):
-        domains[domain] = _areas(logits, corpus, seen & (names == domain))
-    areas = _areas(logits, corpus, seen)
-    return {"loss": float(np.mean(losses)) if losses else float("nan"), **areas, "domains": domains}
+    domains = {name: _areas(logits, corpus, seen & (names == name)) for name in sorted(set(names[seen]))}
+    return {**_areas(logits, corpus, seen), "domains": domains}
 
 
 def _areas(logits: Any, corpus: Corpus, chosen: Any) -> dict[str, float]:
@@ -134,9 +152,9 @@ def _areas(logits: Any, corpus: Corpus, chosen: Any) -> dict[str, float]:
     return areas
 
 
-def _loss(logits: Tensor, batch: Batch, corpus: Corpus, kind: str) -> Tensor:
+def _loss(logits: Tensor, batch: Batch, kind: str) -> Tensor:
     """The mean loss over the known labels of both kinds."""
-    targets = torch.from_numpy(corpus.targets[batch.sentences]).to(logits.device)
+    targets = torch.from_numpy(batch.targets).to(logits.device)
     known = targets != UNKNOWN
     chosen = logits[torch.from_numpy(batch.places).to(logits.device)][known]
     labels = targets[known].float()

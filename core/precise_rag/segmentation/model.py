@@ -124,10 +124,11 @@ class SageNetwork(nn.Module):
     def forward(self, vectors: Tensor, places: Tensor, n_places: int, dropout: float = 0.0) -> Tensor:
         """(n_places, 2) logits of "a paragraph, a section ends here".
 
-        vectors: (n, d) of unit length; places: (n,) as in SmallNetwork.
+        vectors: (n, d) of unit length; places: (n,) as in SmallNetwork. Their components are made
+        about 1 first: products of the small ones they are would be too slow to learn from.
         """
         c = self.config
-        line = _in_places(vectors, places, n_places)
+        line = _in_places(vectors * c.dimension**0.5, places, n_places)
         left, right = line, _next(line)
         pairs = {"x1": left, "x2": right, "x1-x2": left - right, "x1*x2": left * right}
         columns = [pairs[name] for name in c.features]
@@ -165,4 +166,17 @@ def small_tensors(network: SmallNetwork) -> dict[str, Any]:
     """The network's weights as the arrays that SmallModel reads."""
     tensors = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
     tensors["weights"] = F.softplus(network.weights.detach()).cpu().numpy()[:, None]
+    return tensors
+
+
+def sage_tensors(network: SageNetwork) -> dict[str, Any]:
+    """The network's weights as the arrays that SageModel reads, for vectors of unit length."""
+    c = network.config
+    tensors = {name: value.detach().cpu().numpy().copy() for name, value in network.state_dict().items()}
+    scale = c.dimension**0.5
+    for place, name in enumerate(c.features):
+        columns = slice(place * c.dimension, (place + 1) * c.dimension)
+        tensors["gap.weight"][:, columns] *= scale**2 if name == "x1*x2" else scale
+    if c.context:
+        tensors["inner.weight"] *= scale
     return tensors

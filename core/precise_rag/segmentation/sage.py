@@ -9,12 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 
+import precise_rag.models
 from precise_rag.checkpoint import load_checkpoint, save_checkpoint
 from precise_rag.encoders import load_encoder
-from precise_rag.errors import InputError
+from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import Encoder
+from precise_rag.segmentation.blending import blend
 from precise_rag.segmentation.boundaries import Reading
 from precise_rag.segmentation.features import cohesion, convolve, pair_features, shifted
+from precise_rag.segmentation.small import SmallModel
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 
 _BLOCK = 4096
@@ -25,11 +28,19 @@ class SageModel:
     """An encoder, the features of neighbouring vectors, and an MLP (SAGE, section IV-B).
 
     With `context` in its config the MLP also sees the sentences around the pair. Vectors of a
-    SentenceTable are used where they are given, so a frozen encoder's work is shared.
+    SentenceTable are used where they are given, so a frozen encoder's work is shared. With `words`
+    the logits are a weighted sum with those of the packaged small model: sentence vectors blur
+    what the first words of a sentence say.
     """
 
     def __init__(
-        self, config: dict[str, Any], tensors: dict[str, Any], folder: Path, encoder: Any, device: str | None
+        self,
+        config: dict[str, Any],
+        tensors: dict[str, Any],
+        folder: Path,
+        encoder: Any,
+        device: str | None,
+        words: SmallModel | None,
     ) -> None:
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
@@ -37,12 +48,13 @@ class SageModel:
         own = folder / config["encoder"]
         self._source = encoder or (own if own.is_dir() else config["encoder"])
         self._device = device
+        self._words = words
 
     @classmethod
     def load(cls, folder: Path, *, encoder: Any = None, device: str | None = None) -> Self:
         """The model saved in `folder`; raises ModelError where a file is missing, damaged or foreign."""
         config, tensors = load_checkpoint(folder)
-        return cls(config, tensors, folder, encoder, device)
+        return cls(config, tensors, folder, encoder, device, _words(config.get("words")))
 
     @staticmethod
     def save(folder: Path, config: dict[str, Any], tensors: dict[str, FloatArray]) -> None:
@@ -76,6 +88,8 @@ class SageModel:
             end = min(start + _BLOCK, n - 1)
             first, last = max(start - _REACH, 0), min(end + _REACH + 1, n)
             logits[start:end] = self._logits(vectors[first:last])[start - first : end - first]
+        if self._words is not None:
+            logits = blend(logits, self._words.read(sentences).logits, self._tensors["blend"])
         return Reading(logits, np.maximum(counts, 1))
 
     def _logits(self, vectors: FloatArray) -> FloatArray:
@@ -89,3 +103,16 @@ class SageModel:
         hidden = np.maximum(np.concatenate(columns, axis=1) @ t["gap.weight"].T + t["gap.bias"], 0)
         logits: FloatArray = hidden @ t["out.weight"].T + t["out.bias"]
         return logits
+
+
+def _words(wanted: dict[str, str] | None) -> SmallModel | None:
+    """The packaged small model that a head was weighed with; ModelError if it is another one today."""
+    if wanted is None:
+        return None
+    model = SmallModel.load(Path(precise_rag.models.__path__[0], wanted["model"]))
+    if model.weights_sha256 != wanted["weights_sha256"]:
+        raise ModelError(
+            f"this model goes with a {wanted['model']} of sha256 {wanted['weights_sha256']}, but the "
+            f"packaged one has {model.weights_sha256}; train it again"
+        )
+    return model

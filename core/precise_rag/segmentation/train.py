@@ -12,15 +12,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import precise_rag.models
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
+from precise_rag.segmentation.blending import blend_by_halves, fit_weights
 from precise_rag.segmentation.card import write_card
 from precise_rag.segmentation.corpus import Batch, Corpus
 from precise_rag.segmentation.data import LabelledDocument
 from precise_rag.segmentation.fine_tuning import embed, trainable
-from precise_rag.segmentation.fitting import Forward, TrainingSettings, fit
-from precise_rag.segmentation.model import SageConfig, SageNetwork, SmallConfig, SmallNetwork, small_tensors
+from precise_rag.segmentation.fitting import Forward, TrainingSettings, areas_by_domain, fit, held_out_logits
+from precise_rag.segmentation.model import (
+    SageConfig,
+    SageNetwork,
+    SmallConfig,
+    SmallNetwork,
+    sage_tensors,
+    small_tensors,
+)
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.segmentation.vocabulary import Vocabulary, train_vocabulary
@@ -86,6 +95,7 @@ def train_sage(
     encoder: Encoder,
     config: SageConfig | None = None,
     fine_tune: bool = False,
+    words: str | None = None,
     device: str | None = None,
     command: str = "",
     show_progress: bool = True,
@@ -95,7 +105,9 @@ def train_sage(
     fine_tune: also change the encoder, which must be a sentence-transformers model, as the paper
     does (here without its token vectors); it is saved with the head, and trained where it is
     loaded. Otherwise each sentence is encoded once, before training, and the head is trained on
-    `device`, None being the best there is.
+    `device`, None being the best there is. words: the name of a packaged small model whose logits
+    are added, weighed on the held-out documents, which must be those that it was not trained on
+    either (equal `held_out` and `seed`); the figures are then of weights from one half for the other.
     """
     corpus = _corpus(documents, settings)
     torch.manual_seed(settings.seed)
@@ -113,16 +125,38 @@ def train_sage(
             forward = _forward_fine_tuned(network, module, texts)
             report = fit(trained, forward, corpus, settings, checkpoint, show_progress=show_progress)
     else:
-        network.to(best_device(device))
+        trained = network.to(best_device(device))
         forward = _forward_frozen(network, _vectors(texts, encoder, checkpoint, show_progress))
         report = fit(network, forward, corpus, settings, checkpoint, show_progress=show_progress)
-    tensors = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
+    tensors = sage_tensors(network)
     fields = {"family": "sage", "encoder": source, "options": {}, **network.config.to_dict()}
+    if words is not None:
+        small = SmallModel.load(Path(precise_rag.models.__path__[0], words))
+        head, _ = held_out_logits(trained, forward, corpus, settings)
+        tensors["blend"], areas = _weigh(head, small, documents, corpus)
+        report = {**report, **areas}
+        fields["words"] = {"model": words, "weights_sha256": small.weights_sha256}
     SageModel.save(folder, {**fields, "training": asdict(settings)}, tensors)
     if fine_tune:
         module.save_pretrained(str(folder / source))
     write_card(folder, "sage", documents, report, settings, command)
     return report
+
+
+def _weigh(
+    head: FloatArray, small: SmallModel, documents: Sequence[LabelledDocument], corpus: Corpus
+) -> tuple[FloatArray, dict[str, Any]]:
+    """(3, 2) weights of the head's logits and the small model's, and the areas that they reach together."""
+    other = np.full_like(head, np.nan)
+    half = np.zeros(len(head), dtype=np.int64)
+    for number, place in enumerate(np.flatnonzero(corpus.held_out).tolist()):
+        rows = slice(int(corpus.starts[place]), int(corpus.starts[place + 1]))
+        other[rows] = np.vstack([small.read(documents[place].sentences).logits, np.zeros((1, 2))])
+        half[rows] = number % 2
+    seen = ~np.isnan(head[:, 0])
+    mixed = np.full_like(head, np.nan)
+    mixed[seen] = blend_by_halves(head[seen], other[seen], corpus.targets[seen], half[seen])
+    return fit_weights(head[seen], other[seen], corpus.targets[seen]), areas_by_domain(mixed, corpus)
 
 
 def best_device(name: str | None = None) -> torch.device:

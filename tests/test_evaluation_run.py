@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from chat_server import ChatServer, says
 
 from precise_rag import PreciseRAG
 from precise_rag.cli import eval as command
-from precise_rag.errors import InputError
+from precise_rag.errors import InputError, LLMConnectionError
 from precise_rag.evaluation import Dataset, Evidence, Question
 from precise_rag.evaluation.answering import answer_questions
 from precise_rag.evaluation.evaluate import Outcome, circumstances, evaluate
@@ -235,7 +236,14 @@ def test_the_report_shows_curves_and_the_evidence_that_was_sent(outcome: Outcome
     assert "Won: 8 of 8 questions" in page
     assert "<script" not in page
     assert "http" not in page
-    assert "recall@20" in format_table(outcome.rows)
+    quality, cost = format_table(outcome.rows).split("\n\n")
+    assert "recall@20" in quality
+    assert "memory MB" in cost
+    assert f"All {len(TOPICS)} questions: recall of each pipeline at 20 tokens" in page
+    assert "points</b>" in page, "the budget where most questions differ"
+    for row in outcome.rows:
+        assert row.facts["build_seconds"] > 0
+        assert row.facts["memory_mb"] is None or row.facts["memory_mb"] >= 0
 
 
 def test_plots_place_values_and_cuts() -> None:
@@ -278,6 +286,28 @@ def test_answers_are_scored_priced_and_kept(outcome: Outcome) -> None:
     assert again.answers == answered.answers
     assert "quality/$" in format_answers(again.answers)
     assert json.loads(json.dumps(again.to_dict()))["answers"][0]["means"]["EM"] == [1, 1, 1]
+
+
+def test_a_failing_model_is_asked_no_further_and_what_it_said_is_kept(outcome: Outcome) -> None:
+    pytest.importorskip("rouge_score")
+    asked, refused = [], threading.Event()
+
+    def reply(messages: Any) -> Any:
+        asked.append(messages)
+        if "Who built the mill?" in messages[-1].content:
+            refused.set()
+            return LLMConnectionError("the server is gone")
+        refused.wait(5)
+        return "somebody"
+
+    one = replace(outcome, runs=outcome.runs[:1], rows=outcome.rows[:1], measured=outcome.measured[:1])
+    with pytest.raises(LLMConnectionError, match="gone"):
+        answer_questions(one, ScriptedLLM(reply, name="gpt-4o-mini"))
+    n_kept = len(asked) - 1
+    llm = ScriptedLLM(lambda _: "somebody", name="gpt-4o-mini")
+    answered = answer_questions(one, llm)
+    assert len(llm.calls) == len(TOPICS) - n_kept
+    assert answered.answers[0].questions == len(TOPICS)
 
 
 def test_feedback_asks_again_with_another_min_k(tmp_path: Path) -> None:
@@ -358,11 +388,15 @@ def test_the_command(
     data = dataset()
     docs, questions, out = tmp_path / "docs.jsonl", tmp_path / "q.jsonl", tmp_path / "out"
     docs.write_text("\n".join(json.dumps({"id": d.id, "text": d.text}) for d in data.documents), "utf-8")
-    questions.write_text("\n".join(json.dumps(to_record(q)) for q in data.questions), "utf-8")
+    lost = {"question": "Who built the moon?", "evidence": "built by nobody known"}
+    bare = {"question": "What is a village?"}
+    records = [*(json.dumps(to_record(q)) for q in data.questions), json.dumps(lost), json.dumps(bare)]
+    questions.write_text("\n".join(records), "utf-8")
     common = ("--documents", str(docs), "--pipelines", str(tmp_path / "plan.toml"), "--out", str(out))
     assert run_command(*common, "--questions", str(questions), "--budgets", "100,20") == 0
     shown = capsys.readouterr().out
     assert "recall@20" in shown
+    assert "8 questions (left out: 1 without evidence, 1 whose evidence is not in the documents)" in shown
     results = json.loads((out / "results.json").read_text("utf-8"))
     means = {p["name"]: p["means"] for p in results["results"][0]["pipelines"]}
     assert means["sentences"]["recall@20"] == [1, 1, 1]

@@ -12,7 +12,7 @@ from precise_rag.errors import InputError
 from precise_rag.evaluation.answering import answer_questions
 from precise_rag.evaluation.answers import METRICS
 from precise_rag.evaluation.datasets import Dataset, load_dataset, load_development_set
-from precise_rag.evaluation.evaluate import circumstances, evaluate
+from precise_rag.evaluation.evaluate import Outcome, circumstances, evaluate
 from precise_rag.evaluation.evidence import BUDGETS
 from precise_rag.evaluation.pipelines import DEFAULT_PLAN, load_plan
 from precise_rag.evaluation.questions import make_questions, to_record
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         for name, reason in outcome.failed.items():
             print(f"precise: warning: {name} left out: {reason}", file=sys.stderr)
         if not args.json:
-            print(f"\n{outcome.dataset.name}: {len(outcome.judge.dataset.questions)} questions")
+            print(f"\n{_headline(outcome)}")
             print(format_table(outcome.rows))
             if outcome.answers:
                 print(format_answers(outcome.answers))
@@ -114,6 +114,21 @@ def run(args: argparse.Namespace) -> int:
             f"\n{args.out / 'report.html'}: curves, cuts, questions won and lost; {args.out / 'results.json'}"
         )
     return 0
+
+
+def _headline(outcome: Outcome) -> str:
+    """The set, and how many questions could be used."""
+    facts = outcome.to_dict()
+    left_out = [
+        f"{count} {why}"
+        for count, why in (
+            (facts["without_evidence"], "without evidence"),
+            (facts["evidence_not_found"], "whose evidence is not in the documents"),
+        )
+        if count
+    ]
+    note = f" (left out: {', '.join(left_out)})" if left_out else ""
+    return f"{outcome.dataset.name}: {facts['documents']:,} documents, {facts['questions']} questions{note}"
 
 
 def _datasets(args: argparse.Namespace, llm: OpenAIChat | None) -> list[Dataset]:

@@ -1,7 +1,7 @@
 """Answers from what each pipeline kept, by the user's language model, and what they cost."""
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,14 +125,38 @@ def _answers(
             "output_tokens": sum(call.output_tokens for call in trace.calls),
         }
 
-    with path.open("a", encoding="utf-8") as file, ThreadPoolExecutor(_AT_ONCE) as pool:
-        answered = tqdm(
-            pool.map(ask, todo), run.settings.name, len(todo), disable=not show_progress, leave=False
-        )
-        for record in answered:
+    with path.open("a", encoding="utf-8") as file:
+
+        def keep(record: dict[str, Any]) -> None:
             append_line(file, record)
             records[record["id"]] = record
+
+        _at_once(ask, todo, keep, run.settings.name, show_progress)
     return [records[question.id] for question in questions]
+
+
+def _at_once(
+    ask: Callable[[Question], dict[str, Any]],
+    questions: Sequence[Question],
+    keep: Callable[[dict[str, Any]], None],
+    title: str,
+    show_progress: bool,
+) -> None:
+    """Each record to `keep` as it comes in. Interrupted or failed, nothing more is asked, and what was
+    under way and is paid for is kept before the exception goes on."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        waiting = {pool.submit(ask, question) for question in questions}
+        answered = as_completed(tuple(waiting))
+        try:
+            for future in tqdm(answered, title, len(waiting), disable=not show_progress, leave=False):
+                waiting.remove(future)
+                keep(future.result())
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            for future in waiting:
+                if not future.cancelled() and future.exception() is None:
+                    keep(future.result())
+            raise
 
 
 class _Context:

@@ -56,16 +56,23 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A collection and the questions asked of it; `unplaced` are ids whose evidence was not found."""
+    """A collection and the questions asked of it.
+
+    unplaced: ids of questions whose evidence was not found. without_evidence: how many questions were
+    left out because they have none.
+    """
 
     name: str
     documents: tuple[Document, ...]
     questions: tuple[Question, ...]
     unplaced: tuple[str, ...] = ()
+    without_evidence: int = 0
 
     def with_evidence(self) -> "Dataset":
         """Only the questions that have evidence."""
-        return replace(self, questions=tuple(q for q in self.questions if q.evidence))
+        kept = tuple(q for q in self.questions if q.evidence)
+        left_out = self.without_evidence + len(self.questions) - len(kept)
+        return replace(self, questions=kept, without_evidence=left_out)
 
     def measurable(self) -> "Dataset":
         """Only the questions that have evidence; all if none has, for tokens and answers at least."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import precise_rag
+from precise_rag.encoders.cache import CachedEncoder
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.evidence import BUDGETS
@@ -63,7 +64,7 @@ class Outcome:
             "dataset": self.dataset.name,
             "documents": len(self.dataset.documents),
             "questions": len(self.judge.dataset.questions),
-            "without_evidence": len(self.dataset.questions) - len(self.judge.dataset.questions),
+            "without_evidence": self.judge.dataset.without_evidence,
             "evidence_not_found": len(self.dataset.unplaced),
             "tokens_counted_by": self.judge.corpus.tokenizer,
             "baseline": self.baseline,
@@ -110,6 +111,8 @@ def evaluate(
         judge = Judge(dataset, budgets)
         if not judge.dataset.questions:
             raise InputError(f"{dataset.name}: there are no questions")
+        if isinstance(encoder, CachedEncoder):  # else the first pipeline would pay for all questions
+            encoder.encode_queries([question.text for question in judge.dataset.questions])
         runs, failed = [], {}
         for settings in plan.pipelines:
             try:

@@ -104,7 +104,7 @@ def score_curve(scores: Sequence[float], kept: Sequence[bool], useful: Sequence[
 
     parts = [
         f'<svg class="small" viewBox="0 0 {width} {height}" role="img"><title>{escape(title)}</title>'
-        f'<text x="{pad}" y="12">{escape(_shorten(title, 40))}</text>'
+        f'<text x="{pad}" y="12">{escape(shorten(title, 36))}</text>'
     ]
     cut = max((rank for rank, keep in enumerate(kept) if keep), default=-1) + 0.5
     if cut < len(scores) - 1:
@@ -136,5 +136,6 @@ def _spread(places: Mapping[str, float], low: float, high: float) -> dict[str, f
     return {name: max(place, low) for name, place in spread.items()}
 
 
-def _shorten(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
+    """At most `length` characters of the text."""
     return text if len(text) <= length else f"{text[: length - 1]}…"

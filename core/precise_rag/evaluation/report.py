@@ -8,9 +8,16 @@ import numpy as np
 
 from precise_rag.evaluation.datasets import Evidence, Question
 from precise_rag.evaluation.evaluate import Outcome
-from precise_rag.evaluation.plots import line_chart, score_curve
+from precise_rag.evaluation.plots import line_chart, score_curve, shorten
 from precise_rag.evaluation.runs import Piece, Run
-from precise_rag.evaluation.tables import answer_cells, answer_columns, cell, columns, per_1000
+from precise_rag.evaluation.tables import (
+    answer_cells,
+    answer_columns,
+    cell,
+    columns,
+    cost_cells,
+    cost_columns,
+)
 
 _N_CURVES = 6
 _N_EXAMPLES = 5
@@ -81,35 +88,48 @@ def _recall_chart(outcome: Outcome) -> str:
 
 def _table(outcome: Outcome) -> str:
     names = columns(outcome.rows)
-    head = "".join(f"<th>{escape(name)}</th>" for name in ["pipeline", *names, "recall per 1,000 tokens"])
     body = []
-    for row in outcome.rows:
+    for row in outcome.rows if names else ():
         cells = [f"<td>{escape(row.name)}</td>"]
         for name in names:
             text = cell(name, row.means[name], row.against_baseline.get(name)).strip()
             css = {"+": "up", "-": "down"}.get(text[-1], "")
             cells.append(f'<td class="{css}">{text}</td>')
-        cells.append(f"<td>{per_1000(row)}</td>")
-        body.append(f'<tr class="{"base" if row.name == outcome.baseline else ""}">{"".join(cells)}</tr>')
+        body.append(_table_row(outcome, row.name, cells))
     note = (
         "Shares in percent, ± half of the 95 % bootstrap interval (documents drawn whole). "
-        f"+ and -: differs from {outcome.baseline} in a paired test, p &lt; 0.05. "
-        "recall and tokens: everything the pipeline keeps, with no budget."
+        f"+ and -: differs from {escape(outcome.baseline)} in a paired test, p &lt; 0.05."
     )
-    table = f"<table><tr>{head}</tr>{''.join(body)}</table>"
-    return f'<div class="wide">{table}</div><p class="small-print">{note}</p>'
+    quality = f'{_wide(["pipeline", *names], body)}<p class="small-print">{note}</p>' if names else ""
+    costs = [
+        _table_row(outcome, row.name, [f"<td>{escape(text)}</td>" for text in cost_cells(row, outcome.rows)])
+        for row in outcome.rows
+    ]
+    kept = (
+        "Everything the pipeline keeps, with no budget. ms: one question, its vector known; build: cutting "
+        "and indexing, with the vectors that were in the cache; memory: by how much the process grew."
+    )
+    return f'{quality}{_wide(cost_columns(outcome.rows), costs)}<p class="small-print">{kept}</p>'
+
+
+def _table_row(outcome: Outcome, name: str, cells: Sequence[str]) -> str:
+    return f'<tr class="{"base" if name == outcome.baseline else ""}">{"".join(cells)}</tr>'
+
+
+def _wide(header: Sequence[str], rows: Sequence[str]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
 def _answers(outcome: Outcome) -> str:
     if not outcome.answers:
         return ""
-    head = "".join(f"<th>{escape(name)}</th>" for name in answer_columns(outcome.answers[0]))
-    body = "".join(
+    body = [
         f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in answer_cells(row))}</tr>"
         for row in outcome.answers
-    )
+    ]
     model = escape(outcome.answers[0].model)
-    return f'<h3>Answers by {model}</h3><div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+    return f"<h3>Answers by {model}</h3>{_wide(answer_columns(outcome.answers[0]), body)}"
 
 
 def _curves(outcome: Outcome) -> str:
@@ -131,16 +151,18 @@ def _curve(question: Question, run: Run) -> str:
 
 
 def _examples(outcome: Outcome) -> str:
-    """The questions that the last pipeline wins and loses by most against the baseline."""
+    """The questions that the last pipeline wins and loses by most against the baseline, with the text;
+    then all questions, with the recall of each pipeline. At the budget where most of them differ."""
     ours = outcome.measured[-1]
     reference = next(m for m in outcome.measured if m.name == outcome.baseline)
     if ours is reference:
         return ""
-    middle = outcome.judge.budgets[min(1, len(outcome.judge.budgets) - 1)]
-    gain = ours.values[f"recall@{middle}"] - reference.values[f"recall@{middle}"]
+    gains = {b: ours.values[f"recall@{b}"] - reference.values[f"recall@{b}"] for b in outcome.judge.budgets}
+    budget = max(gains, key=lambda b: (int((gains[b] != 0).sum()), -b))
+    gain = gains[budget]
     order = np.argsort(-gain, kind="stable").tolist()
     runs = {run.settings.name: run for run in outcome.runs}
-    parts = [f"<h3>{escape(ours.name)} against {escape(reference.name)} at {middle:,} tokens</h3>"]
+    parts = [f"<h3>{escape(ours.name)} against {escape(reference.name)} at {budget:,} tokens</h3>"]
     won = [row for row in order if gain[row] > 0]
     lost = [row for row in reversed(order) if gain[row] < 0]
     for title, rows in (("Won", won), ("Lost", lost)):
@@ -153,7 +175,20 @@ def _examples(outcome: Outcome) -> str:
                 f"<p>Accepted: {escape('; '.join(question.answers[:3]) or '(no answer given)')}</p>"
                 f'<div class="sides">{sides}</div></details>'
             )
-    return "".join(parts)
+    return "".join(parts) + _all_questions(outcome, budget, order)
+
+
+def _all_questions(outcome: Outcome, budget: int, order: Sequence[int]) -> str:
+    """Recall of every pipeline for every question, the most won first."""
+    columns_ = [100 * measured.values[f"recall@{budget}"] for measured in outcome.measured]
+    rows = [
+        f"<tr><td>{escape(shorten(outcome.judge.dataset.questions[row].text, 90))}</td>"
+        f"{''.join(f'<td>{column[row]:.0f}</td>' for column in columns_)}</tr>"
+        for row in order
+    ]
+    head = ["question", *(measured.name for measured in outcome.measured)]
+    title = f"All {len(order)} questions: recall of each pipeline at {budget:,} tokens"
+    return f"<details><summary>{title}</summary>{_wide(head, rows)}</details>"
 
 
 def _side(outcome: Outcome, run: Run, question: Question) -> str:

@@ -42,8 +42,10 @@ class Piece(NamedTuple):
 class Run:
     """What one pipeline retrieved for each question, and what it took.
 
-    path: its file. facts: build_seconds, cut_seconds (where a splitter is named), n_units, peak_mb (of the
-    whole process so far), encoder, version. spent: on a language model while retrieving, where it asks one.
+    path: its file. facts: build_seconds, cut_seconds (where a splitter is named), n_units, memory_mb (by how
+    much the process grew when the index was built and first asked; None where the system does not tell),
+    peak_mb (of the whole process so far), encoder, version. spent: on a language model while retrieving,
+    where it asks one.
     """
 
     settings: PipelineSettings
@@ -75,7 +77,10 @@ def run_pipeline(
     done = {(line["id"], line["question"]) for line in lines[1:]}
     todo = [question for question in dataset.questions if (question.id, question.text) not in done]
     if todo:
+        before = _resident_mb()
         pipeline = Pipeline(settings, dataset.documents, encoder, llm)
+        if not settings.asks_model:
+            pipeline.retrieve(todo[0].text)  # what is loaded or computed at the first search
         with path.open("a", encoding="utf-8") as file:
             if not lines:
                 facts = {
@@ -83,6 +88,7 @@ def run_pipeline(
                     "version": precise_rag.__version__,
                     "n_units": pipeline.n_units,
                     **{f"{part}_seconds": round(value, 3) for part, value in pipeline.seconds.items()},
+                    "memory_mb": _growth(before, _resident_mb()),
                     "peak_mb": _peak_mb(),
                 }
                 lines.append({"settings": asdict(settings), "facts": facts})
@@ -135,6 +141,19 @@ def _pieces(selection: Selection) -> Sequence[Piece]:
 
 def _scale(selection: Selection) -> ScoreScale:
     return selection.decisions[0].candidate.score_scale if selection.decisions else "rank"
+
+
+def _resident_mb() -> float | None:
+    """Memory of this process now; None where there is no /proc."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * resource.getpagesize() / 1024**2
+
+
+def _growth(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else round(max(0.0, after - before), 1)
 
 
 def _peak_mb() -> float:

@@ -13,29 +13,58 @@ _SHARES = ("recall", "precision", "iou", "useful")
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
-    """The measures that a table shows, in order, of those there are."""
+    """The measures of quality that a table shows, in order, of those there are."""
     means = rows[0].means
     recalls = [name for name in means if name.startswith("recall@")]
     ious = [name for name in means if name.startswith("iou@")][:1]
-    others = ["useful@450", "Hits@1", "Hits@10", "MRR@10", "nDCG@10", "recall", "tokens", "ms"]
-    if any(row.means["llm calls"].mean for row in rows):
-        others += ["llm calls", "llm tokens"]
+    others = ["useful@450", "Hits@1", "Hits@10", "MRR@10", "nDCG@10"]
     return [*recalls, *ious, *(name for name in others if name in means)]
 
 
 def format_table(rows: Sequence[Row]) -> str:
-    """Aligned lines: means with half the width of their 95 % interval; + or - marks a recall that
-    differs from the baseline's (paired test, p < 0.05)."""
+    """Aligned lines: quality, means with half the width of their 95 % interval, where + or - marks a
+    recall that differs from the baseline's (paired test, p < 0.05); then what is kept and what it costs."""
     names = columns(rows)
-    body = [
-        [
-            row.name,
-            *(cell(name, row.means[name], row.against_baseline.get(name)) for name in names),
-            per_1000(row),
-        ]
+    quality = [
+        [row.name, *(cell(name, row.means[name], row.against_baseline.get(name)) for name in names)]
         for row in rows
     ]
-    return _aligned([["pipeline", *names, "recall/1k"], *body])
+    blocks = [[["pipeline", *names], *quality]] if names else []
+    blocks.append([cost_columns(rows), *(cost_cells(row, rows) for row in rows)])
+    return "\n\n".join(_aligned(block) for block in blocks)
+
+
+def cost_columns(rows: Sequence[Row]) -> list[str]:
+    """The header of the table of what each pipeline keeps and costs."""
+    judged, asks = "recall" in rows[0].means, any(row.means["llm calls"].mean for row in rows)
+    return [
+        "pipeline",
+        *(["recall kept"] if judged else []),
+        "tokens kept",
+        *(["recall/1k"] if judged else []),
+        "ms",
+        "build s",
+        "units",
+        "memory MB",
+        *(["llm calls", "llm tokens"] if asks else []),
+    ]
+
+
+def cost_cells(row: Row, rows: Sequence[Row]) -> list[str]:
+    """One line of that table."""
+    judged, asks = "recall" in row.means, any(other.means["llm calls"].mean for other in rows)
+    memory = row.facts.get("memory_mb")
+    return [
+        row.name,
+        *([f"{100 * row.means['recall'].mean:.1f}"] if judged else []),
+        cell("tokens", row.means["tokens"]),
+        *([per_1000(row)] if judged else []),
+        cell("ms", row.means["ms"]),
+        f"{row.facts['build_seconds']:.1f}",
+        f"{row.facts['n_units']:,}",
+        "" if memory is None else f"{memory:,.0f}",
+        *([cell(name, row.means[name]) for name in ("llm calls", "llm tokens")] if asks else []),
+    ]
 
 
 def format_answers(rows: Sequence[AnswerRow]) -> str:

@@ -9,7 +9,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from precise_rag import Segmenter, load_encoder
 from precise_rag.cli import main
-from precise_rag.errors import InputError
+from precise_rag.errors import InputError, ModelError
 from precise_rag.segmentation.data import label_sections
 from precise_rag.segmentation.fine_tuning import embed, trainable
 from precise_rag.segmentation.fitting import TrainingSettings
@@ -77,6 +77,9 @@ def test_fine_tuning_changes_the_encoder_and_saves_it_with_the_head(
     assert trained.config._attn_implementation == start.config._attn_implementation
     text = "Cat dog mouse. Bird cat dog. Salt rice bean. Corn salt rice."
     assert "".join(chunk.text for chunk in segmenter.segment(text)) == text
+    load_encoder(encoder_folder, device="cpu").module.save_pretrained(str(tmp_path / "encoder"))
+    with pytest.raises(ModelError, match="not the encoder that this head was trained with"):
+        Segmenter.from_pretrained(tmp_path, device="cpu").segment(text)
 
 
 def test_only_a_sentence_transformers_model_can_be_fine_tuned(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ one set's alone. Paper, fine-tuned, on QASPER: 84.5 / 85.6 / 88.4 / 91.8 % for t
 
 import argparse
 import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -154,8 +155,9 @@ def fine_tune(
     train: Side,
     feature_sets: list[tuple[str, ...]],
     learning_rate: float,
+    minutes: float,
 ) -> dict[tuple[tuple[str, ...], str], nn.Module]:
-    """One pass; changes `module` and gives the heads by features and protocol."""
+    """One pass, or so many minutes of it; changes `module` and gives the heads by features and protocol."""
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     dimension = module.get_embedding_dimension()
@@ -169,11 +171,15 @@ def fine_tune(
         ]
         optimizer = torch.optim.AdamW(groups, lr=0.0, weight_decay=0.01)
         bar = tqdm(steps, desc="fine-tuning", mininterval=20)
+        started, n_read = time.monotonic(), 0
         for step, rows in enumerate(bar):
-            done = step / len(steps)
+            done = max(step / len(steps), (time.monotonic() - started) / 60 / minutes)
+            if done >= 1:
+                break
             for group in optimizer.param_groups:
                 group["lr"] = group["peak"] * min(1.0, 10 * done + 0.01, 1.25 * (1 - done))
             vectors = embed(module, [train.texts[row] for row in rows])
+            n_read += len(rows)
             losses = []
             for protocol in PROTOCOLS:
                 found, labels = train.pairs(protocol, rng, rows)
@@ -184,7 +190,8 @@ def fine_tune(
             torch.stack(losses).sum().backward()
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
             optimizer.step()
-            bar.set_postfix(any=f"{losses[-1].item():.3f}")
+            bar.set_postfix(any=f"{losses[-1].item():.3f}", refresh=False)
+    print(f"fine-tuned on {n_read:,} sentences", flush=True)
     return heads
 
 
@@ -201,6 +208,7 @@ def main() -> None:
     parser.add_argument("--features", choices=("each", "all"), default="each")
     parser.add_argument("--only", choices=("frozen", "fine-tuned"), help="half of the table")
     parser.add_argument("--learning-rate", type=float, default=5e-5, help="of the encoder")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="of fine-tuning at most")
     parser.add_argument("--cache", type=Path, default=Path("vectors.sqlite"), help="vectors computed before")
     args = parser.parse_args()
     feature_sets = list(FEATURES) if args.features == "each" else [FEATURES[-1]]
@@ -244,7 +252,7 @@ def main() -> None:
                 show("frozen", name, features, cells)
     if args.only == "frozen":
         return
-    tuned = fine_tune(encoder.module, train, feature_sets, args.learning_rate)
+    tuned = fine_tune(encoder.module, train, feature_sets, args.learning_rate, args.minutes)
     for name, side in sides.items():
         rows = torch.from_numpy(encoder.encode(side.texts))
         for features in feature_sets:

@@ -45,8 +45,8 @@ class SageModel:
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
         self._tensors = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
-        own = folder / config["encoder"]
-        self._source = encoder or (own if own.is_dir() else config["encoder"])
+        self._own = folder / config["encoder"]
+        self._source = encoder or (self._own if self._own.is_dir() else config["encoder"])
         self._device = device
         self._words = words
 
@@ -63,8 +63,14 @@ class SageModel:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder that the head reads; loaded on first use."""
-        return load_encoder(self._source, device=self._device)
+        """The encoder that the head reads; loaded on first use. ModelError if its files were changed."""
+        encoder = load_encoder(self._source, device=self._device)
+        wanted = self.config.get("encoder_name")
+        if self._source == self._own and wanted not in (None, encoder.name):
+            raise ModelError(
+                f"{self._own} is not the encoder that this head was trained with; install or train them again"
+            )
+        return encoder
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """(n,) tokens by the encoder's tokenizer."""

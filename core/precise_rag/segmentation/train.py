@@ -136,9 +136,10 @@ def train_sage(
         tensors["blend"], areas = _weigh(head, small, documents, corpus)
         report = {**report, **areas}
         fields["words"] = {"model": words, "weights_sha256": small.weights_sha256}
-    SageModel.save(folder, {**fields, "training": asdict(settings)}, tensors)
     if fine_tune:
         module.save_pretrained(str(folder / source))
+        fields["encoder_name"] = SentenceTransformerEncoder(folder / source).name
+    SageModel.save(folder, {**fields, "training": asdict(settings)}, tensors)
     write_card(folder, "sage", documents, report, settings, command)
     return report
 

@@ -15,9 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.papers.record import parse_arguments, save
+from benchmarks.papers.record import cached_encoder, parse_arguments, save
 from benchmarks.retrieval.real import real_documents
-from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import Corpus, Dataset, Passages, load_development_set, ranking_scores
 from precise_rag.evaluation.tables import format_markdown
 from precise_rag.index import DenseIndex, WordSentenceIndex
@@ -53,9 +52,8 @@ METHODS: dict[str, dict[str, int]] = {
 def main() -> None:
     parser = parse_arguments(__doc__, "squad,hotpotqa,fairytaleqa")
     parser.add_argument("--sizes", default="10000,20000,45000", help="of SQuAD's set (%(default)s)")
-    parser.add_argument("--encoder", default=DEFAULT_ENCODER, help="%(default)s")
     args = parser.parse_args()
-    encoder = CachedEncoder(load_encoder(args.encoder), args.vectors or args.work / "vectors.sqlite")
+    encoder = cached_encoder(args)
     results = {}
     for name in args.sets.split(","):
         dataset = load_development_set(name, args.data).with_evidence().sample(args.sample, args.seed)

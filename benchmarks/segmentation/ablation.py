@@ -93,12 +93,11 @@ class Side:
 
 
 def draw(
-    files: list[Path], sentences: int, held_out_sentences: int, held_out: float = 0.05
+    documents: list[LabelledDocument], sentences: int, held_out_sentences: int, held_out: float = 0.05
 ) -> tuple[list[LabelledDocument], list[LabelledDocument]]:
-    """Training documents and held-out ones of so many sentences, drawn from all files together."""
+    """Training documents and held-out ones of so many sentences, in seeded order."""
     chosen: tuple[list[LabelledDocument], list[LabelledDocument]] = ([], [])
     counts = [0, 0]
-    documents = list(read_labelled(*files))
     for place in np.random.default_rng(0).permutation(len(documents)).tolist():
         document = documents[place]
         side = is_held_out(document.id, held_out)
@@ -213,8 +212,9 @@ def main() -> None:
     args = parser.parse_args()
     feature_sets = list(FEATURES) if args.features == "each" else [FEATURES[-1]]
     encoder = load_encoder("all-MiniLM-L6-v2")
-    train, held_out = map(Side, draw(args.files, args.sentences, args.held_out_sentences))
-    known = Side(draw(args.files, args.frozen_sentences, 0)[0])
+    documents = list(read_labelled(*args.files))
+    train, held_out = map(Side, draw(documents, args.sentences, args.held_out_sentences))
+    known = Side(draw(documents, args.frozen_sentences, 0)[0])
     sides = {"held-out documents": held_out}
     sides |= {file.name.split(".")[0]: Side(list(read_labelled(file))) for file in args.test}
     drawn = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from ablation import draw
 
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.segmentation.data import LabelledDocument
+from precise_rag.segmentation.data import LabelledDocument, read_labelled
 from precise_rag.segmentation.fitting import TrainingSettings
 from precise_rag.segmentation.model import SageConfig
 from precise_rag.segmentation.train import train_sage
@@ -38,9 +38,9 @@ MANY = (
 
 def sample(folder: Path) -> list[LabelledDocument]:
     files = [folder / f"train_docs_{name}.jsonl.gz" for name in MANY.split()]
-    train, held_out = draw(files, 40_000, 10_000)
+    train, held_out = draw(list(read_labelled(*files)), 40_000, 10_000)
     for name, wanted in FEW.items():
-        more, held_out_too = draw([folder / f"{name}.jsonl.gz"], wanted, wanted // 5)
+        more, held_out_too = draw(list(read_labelled(folder / f"{name}.jsonl.gz")), wanted, wanted // 5)
         train, held_out = train + more, held_out + held_out_too
     return train + held_out
 

@@ -208,7 +208,7 @@ def _gain(ours: np.ndarray, peers: Sequence[np.ndarray]) -> str:
 def stem(args: Any) -> Path:
     """benchmarks/results/retrieval-recall-<systems>-<date>, or without systems where all are measured."""
     systems = "" if args.systems == SYSTEMS else f"-{args.systems.replace(',', '-')}"
-    checks = "-checks" if args.sets == "checks" else ""
+    checks = "-checks" if set(args.sets.split(",")) <= {"checks", *CHECKS} else ""
     return RESULTS / f"retrieval-recall{checks}{systems}-{circumstances(args.seed)['date']}"
 
 

@@ -98,6 +98,13 @@ def test_measures_tell_small_units_from_large_ones(outcome: Outcome) -> None:
     assert whole.means["recall"].mean == 1
 
 
+def test_pipelines_over_one_index_share_it(outcome: Outcome) -> None:
+    whole, sentences, ours = outcome.rows
+    for fact in ("build_seconds", "cut_seconds", "n_units", "memory_mb"):
+        assert ours.facts[fact] == sentences.facts[fact]
+    assert whole.facts["n_units"] < sentences.facts["n_units"]
+
+
 def test_precision_counts_what_was_sent(outcome: Outcome) -> None:
     values = outcome.measured[0].values
     question = outcome.judge.dataset.questions[0]

@@ -17,7 +17,7 @@ from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.evidence import BUDGETS
 from precise_rag.evaluation.libraries import LIBRARIES, installed_version
 from precise_rag.evaluation.measures import Judge, Measured, Row
-from precise_rag.evaluation.pipelines import PipelineSettings, Plan
+from precise_rag.evaluation.pipelines import Built, PipelineSettings, Plan
 from precise_rag.evaluation.runs import Run, run_pipeline
 from precise_rag.evaluation.statistics import Interval
 from precise_rag.protocols import LLM, Encoder
@@ -113,12 +113,18 @@ def evaluate(
             raise InputError(f"{dataset.name}: there are no questions")
         if isinstance(encoder, CachedEncoder):  # else the first pipeline would pay for all questions
             encoder.encode_queries([question.text for question in judge.dataset.questions])
-        runs, failed = [], {}
+        runs, failed, indexes = [], {}, dict[str, Built]()
         for settings in plan.pipelines:
             try:
                 runs.append(
                     run_pipeline(
-                        settings, judge.dataset, encoder, folder, llm=llm, show_progress=show_progress
+                        settings,
+                        judge.dataset,
+                        encoder,
+                        folder,
+                        llm=llm,
+                        indexes=indexes,
+                        show_progress=show_progress,
                     )
                 )
             except (PreciseRagError, ImportError) as error:

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, cast, get_args
 
 import precise_rag.index
 from precise_rag.errors import InputError
+from precise_rag.evaluation.memory import resident_mb
 from precise_rag.evaluation.metered import MeteredLLM, Spent
 from precise_rag.evaluation.splitters import OWN_SPLITTERS, load_splitter
 from precise_rag.evaluation.stock_search import LangChainEnsemble, LangChainFilter, LlamaIndexLLMRerank
@@ -113,11 +114,24 @@ class Plan(NamedTuple):
     baseline: str
 
 
-class Pipeline:
-    """Retrieval put together from its settings: search, rerank, drop repetitions, ask a model, select.
+class Built(NamedTuple):
+    """An index and what it took.
 
-    seconds: what cutting the text ("cut", where a splitter is named) and all of building ("build") took.
-    Raises InputError if a part asks a language model and none is given.
+    seconds: for cutting the text ("cut", where a splitter is named) and for all of building ("build").
+    memory_mb: by how much the process grew meanwhile; None where the system does not tell.
+    """
+
+    index: Any
+    seconds: dict[str, float]
+    memory_mb: float | None
+
+
+class Pipeline:
+    """Retrieval put together from its settings: search, rerank, drop repetitions, select.
+
+    indexes: those built before over the same documents, by what they were built from; pipelines that
+    differ in what comes after the search share one. Raises InputError if a part asks a language model
+    and none is given.
     """
 
     def __init__(
@@ -126,16 +140,14 @@ class Pipeline:
         documents: Sequence[Document],
         encoder: Encoder,
         llm: LLM | None = None,
+        indexes: dict[str, Built] | None = None,
     ) -> None:
         if settings.asks_model and llm is None:
             raise InputError("it asks a language model; name one (--llm MODEL)")
         self._meter = MeteredLLM(llm) if llm is not None and settings.asks_model else None
-        self.seconds: dict[str, float] = {}
-        started = time.perf_counter()
-        index = self._index(settings, documents, encoder)
-        self.seconds["build"] = time.perf_counter() - started
-        self.n_units = len(index)
-        self._search: Search = partial(index.search, **settings.search_options)
+        self.built = self._build(settings, documents, encoder, {} if indexes is None else indexes)
+        self.n_units = len(self.built.index)
+        self._search: Search = partial(self.built.index.search, **settings.search_options)
         self._top_k = settings.top_k
         self._reranker = None if settings.rerank is None else load_reranker(settings.rerank)
         self._redundancy = None if settings.redundancy is None else RedundancyFilter(**settings.redundancy)
@@ -161,23 +173,54 @@ class Pipeline:
         """What retrieving has spent on a language model since the last time; None if it asks none."""
         return None if self._meter is None else self._meter.take()
 
-    def _index(self, settings: PipelineSettings, documents: Sequence[Document], encoder: Encoder) -> Any:
+    def _build(
+        self,
+        settings: PipelineSettings,
+        documents: Sequence[Document],
+        encoder: Encoder,
+        indexes: dict[str, Built],
+    ) -> Built:
+        if settings.search in _LLM_SEARCHES:
+            return _measured(partial(self._index, settings, documents, encoder))
+        key = fingerprint([settings.split, settings.search, settings.index])
+        if key not in indexes:
+            indexes[key] = _measured(partial(self._index, settings, documents, encoder))
+        return indexes[key]
+
+    def _index(
+        self,
+        settings: PipelineSettings,
+        documents: Sequence[Document],
+        encoder: Encoder,
+        seconds: dict[str, float],
+    ) -> Any:
         if settings.index is not None:
             options = dict(settings.index)
             kind = getattr(precise_rag.index, _INDEXES[options.pop("kind")])
-            return kind.build(documents, encoder, **options)
+            index = kind.build(documents, encoder, **options)
+            index.search("What is prepared at the first search?", 1)
+            return index
         assert settings.split is not None
         options = dict(settings.split)
         split = load_splitter(options.pop("name"), encoder, **options)
         started = time.perf_counter()
         units = [unit for document in documents for unit in split(document)]
-        self.seconds["cut"] = time.perf_counter() - started
+        seconds["cut"] = time.perf_counter() - started
         if settings.search in _LLM_SEARCHES:
             assert self._meter is not None
             return _LLM_SEARCHES[settings.search](documents, units, encoder, self._meter)
         if settings.search in _STOCK_SEARCHES:
             return _STOCK_SEARCHES[settings.search](documents, units, encoder)
         return UnitIndex(documents, units, encoder, cast(SearchKind, settings.search))
+
+
+def _measured(make: Callable[[dict[str, float]], Any]) -> Built:
+    before, started, seconds = resident_mb(), time.perf_counter(), dict[str, float]()
+    index = make(seconds)
+    seconds["build"] = time.perf_counter() - started
+    after = resident_mb()
+    grown = None if before is None or after is None else round(max(0.0, after - before), 1)
+    return Built(index, seconds, grown)
 
 
 def load_plan(path: str | Path) -> Plan:

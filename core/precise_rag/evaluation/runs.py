@@ -6,8 +6,6 @@ that a new measure costs no new retrieval.
 """
 
 import re
-import resource
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,8 +20,9 @@ import precise_rag
 from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.libraries import SPLITTER_LIBRARIES, installed_version
 from precise_rag.evaluation.lines import append_line, read_lines
+from precise_rag.evaluation.memory import peak_mb
 from precise_rag.evaluation.metered import Spent
-from precise_rag.evaluation.pipelines import Pipeline, PipelineSettings, fingerprint
+from precise_rag.evaluation.pipelines import Built, Pipeline, PipelineSettings, fingerprint
 from precise_rag.protocols import LLM, Encoder
 from precise_rag.types import ScoreScale, Selection
 
@@ -43,7 +42,7 @@ class Run:
     """What one pipeline retrieved for each question, and what it took.
 
     path: its file. facts: build_seconds, cut_seconds (where a splitter is named), n_units, memory_mb (by how
-    much the process grew when the index was built and first asked; None where the system does not tell),
+    much the process grew when the index was built; None where the system does not tell),
     peak_mb (of the whole process so far), encoder, version. spent: on a language model while retrieving,
     where it asks one.
     """
@@ -64,9 +63,13 @@ def run_pipeline(
     folder: str | Path,
     *,
     llm: LLM | None = None,
+    indexes: dict[str, Built] | None = None,
     show_progress: bool = False,
 ) -> Run:
-    """The run of a pipeline over a dataset, from its file in `folder` as far as it is there."""
+    """The run of a pipeline over a dataset, from its file in `folder` as far as it is there.
+
+    indexes: see `Pipeline`; for one dataset and encoder.
+    """
     made_by = _library_versions() if settings.is_stock else [precise_rag.__version__, _source_digest()]
     model = [llm.name] if llm is not None and settings.asks_model else []
     key = fingerprint([settings.fingerprint, _dataset_key(dataset), encoder.name, made_by, *model])
@@ -77,19 +80,18 @@ def run_pipeline(
     done = {(line["id"], line["question"]) for line in lines[1:]}
     todo = [question for question in dataset.questions if (question.id, question.text) not in done]
     if todo:
-        before = _resident_mb()
-        pipeline = Pipeline(settings, dataset.documents, encoder, llm)
+        pipeline = Pipeline(settings, dataset.documents, encoder, llm, indexes)
         if not settings.asks_model:
-            pipeline.retrieve(todo[0].text)  # what is loaded or computed at the first search
+            pipeline.retrieve(todo[0].text)  # what is loaded or computed at the first question
         with path.open("a", encoding="utf-8") as file:
             if not lines:
                 facts = {
                     "encoder": encoder.name,
                     "version": precise_rag.__version__,
                     "n_units": pipeline.n_units,
-                    **{f"{part}_seconds": round(value, 3) for part, value in pipeline.seconds.items()},
-                    "memory_mb": _growth(before, _resident_mb()),
-                    "peak_mb": _peak_mb(),
+                    **{f"{part}_seconds": round(took, 3) for part, took in pipeline.built.seconds.items()},
+                    "memory_mb": pipeline.built.memory_mb,
+                    "peak_mb": peak_mb(),
                 }
                 lines.append({"settings": asdict(settings), "facts": facts})
                 append_line(file, lines[0])
@@ -141,21 +143,3 @@ def _pieces(selection: Selection) -> Sequence[Piece]:
 
 def _scale(selection: Selection) -> ScoreScale:
     return selection.decisions[0].candidate.score_scale if selection.decisions else "rank"
-
-
-def _resident_mb() -> float | None:
-    """Memory of this process now; None where there is no /proc."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return pages * resource.getpagesize() / 1024**2
-
-
-def _growth(before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None else round(max(0.0, after - before), 1)
-
-
-def _peak_mb() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024), 1)

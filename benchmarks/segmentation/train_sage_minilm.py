@@ -10,39 +10,57 @@ the head trained on it with the settings that `precise train --family sage` has 
 import argparse
 from pathlib import Path
 
-from ablation import draw
+import numpy as np
 
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.segmentation.data import LabelledDocument, read_labelled
+from precise_rag.segmentation.data import LabelledDocument, is_held_out, read_labelled
 from precise_rag.segmentation.fitting import TrainingSettings
 from precise_rag.segmentation.model import SageConfig
 from precise_rag.segmentation.train import train_sage
 
-FEW = {
-    "train_docs_standardebooks": 10_000,
-    "train_qa_docs_qmsum": 5_000,
-    "train_qa_docs_fairytaleqa": 5_000,
-    "train_docs_multilingual": 5_000,
-    "train_docs_speeches": 3_000,
-    "train_docs_freshwiki": 2_000,
-    "train_seg_wiki300": 2_000,
+SENTENCES = {
+    "train_docs_openstax": 30_000,
+    "train_docs_wikipedia": 24_000,
+    "train_docs_standardebooks": 20_000,
+    "train_docs_cpp": 4_000,
+    "train_docs_d2l": 3_000,
+    "train_docs_eips": 4_000,
+    "train_docs_peps": 5_000,
+    "train_docs_powershell": 3_000,
+    "train_docs_rust-rfcs": 5_000,
+    "train_docs_rust-book": 2_500,
+    "train_docs_rust-reference": 1_500,
+    "train_docs_opentelemetry": 2_500,
+    "train_docs_owasp-cheatsheets": 2_500,
+    "train_docs_owasp-wstg": 2_000,
+    "train_qa_docs_qmsum": 7_000,
+    "train_qa_docs_fairytaleqa": 6_000,
+    "train_docs_speeches": 4_000,
+    "train_seg_wiki300": 6_000,
+    "train_docs_freshwiki": 3_000,
+    "train_docs_multilingual": 3_000,
+    "train_docs_wikitext2": 2_000,
 }
-"""Files of domains that count less, with the training sentences wanted of each."""
+"""Sentences wanted of each file."""
 
-MANY = (
-    "openstax wikipedia peps rust-rfcs cpp eips d2l powershell owasp-cheatsheets owasp-wstg "
-    "opentelemetry rust-book rust-reference"
-)
-"""Textbooks, encyclopedia and documentation: drawn together, by document."""
+LONGEST = 2_500
+"""Longer documents (whole novels) are left out, so that many are seen."""
 
 
 def sample(folder: Path) -> list[LabelledDocument]:
-    files = [folder / f"train_docs_{name}.jsonl.gz" for name in MANY.split()]
-    train, held_out = draw(list(read_labelled(*files)), 40_000, 10_000)
-    for name, wanted in FEW.items():
-        more, held_out_too = draw(list(read_labelled(folder / f"{name}.jsonl.gz")), wanted, wanted // 5)
-        train, held_out = train + more, held_out + held_out_too
-    return train + held_out
+    rng = np.random.default_rng(0)
+    chosen: list[LabelledDocument] = []
+    for name, wanted in SENTENCES.items():
+        documents = list(read_labelled(folder / f"{name}.jsonl.gz"))
+        for held_out, share in ((True, 0.15), (False, 0.85)):
+            drawn = 0
+            for place in rng.permutation(len(documents)):
+                document = documents[place]
+                n = len(document.sentences)
+                if is_held_out(document.id, 0.05) == held_out and n <= LONGEST and drawn < wanted * share:
+                    chosen.append(document)
+                    drawn += n
+    return chosen
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ from precise_rag.index import BM25Index, DenseIndex, HybridIndex, SentenceContex
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate
 
-SETS = "squad,covidqa,fairytaleqa,hotpotqa,nq,cuad,qmsum,rgb,xquad/de,xquad/zh,xquad/ar"
+SETS = "hotpotqa,nq,squad,fairytaleqa,covidqa,cuad,rgb,xquad/de,xquad/zh,xquad/ar,qmsum"
 SYSTEMS = "plain,naive,words,alpha,encode,hybrid"
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 ENCODED = ("squad", "covidqa", "fairytaleqa", "hotpotqa", "nq")
@@ -75,8 +75,8 @@ def main() -> None:
         }
         print(table(name, results[name]), flush=True)
         save(args, results)
-    if args.plot:
-        draw(stem(args), results)
+        if args.plot:
+            draw(stem(args), results)
 
 
 def recalls(corpus: Corpus, dataset: Dataset, search: Search) -> np.ndarray:

@@ -78,6 +78,19 @@ def test_the_packaged_reranker_hears_the_retrieval_scores() -> None:
         assert int(scores.argmax()) == favourite
 
 
+def test_of_equal_texts_the_retrieval_says_which_is_better() -> None:
+    same = [
+        replace(c, text="Its two towers stand on granite.") for c in candidates([0.3, 0.9, 0.6, 0.1, 0.5])
+    ]
+    judged = load_reranker().judge(QUESTION, same)
+    assert judged.prior == pytest.approx([0.25, 1.0, 0.625, 0.0, 0.5])
+    assert judged.reciprocal_rank == pytest.approx([1 / 4, 1, 1 / 2, 1 / 5, 1 / 3])
+    assert np.argsort(-judged.probability).tolist() == [1, 2, 4, 0, 3]
+    unscored = load_reranker().judge(QUESTION, [replace(c, score=0.0) for c in same])
+    assert not unscored.prior.any()
+    assert not unscored.reciprocal_rank.any()
+
+
 def test_packaged_scores_do_not_depend_on_the_order_of_the_list() -> None:
     given = [
         replace(c, scores={"bm25": float(i)}) for i, c in enumerate(candidates([0.3, 0.2, 0.5, 0.1, 0.9]))

@@ -135,7 +135,7 @@ def arguments(description: str) -> ArgumentParser:
     return parser
 
 
-def save(name: str, rows: list[dict[str, Any]]) -> None:
+def save(name: str, rows: list[dict[str, Any]], **more: Any) -> None:
     """Write benchmarks/results/reranking-NAME-DATE.json with versions and processor, and print a table."""
     columns = list(rows[0])
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
@@ -152,7 +152,7 @@ def save(name: str, rows: list[dict[str, Any]]) -> None:
         "reranker": PackagedReranker().weights_sha256,
     }
     path = folder / f"reranking-{name}-{facts['date']}.json"
-    path.write_text(json.dumps({**facts, "rows": rows}, indent=1) + "\n")
+    path.write_text(json.dumps({**facts, "rows": rows, **more}, indent=1) + "\n")
 
 
 def is_relevant(candidate: Candidate, question: Question) -> bool:

@@ -1,24 +1,30 @@
 """How well each way of ranking orders the same candidates, and how good its probabilities are.
 
-    PRECISE_DATA=DIR python benchmarks/reranking/measure.py [--cross-encoder NAME] [--cache DIR]
+    PRECISE_DATA=DIR python benchmarks/reranking/measure.py [--reranker NAME…] [--vectors FILE] [--cache DIR]
 
 Questions and documents that nothing was trained on: three whole sets, and the other half of four.
 nDCG@10, MRR@10 and recall@10 count a question without a relevant candidate as 0, and take the
 relevant ones among the 50 as all there are. "texts" is the packaged reranker without the retrieval's
-scores. ECE: expected calibration error over ten bins of equal width.
+scores. ECE: expected calibration error over ten bins of equal width. ms: CPU time per question.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from lists import UNSEEN, CandidateList, arguments, held_out, save
+from lists import HALVED, UNSEEN, CandidateList, arguments, held_out, save
 
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
 
 Ranker = Callable[[CandidateList], np.ndarray]
+BY_SCORE = ("retrieval", "dense", "bm25")
+"""Rankers whose scores are no probabilities; the first is what the others are compared with."""
+
+RESAMPLES = 10_000
 _DISCOUNT = 1.0 / np.log2(np.arange(2, 12))
 
 
@@ -49,6 +55,12 @@ def calibration_error(
     return sum(abs(p - t) * n for p, t, n in curve) / len(truth), curve
 
 
+def log_loss(probability: np.ndarray, truth: np.ndarray) -> float:
+    """Mean of minus the natural logarithm of the probability given to what is true."""
+    right = np.where(truth, probability, 1.0 - probability)
+    return float(-np.log(np.maximum(right, 1e-6)).mean())
+
+
 def by_reranker(reranker: Reranker, *, texts_only: bool = False) -> Ranker:
     def rank(one: CandidateList) -> np.ndarray:
         given = one.candidates
@@ -63,9 +75,95 @@ def by_score(name: str) -> Ranker:
     return lambda one: np.array([c.scores.get(name, np.nan) for c in one.candidates])
 
 
+def mean_difference(
+    theirs: Mapping[str, np.ndarray], ours: Mapping[str, np.ndarray]
+) -> tuple[float, float, float]:
+    """Mean over the sets of how much better `ours` is, and its 95 % interval, questions redrawn in pairs."""
+    random = np.random.default_rng(0)
+    drawn = np.zeros(RESAMPLES)
+    for name, values in ours.items():
+        gain = values - theirs[name]
+        drawn += gain[random.integers(len(gain), size=(RESAMPLES, len(gain)))].mean(axis=1) / len(ours)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(np.mean([(v - theirs[k]).mean() for k, v in ours.items()])), float(low), float(high)
+
+
+class Measured:
+    """What is known of each ranker: quality per question by (kind, set), probabilities and truth by kind."""
+
+    def __init__(self, rankers: Mapping[str, Ranker]) -> None:
+        self.rankers = rankers
+        self.found: dict[tuple[str, str], dict[str, np.ndarray]] = {}
+        self.probabilities: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = {}
+
+    def add(self, set_name: str, kind: str, lists: Sequence[CandidateList]) -> Iterator[dict[str, Any]]:
+        """Measure every ranker on some lists; a row of results for each that can rank them."""
+        for name, rank in self.rankers.items():
+            started = time.process_time()
+            scores = [rank(one) for one in lists]
+            ms = (time.process_time() - started) * 1e3 / len(lists)
+            if any(np.isnan(s).any() for s in scores):
+                continue
+            found = np.array([quality(s, one.relevant) for s, one in zip(scores, lists, strict=True)])
+            self.found.setdefault((name, kind), {})[set_name] = found
+            error, loss = "", ""
+            if name not in BY_SCORE:
+                pair = np.concatenate(scores), np.concatenate([one.relevant for one in lists])
+                self.probabilities.setdefault((name, kind), []).append(pair)
+                error, loss = calibration_error(*pair)[0], log_loss(*pair)
+            yield _row(set_name, kind, name, len(lists), found.mean(axis=0), ms, error, loss)
+
+    def means(self, label: str, sets: Sequence[str], kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """A row for the mean over some sets of each ranker."""
+        for kind in kinds:
+            for name in self.rankers:
+                by_set = self.found.get((name, kind), {})
+                chosen = [by_set[s].mean(axis=0) for s in sets if s in by_set]
+                if chosen:
+                    yield _row(label, kind, name, "", np.mean(chosen, axis=0), "", "", "")
+
+    def differences(self, label: str, sets: Sequence[str], kinds: Sequence[str]) -> list[dict[str, Any]]:
+        """How much nDCG@10 each reranker gains over the retrieval's order on some sets, with its interval."""
+        rows = []
+        for kind in kinds:
+            before = {s: v[:, 0] for s, v in self.found[BY_SCORE[0], kind].items() if s in sets}
+            for name in self.rankers:
+                if name in BY_SCORE or (name, kind) not in self.found:
+                    continue
+                after = {s: v[:, 0] for s, v in self.found[name, kind].items() if s in sets}
+                gain, low, high = mean_difference(before, after)
+                rows.append(
+                    {"sets": label, "kind": kind, "ranker": name, "gain": gain, "low": low, "high": high}
+                )
+        return rows
+
+    def reliability(self) -> Iterator[dict[str, Any]]:
+        """The reliability curve of each reranker by kind of list, ten bins of equal width."""
+        for (name, kind), pairs in self.probabilities.items():
+            probability, truth = (np.concatenate(column) for column in zip(*pairs, strict=True))
+            error, curve = calibration_error(probability, truth)
+            yield {
+                "ranker": name,
+                "kind": kind,
+                "ECE": error,
+                "log loss": log_loss(probability, truth),
+                "curve": curve,
+            }
+
+
+def _row(
+    set_name: str, kind: str, ranker: str, questions: Any, found: np.ndarray, ms: Any, error: Any, loss: Any
+) -> dict[str, Any]:
+    quality = dict(zip(("nDCG@10", "MRR@10", "recall@10"), map(float, found), strict=True))
+    head = {"set": set_name, "kind": kind, "ranker": ranker, "questions": questions}
+    return {**head, **quality, "ms": ms, "ECE": error, "log loss": loss}
+
+
 def main() -> None:
     parser = arguments(__doc__.splitlines()[0])
-    parser.add_argument("--cross-encoder", help="name or path of a sentence-transformers CrossEncoder")
+    parser.add_argument("--reranker", nargs="*", default=[], help="further names or paths for load_reranker")
+    parser.add_argument("--cross-encoder", type=Path, help="folder made by train_cross_encoder.py")
+    parser.add_argument("--questions", type=int, help="of each set at most")
     options = parser.parse_args()
     rankers: dict[str, Ranker] = {
         "retrieval": lambda one: np.array([c.score for c in one.candidates]),
@@ -73,60 +171,33 @@ def main() -> None:
         "bm25": by_score("bm25"),
         "packaged": by_reranker(load_reranker()),
         "packaged, texts": by_reranker(load_reranker(), texts_only=True),
+        **{name: by_reranker(load_reranker(name)) for name in options.reranker},
     }
     if options.cross_encoder:
-        rankers[options.cross_encoder] = by_reranker(load_reranker(options.cross_encoder))
-    rows, all_found = [], {name: [] for name in rankers}
-    curves: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {}
+        from cascade import Cascade
+
+        rankers["cross-encoder"] = by_reranker(Cascade(options.cross_encoder))
+    measured = Measured(rankers)
+    rows = []
     for set_name, kind, lists in held_out(options):
-        lists = [one for one in lists if one.candidates]
-        for name, rank in rankers.items():
-            started = time.process_time()
-            scores = [rank(one) for one in lists]
-            ms = (time.process_time() - started) * 1e3 / len(lists)
-            if any(np.isnan(s).any() for s in scores):
-                continue
-            found = np.mean([quality(s, one.relevant) for s, one in zip(scores, lists, strict=True)], axis=0)
-            row = {"set": set_name, "kind": kind, "ranker": name, "questions": len(lists)}
-            row |= dict(zip(("nDCG@10", "MRR@10", "recall@10"), map(float, found), strict=True)) | {
-                "ms": ms,
-                "ECE": "",
-            }
-            if name.startswith("packaged"):
-                probability, truth = np.concatenate(scores), np.concatenate([one.relevant for one in lists])
-                row["ECE"] = calibration_error(probability, truth)[0]
-                kept = curves.setdefault(name, ([], []))
-                kept[0].append(probability)
-                kept[1].append(truth)
-            rows.append(row)
-            all_found[name].append((set_name, kind, found))
-    for label, chosen in (("unseen sets", UNSEEN), ("all", None)):
-        for kind in options.kinds:
-            for name, found in all_found.items():
-                mean = [f for s, k, f in found if k == kind and (chosen is None or s in chosen)]
-                if mean:
-                    values = dict(
-                        zip(
-                            ("nDCG@10", "MRR@10", "recall@10"), map(float, np.mean(mean, axis=0)), strict=True
-                        )
-                    )
-                    rows.append(
-                        {
-                            "set": label,
-                            "kind": kind,
-                            "ranker": name,
-                            "questions": "",
-                            **values,
-                            "ms": "",
-                            "ECE": "",
-                        }
-                    )
-    save("measure", rows)
-    for name, (probabilities, truths) in curves.items():
-        error, curve = calibration_error(np.concatenate(probabilities), np.concatenate(truths))
-        print(f"\n{name}: ECE {error:.4f} over everything; mean probability → share relevant (candidates)")
-        for probability, share, n in curve:
-            print(f"  {probability:.3f} → {share:.3f} ({n})")
+        some = [one for one in lists[: options.questions] if one.candidates]
+        rows += measured.add(set_name, kind, some)
+        print(set_name, kind, flush=True)
+    for label, sets in (("unseen sets", UNSEEN), ("all", (*UNSEEN, *HALVED))):
+        rows += measured.means(label, sets, options.kinds)
+    save(
+        "measure",
+        rows,
+        differences=_differences(measured, options.kinds),
+        reliability=list(measured.reliability()),
+    )
+
+
+def _differences(measured: Measured, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    rows = measured.differences("unseen", UNSEEN, kinds) + measured.differences("half seen", HALVED, kinds)
+    for row in rows:
+        print("{sets}, {kind}, {ranker}: {gain:+.3f} ({low:+.3f} to {high:+.3f})".format(**row))
+    return rows
 
 
 if __name__ == "__main__":

@@ -3,18 +3,31 @@
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from precise_rag.checkpoint import load_checkpoint
 from precise_rag.errors import ModelError
+from precise_rag.rerank.blend import Blend
 from precise_rag.rerank.features import FEATURES, features
 from precise_rag.rerank.network import FeatureNetwork
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
-_FUSED = [FEATURES.index("dense"), FEATURES.index("bm25_log")]
+_RETRIEVAL = ("prior", "reciprocal_rank")
+"""Features that say how the retrieval itself scored and ranked a candidate within the list."""
 
 PACKAGED_FOLDER = Path(__file__).parent.parent / "models" / "reranker"
+
+
+class Judged(NamedTuple):
+    """What the packaged reranker knows of each candidate: its network's logit, the retrieval's score from
+    0 to 1 within the list and one over its rank (both 0 where there was no score), and the probability."""
+
+    network: FloatArray
+    prior: FloatArray
+    reciprocal_rank: FloatArray
+    probability: FloatArray
 
 
 class PackagedReranker:
@@ -24,10 +37,10 @@ class PackagedReranker:
     `["bm25"]`) and the places in the documents; without them it does as well as it can, and the
     probabilities stay calibrated. Scores depend on the whole list given, not on its order.
 
-    The probabilities are the network's. Where the list comes from a fused search (every candidate has
-    both a dense and a BM25 score), which candidate gets which follows the logits plus `trust` times
-    the search's own score within the list, since there the network alone orders worse than the
-    search on collections unlike those it learned from.
+    The probability is a logistic line of the network's logit and, where the candidates came with
+    different scores, of the retrieval's own score and rank. That line was fitted to networks that had
+    not seen the kind of collection they were asked about, so it trusts the retrieval as much as new
+    collections deserve.
     """
 
     name = "packaged"
@@ -40,8 +53,7 @@ class PackagedReranker:
                 f"{folder} was trained on other features than this version computes; train it again"
             )
         self.weights_sha256: str = config["weights_sha256"]
-        self._slope, self._offset = config["calibration"]
-        self._trust = config["trust"]
+        self._plain, self._ranked = Blend(config["blend"]["plain"]), Blend(config["blend"]["ranked"])
         self._idf = tensors.pop("idf")
         self._network = FeatureNetwork(tensors)
 
@@ -49,15 +61,17 @@ class PackagedReranker:
         """(n,) probabilities, one per candidate, in the order given."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
+        return self.judge(query, candidates).probability
+
+    def judge(self, query: str, candidates: Sequence[Candidate]) -> Judged:
+        """The probabilities of n > 0 candidates, with what they are made of."""
         rows = features(query, candidates, self._idf)
-        logits = self._network(rows)
-        probabilities: FloatArray = 1.0 / (1.0 + np.exp(-(self._slope * logits + self._offset)))
-        if np.isnan(rows[:, _FUSED]).any():
-            return probabilities
-        prior = np.nan_to_num(rows[:, FEATURES.index("prior")])
-        scores = np.empty_like(logits)
-        scores[np.argsort(logits + self._trust * prior, kind="stable")] = np.sort(probabilities)
-        return scores
+        retrieval = rows[:, [FEATURES.index(name) for name in _RETRIEVAL]]
+        blend = self._plain if np.isnan(retrieval).any() else self._ranked
+        prior, reciprocal_rank = np.nan_to_num(retrieval).T
+        network = self._network(rows)
+        columns = {"network": network, "prior": prior, "reciprocal_rank": reciprocal_rank}
+        return Judged(probability=blend(columns), **columns)
 
 
 @cache

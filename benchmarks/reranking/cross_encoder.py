@@ -1,0 +1,172 @@
+"""The network of a small cross-encoder: MiniLM, with question and candidate apart below and together above.
+
+The lower layers are the official all-MiniLM-L6-v2, never trained, and read a text by itself; the
+upper ones start from it, are trained, and read both texts at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from precise_rag.encoders.packaged import packaged_minilm
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Sizes; `n_apart` of the `n_layers` read question and candidate apart."""
+
+    n_layers: int = 6
+    n_apart: int = 3
+    width: int = 384
+    heads: int = 12
+    inner: int = 1536
+    vocabulary: int = 30522
+    positions: int = 512
+    epsilon: float = 1e-12
+
+
+class Layer(nn.Module):
+    """Self-attention and a two-layer network, each added to its input and normalised (BERT's order)."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.heads, self.width = config.heads, config.width
+        self.query_key_value = nn.Linear(config.width, 3 * config.width)
+        self.out = nn.Linear(config.width, config.width)
+        self.norm1 = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.up = nn.Linear(config.width, config.inner)
+        self.down = nn.Linear(config.inner, config.width)
+        self.norm2 = nn.LayerNorm(config.width, eps=config.epsilon)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """(b, l, width) from the same; mask, added to the attention's logits, fits (b, heads, l, l)."""
+        b, length, _ = x.shape
+        split = self.query_key_value(x).view(b, length, 3, self.heads, self.width // self.heads)
+        query, key, value = split.permute(2, 0, 3, 1, 4)
+        weights = torch.softmax(
+            query @ key.transpose(-1, -2) * (self.width // self.heads) ** -0.5 + mask, dim=-1
+        )
+        attended = (weights.to(value.dtype) @ value).transpose(1, 2).reshape(b, length, self.width)
+        x = self.norm1(x + self.out(attended))
+        return self.norm2(x + self.down(F.gelu(self.up(x))))
+
+
+class CrossEncoder(nn.Module):
+    """Logits of pairs of texts.
+
+    The score begins as MiniLM's cosine of the two texts' mean token vectors; training adds to it what
+    the layers that see both texts find.
+    """
+
+    COSINE = 12.0
+    """What the cosine counts before training."""
+
+    ACROSS = -4.0
+    """What is added, before training, to the logits of attention from one text to the other."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = nn.Embedding(config.vocabulary, config.width)
+        self.places = nn.Embedding(config.positions, config.width)
+        self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.apart = nn.ModuleList(Layer(config) for _ in range(config.n_apart))
+        self.together = nn.ModuleList(Layer(config) for _ in range(config.n_layers - config.n_apart))
+        self.sides = nn.Parameter(torch.zeros(2, config.width))
+        n_together = config.n_layers - config.n_apart
+        self.across = nn.Parameter(torch.full((n_together, config.heads), self.ACROSS))
+        self.head = nn.Linear(6 * config.width, 1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.constant_(self.head.weight[:, -config.width :], self.COSINE)
+        nn.init.constant_(self.head.bias, -0.5 * self.COSINE)
+
+    def read(self, ids: Tensor, there: Tensor) -> Tensor:
+        """(b, l, width) states of texts by themselves; ids (b, l), there (b, l) false at padding."""
+        places = torch.arange(ids.shape[1], device=ids.device)
+        x = self.norm(self.words(ids) + self.places(places))
+        mask = _mask(there)
+        for layer in self.apart:
+            x = layer(x, mask)
+        return x
+
+    def score(self, question: Tensor, asked: Tensor, candidate: Tensor, there: Tensor) -> Tensor:
+        """(b,) logits from the states of both texts, with where they are no padding."""
+        n_asked = question.shape[1]
+        x = torch.cat([question + self.sides[0], candidate + self.sides[1]], dim=1)
+        mask = _mask(torch.cat([asked, there], dim=1))
+        side = torch.arange(x.shape[1], device=x.device) < n_asked
+        other = (side[:, None] != side).float()
+        for layer, across in zip(self.together, self.across, strict=True):
+            x = layer(x, mask + across[:, None, None] * other)
+        first, second = x[:, :n_asked], x[:, n_asked:]
+        a, b = _mean(first, asked), _mean(second, there)
+        unit = F.normalize(a, dim=-1) * F.normalize(b, dim=-1)
+        seen = torch.cat([first[:, 0].float(), second[:, 0].float(), a, b, (a - b).abs(), unit], dim=-1)
+        return F.linear(seen, self.head.weight, self.head.bias)[:, 0]
+
+
+def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """(n, width) token ids, 0 after the end, and where they are tokens.
+
+    The width is a multiple of 16: tensors of ever new sizes leave the heap in pieces, and a step then
+    takes several times as long after some hundred.
+    """
+    width = -(-max(map(len, rows)) // 16) * 16
+    ids = torch.zeros(len(rows), width, dtype=torch.long)
+    for row, found in enumerate(rows):
+        ids[row, : len(found)] = torch.tensor(found)
+    lengths = torch.tensor([len(found) for found in rows])
+    return ids, torch.arange(width) < lengths[:, None]
+
+
+def minilm_tokenizer() -> Tokenizer:
+    """MiniLM's tokenizer, without truncation and padding."""
+    tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def minilm_cross_encoder(config: TransformerConfig) -> CrossEncoder:
+    """A cross-encoder whose every layer is MiniLM's, before training."""
+    found = load_file(packaged_minilm() / "model.safetensors")
+    network = CrossEncoder(config)
+    tensors = network.state_dict()
+    tensors["words.weight"] = found["embeddings.word_embeddings.weight"]
+    kind = found["embeddings.token_type_embeddings.weight"][0]
+    tensors["places.weight"] = found["embeddings.position_embeddings.weight"] + kind
+    for part in ("weight", "bias"):
+        tensors[f"norm.{part}"] = found[f"embeddings.LayerNorm.{part}"]
+        for layer in range(config.n_layers):
+            apart = layer < config.n_apart
+            ours = f"apart.{layer}" if apart else f"together.{layer - config.n_apart}"
+            theirs = f"encoder.layer.{layer}"
+            three = [found[f"{theirs}.attention.self.{name}.{part}"] for name in ("query", "key", "value")]
+            tensors[f"{ours}.query_key_value.{part}"] = torch.cat(three)
+            for name, its in _NAMES.items():
+                tensors[f"{ours}.{name}.{part}"] = found[f"{theirs}.{its}.{part}"]
+    network.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+    return network
+
+
+_NAMES = {
+    "out": "attention.output.dense",
+    "norm1": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "norm2": "output.LayerNorm",
+}
+
+
+def _mask(there: Tensor) -> Tensor:
+    return (~there)[:, None, None, :] * -1e4
+
+
+def _mean(x: Tensor, there: Tensor) -> Tensor:
+    weight = there[..., None].float()
+    return (x.float() * weight).sum(1) / weight.sum(1)

@@ -213,6 +213,22 @@ def table(rows: list[dict[str, Any]], names: tuple[str, ...]) -> str:
     return "\n".join(lines)
 
 
+def write(rows: list[dict[str, Any]], stem: Path, limit: int) -> None:
+    """The report and its figures, as .md and .json."""
+    command = f"python benchmarks/segmentation/boundaries.py --data DIR --limit {limit}"
+    parts = [
+        f"# Human boundaries found, {datetime.now(UTC).date().isoformat()}",
+        f"`{command}`; all-MiniLM-L6-v2 where a method encodes, seed 0.",
+        " ".join((__doc__ or "").split("\n\n")[2].split()),
+        "Figures of a method, each set counted once; `cuts` is how many it makes for each of the author's:",
+        table(means(rows), ("cuts", *FIGURES)),
+        "By set:",
+        table(rows, ("gaps", "prevalence", "cuts", *FIGURES)),
+    ]
+    stem.with_suffix(".md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    stem.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -235,9 +251,8 @@ def main() -> None:
                 labels = [(document.paragraph, document.section)[column] for document in documents]
                 of_kind = [row if row.ndim == 1 else row[:, column] for row in scores]
                 figures = measure(labels, of_kind, method.decides)
-                pointless = by == "every paragraph" and (
-                    kind == "paragraph" or not np.concatenate(scores).any()
-                )
+                no_paragraphs = not any((document.paragraph == 0).any() for document in documents)
+                pointless = by == "every paragraph" and (kind == "paragraph" or no_paragraphs)
                 if figures and not pointless:
                     rows.append({"set": name, "kind": kind, "by": by, **figures})
                     print(json.dumps(rows[-1]), flush=True)
@@ -250,21 +265,9 @@ def main() -> None:
     order = list(makers)
     rows.sort(key=lambda row: order.index(row["by"]))
     rows.sort(key=lambda row: (KINDS.index(row["kind"]), list(SETS).index(row["set"])))
-    command = f"python benchmarks/segmentation/boundaries.py --data DIR --limit {args.limit}"
-    parts = [
-        f"# Human boundaries found, {date}",
-        f"`{command}`; all-MiniLM-L6-v2 where a method encodes, seed 0.",
-        " ".join((__doc__ or "").split("\n\n")[2].split()),
-        "Figures of a method, each set counted once; `cuts` is how many it makes for each of the author's:",
-        table(means(rows), ("cuts", *FIGURES)),
-        "By set:",
-        table(rows, ("gaps", "prevalence", "cuts", *FIGURES)),
-    ]
-    body = "\n\n".join(parts)
     args.results.mkdir(parents=True, exist_ok=True)
-    stem.with_suffix(".md").write_text(body + "\n", encoding="utf-8")
-    stem.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    print(body)
+    write(rows, stem, args.limit)
+    print(stem.with_suffix(".md").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

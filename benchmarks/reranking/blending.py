@@ -47,5 +47,5 @@ def fit_blend(
 
     optimizer.step(closure)
     weights = (line[:-1] / deviation).detach()
-    offset = float(line[-1] - (weights * mean).sum())
+    offset = float(line[-1].detach() - (weights * mean).sum())
     return {**{name: float(w) for name, w in zip(names, weights, strict=True)}, "offset": offset}

@@ -47,7 +47,7 @@ class Encoder(Protocol):
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """(n,) token counts without special tokens, untruncated."""
+        """(n,) token counts without special tokens, untruncated; also called while another thread encodes."""
         ...
 
 

@@ -14,7 +14,7 @@ from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.encoders.rows import estimate_tokens, unit_rows
-from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, _batches
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, batches_by_length
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
@@ -94,9 +94,9 @@ def test_models_that_cannot_be_loaded_say_so(tmp_path: Path) -> None:
 
 def test_batches_are_filled_by_token_count_longest_first() -> None:
     lengths = np.array([3, 10, 2, 5, 4])
-    batches = [batch.tolist() for batch in _batches(lengths, limit=12)]
+    batches = [batch.tolist() for batch in batches_by_length(lengths, limit=12)]
     assert batches == [[1], [3, 4], [0, 2]]
-    assert [batch.tolist() for batch in _batches(np.array([99]), limit=12)] == [[0]]
+    assert [batch.tolist() for batch in batches_by_length(np.array([99]), limit=12)] == [[0]]
 
 
 def test_unit_rows_refuses_what_is_no_matrix_of_numbers() -> None:

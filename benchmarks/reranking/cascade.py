@@ -1,6 +1,6 @@
 """The trained cross-encoder as a reranker: the packaged one first, then the transformer on the best."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +8,7 @@ import torch
 from cross_encoder import TransformerConfig, minilm_cross_encoder, minilm_tokenizer, padded
 
 from precise_rag.checkpoint import load_checkpoint
-from precise_rag.encoders.sentence_transformer import fast_precision
+from precise_rag.encoders.sentence_transformer import batches_by_length, fast_precision
 from precise_rag.rerank.blend import Blend
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
@@ -65,7 +65,7 @@ class Cascade:
             asked, is_asked = padded(self._ids([query], QUESTION_TOKENS))
             question = self._network.read(asked, is_asked)
             ids = self._ids(texts, CANDIDATE_TOKENS)
-            for rows in _batches(np.array([len(row) for row in ids])):
+            for rows in batches_by_length(np.array([len(row) for row in ids]), BATCH_TOKENS):
                 shown, is_shown = padded([ids[row] for row in rows])
                 both = question.expand(len(rows), -1, -1), is_asked.expand(len(rows), -1)
                 found = self._network.score(*both, self._network.read(shown, is_shown), is_shown)
@@ -75,13 +75,3 @@ class Cascade:
     def _ids(self, texts: Sequence[str], limit: int) -> list[list[int]]:
         found = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in found]
-
-
-def _batches(lengths: IntArray) -> Iterator[IntArray]:
-    """Indices, longest text first, such that texts times the longest of them stays within a limit."""
-    order = np.argsort(-lengths, kind="stable")
-    first = 0
-    while first < len(order):
-        size = max(1, BATCH_TOKENS // int(lengths[order[first]]))
-        yield order[first : first + size]
-        first += size

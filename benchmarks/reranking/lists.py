@@ -125,12 +125,18 @@ def held_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]
             yield name, kind, candidate_lists(dataset, kind, encode, options.cache)
 
 
-def arguments(description: str) -> ArgumentParser:
-    """A parser of what all scripts here take."""
+def folders(description: str) -> ArgumentParser:
+    """A parser of where a script here reads and keeps things."""
     parser = ArgumentParser(description=description)
     parser.add_argument("--data", help="folder of the sets; by default that in PRECISE_DATA")
     parser.add_argument("--vectors", help="file that keeps sentence vectors")
-    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
+    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists and what they need")
+    return parser
+
+
+def arguments(description: str) -> ArgumentParser:
+    """The same with the kinds of lists to measure."""
+    parser = folders(description)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     return parser
 

@@ -25,6 +25,7 @@ from lists import (
     calibrates,
     candidate_lists,
     encoder,
+    folders,
     may_train_on,
     read_set,
 )
@@ -216,11 +217,8 @@ def found_lists(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = folders(__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--data", help="folder of the sets; by default that in PRECISE_DATA")
-    parser.add_argument("--vectors", help="file that keeps sentence vectors")
-    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
     options = parser.parse_args()
     fitting: dict[str, list[CandidateList]] = {}
     kept_out: dict[str, list[CandidateList]] = {}

@@ -20,7 +20,7 @@ import torch
 from blending import fit_blend
 from cascade import Cascade
 from cross_encoder import CrossEncoder, TransformerConfig, minilm_cross_encoder, minilm_tokenizer, padded
-from lists import CandidateList, calibrates, encoder
+from lists import CandidateList, calibrates, encoder, folders
 from questions import sloppy
 from tokenizers import Tokenizer
 from torch.nn import functional as F
@@ -216,11 +216,8 @@ def calibrated(folder: Path, kept_out: dict[str, list[CandidateList]]) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = folders(__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--data", help="folder of the sets; by default that in PRECISE_DATA")
-    parser.add_argument("--vectors", help="file that keeps sentence vectors")
-    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists and weak questions")
     parser.add_argument("--without", help="a set that is left out, to test on it")
     options = parser.parse_args()
     random = np.random.default_rng(SEED)

@@ -118,7 +118,7 @@ class SentenceTransformerEncoder:
         lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
         limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
         with tqdm(total=len(texts), desc="encoding", unit="text", disable=not show_progress) as progress:
-            for batch in _batches(lengths, limit):
+            for batch in batches_by_length(lengths, limit):
                 with self._lock, fast_precision(model.device.type):
                     rows[batch] = encode(batch.tolist())
                 progress.update(len(batch))
@@ -138,7 +138,7 @@ class SentenceTransformerEncoder:
         return self._model
 
 
-def _batches(lengths: IntArray, limit: int) -> Iterator[IntArray]:
+def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
     """Indices, longest text first, such that texts times the longest of them stays within `limit`."""
     order = np.argsort(-lengths, kind="stable")
     first = 0

@@ -92,13 +92,7 @@ def compare_paired(
         int((np.abs((2 * draw.integers(0, 2, size=(block, len(sums))) - 1) @ sums) >= observed).sum())
         for block in _blocks(n_resamples)
     )
-    return Comparison(
-        interval,
-        (extreme + 1) / (n_resamples + 1),
-        int((gain > 0).sum()),
-        int((gain < 0).sum()),
-        int((gain == 0).sum()),
-    )
+    return _comparison(interval, extreme, n_resamples, gain)
 
 
 def compare_over_sets(
@@ -137,14 +131,14 @@ def compare_over_sets(
         extreme += int((np.abs(flipped) >= abs(difference) - 1e-12).sum())
     tail = 50 * (1 - confidence)
     low, high = np.percentile(np.concatenate(drawn), [tail, 100 - tail])
-    gain = np.concatenate(gains)
-    return Comparison(
-        Interval(difference, float(low), float(high)),
-        (extreme + 1) / (n_resamples + 1),
-        int((gain > 0).sum()),
-        int((gain < 0).sum()),
-        int((gain == 0).sum()),
-    )
+    interval = Interval(difference, float(low), float(high))
+    return _comparison(interval, extreme, n_resamples, np.concatenate(gains))
+
+
+def _comparison(interval: Interval, extreme: int, n_resamples: int, gain: Values) -> Comparison:
+    """extreme: how many of the resamples without a difference differ as much as what was seen."""
+    wins, losses, ties = (int(found.sum()) for found in (gain > 0, gain < 0, gain == 0))
+    return Comparison(interval, (extreme + 1) / (n_resamples + 1), wins, losses, ties)
 
 
 def _checked(values: npt.ArrayLike) -> Values:

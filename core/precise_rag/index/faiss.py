@@ -160,10 +160,8 @@ def _carried(built: _Built, collection: Collection) -> IntArray:
     sizes = np.diff(old.offsets)
     within = np.arange(len(old)) - np.repeat(old.offsets[:-1], sizes)
     first = np.repeat(starts, sizes)
-    moved = np.append(
-        np.where(first < 0, -1, first + within), -1
-    )  # the last place is for entries gone before
-    rows: IntArray = moved[built.rows]
+    moved = np.where(first < 0, -1, first + within)
+    rows: IntArray = np.append(moved, -1)[built.rows]  # an entry that was gone before, -1, stays so
     return rows
 
 

@@ -1,14 +1,12 @@
-"""Two models' logits as one, weighed on documents that neither was trained on. Pure numpy."""
+"""Two models' logits as one, weighed on documents that neither was trained on."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from precise_rag._extras import require
 from precise_rag.segmentation.data import UNKNOWN, LabelArray
 from precise_rag.types import FloatArray, IntArray
-
-_STEPS = 20
-_RIDGE = 1e-3
 
 
 def blend(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
@@ -27,8 +25,9 @@ def fit_weights(first: FloatArray, second: FloatArray, targets: LabelArray) -> F
         known = targets[:, column] != UNKNOWN
         labels = targets[known, column] == 1
         if 0 < labels.sum() < len(labels):
-            rows = np.stack([first[known, column], second[known, column], np.ones(len(labels))], axis=1)
-            weights[:, column] = _logistic(rows, labels)
+            rows = np.stack([first[known, column], second[known, column]], axis=1)
+            fit = require("sklearn.linear_model", extra="train").LogisticRegression().fit(rows, labels)
+            weights[:, column] = *fit.coef_[0], fit.intercept_[0]
     fitted: FloatArray = weights.astype(np.float32)
     return fitted
 
@@ -40,15 +39,3 @@ def blend_by_halves(first: FloatArray, second: FloatArray, targets: LabelArray, 
         weights = fit_weights(first[half != side], second[half != side], targets[half != side])
         mixed[half == side] = blend(first[half == side], second[half == side], weights)
     return mixed
-
-
-def _logistic(rows: FloatArray, labels: LabelArray) -> FloatArray:
-    """Newton's method; the ridge keeps it steady where two columns say the same."""
-    weights, rows = np.zeros(rows.shape[1]), rows.astype(np.float64)
-    for _ in range(_STEPS):
-        chance = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
-        slope = rows.T @ (chance - labels) / len(labels) + _RIDGE * weights
-        curve = (rows.T * (chance * (1 - chance))) @ rows / len(labels) + _RIDGE * np.eye(len(weights))
-        weights = weights - np.linalg.solve(curve, slope)
-    fitted: FloatArray = weights.astype(np.float32)
-    return fitted

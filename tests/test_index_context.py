@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex, SentenceContextIndex
 from precise_rag.index.context import Groups, SentenceContext
-from precise_rag.index.fusion import fuse, min_max
+from precise_rag.index.fusion import fuse, min_max, standing_out
 from precise_rag.index.passages import Passages, passage_ids
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray, SentenceTable
@@ -250,3 +250,33 @@ def test_fusion_takes_the_union_and_computes_what_is_missing() -> None:
     fused = fuse([dense, words], [0.5, 0.5], pool=2)
     # rows 0, 1, 2, 3: dense 1, .5, 0, .75; words 0, 8/9, 1, 1/9
     assert fused.tolist() == pytest.approx([0.5, 0.25 + 4 / 9, 0.5, 0.375 + 1 / 18])
+
+
+def test_standing_out_is_counted_in_standard_deviations() -> None:
+    assert standing_out(np.array([0, 0, 0, 1], dtype=np.float32)) == pytest.approx(0.75 / math.sqrt(3 / 16))
+    assert standing_out(np.array([3, 3], dtype=np.float32)) == 0
+
+
+class Bewildered(HashEncoder):
+    """Tells every other sentence from the rest, and nothing more."""
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        sides = [int("odd" in text.lower()) for text in queries]
+        return np.eye(2, self.dimension, dtype=np.float32)[sides]
+
+
+def searched(n_sentences: int, encoder: HashEncoder, **options: float | bool) -> list[str]:
+    facts = [f"{'Odd' if i % 2 else 'Even'} house w{i} stands here." for i in range(n_sentences)]
+    index = HybridIndex.build([Document("street", "\n\n".join(facts))], encoder, **options)
+    return [c.text for c in index.search("Which odd house is w40?", 5, returns="sentence")]
+
+
+def test_an_encoder_that_tells_nothing_apart_does_not_count() -> None:
+    """Half of the street is as near to the question as the best: one standard deviation above the mean."""
+    words_alone = searched(120, Bewildered(), dense_weight=0.0)
+    assert searched(120, Bewildered()) == words_alone != searched(120, Bewildered(), adaptive=False)
+    assert searched(90, Bewildered()) == searched(90, Bewildered(), adaptive=False)
+
+
+def test_an_encoder_that_finds_something_keeps_its_whole_weight() -> None:
+    assert searched(120, HashEncoder()) == searched(120, HashEncoder(), adaptive=False)

@@ -43,6 +43,7 @@ def chunkrag(
         surroundings=None,
         alpha=0.0,
         dense_weight=0.5,
+        adaptive=False,
         returns="passage",
         show_progress=show_progress,
     )

@@ -25,3 +25,9 @@ def fuse(parts: Sequence[FloatArray], weights: Sequence[float], pool: int) -> Fl
     fused = np.full(len(parts[0]), -np.inf, dtype=np.float32)
     fused[union] = sum(w * min_max(part[union]) for w, part in zip(weights, parts, strict=True))
     return fused
+
+
+def standing_out(scores: FloatArray) -> float:
+    """By how many standard deviations the best score exceeds the mean; 0 if all are equal."""
+    spread = float(scores.std())
+    return (float(scores.max()) - float(scores.mean())) / spread if spread > 0 else 0.0

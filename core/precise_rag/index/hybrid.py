@@ -10,7 +10,7 @@ from precise_rag.errors import InputError
 from precise_rag.index.base import View
 from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.context import GroupMeans, Groups
-from precise_rag.index.fusion import fuse, min_max
+from precise_rag.index.fusion import fuse, min_max, standing_out
 from precise_rag.index.lexical import BM25, BM25Settings, Lexicon, bm25
 from precise_rag.index.passages import Passages, check_passages, passage_ids
 from precise_rag.index.products import Products, load_products
@@ -24,14 +24,16 @@ from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
 class HybridSettings(BM25Settings, VectorSettings):
     """passages: what a sentence is scored together with, and what is returned around the best one.
     surroundings: the same at a wider scale, or None. alpha: weight of the sentence alone; passage and
-    surroundings share the rest. dense_weight: weight of the dense scores against BM25's. pool: how
-    many of the best sentences of each are stretched to [0, 1] and fused. returns: what a search gives
-    where it does not say."""
+    surroundings share the rest. dense_weight: weight of the dense scores against BM25's. adaptive: give
+    the dense scores less where no sentence stands out by them, as in a language that the encoder does
+    not know. pool: how many of the best sentences of each are stretched to [0, 1] and fused. returns:
+    what a search gives where it does not say."""
 
     passages: Passages = "200 tokens"
     surroundings: Passages | None = "400 tokens"
     alpha: float = 1 / 3
     dense_weight: float = 0.6
+    adaptive: bool = True
     pool: int = 1_000
     returns: Unit = "mixed"
 
@@ -52,6 +54,13 @@ class HybridSettings(BM25Settings, VectorSettings):
     def levels(self) -> tuple[Passages, ...]:
         """The scales above the sentence."""
         return (self.passages,) if self.surroundings is None else (self.passages, self.surroundings)
+
+
+_LOST, _SURE = 2.0, 4.0
+"""Standard deviations of the best cosine above the mean: up to the first the dense scores count nothing,
+from the second on their whole weight. MiniLM on XQuAD: English 6.2, German 4.2, Spanish 3.3, Arabic 2.1."""
+_TOO_FEW = 100
+"""Sentences among which nothing can stand out far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,8 @@ class HybridIndex(SentenceIndex):
     Each kind is `alpha * sentence + (1 - alpha) * mean of passage and surroundings`: for dense
     search the cosines of the sentence and of the wider texts' mean vectors, which cost no encoding; for BM25
     scores stretched to [0, 1] at each scale. Both are then fused by min-max over the union of
-    their best (ChunkRAG fuses at 0.5/0.5 without context). By default the best sentence brings its
+    their best (ChunkRAG fuses at 0.5/0.5 without context), the dense ones at their full weight where
+    the best sentence stands out by them. By default the best sentence brings its
     whole passage and the others come alone: see docs/decisions for the measurements behind it.
 
     The fused score orders candidates and means nothing else (`score_scale="rank"`); `Candidate.scores`
@@ -88,7 +98,7 @@ class HybridIndex(SentenceIndex):
     kind = "hybrid"
     settings_type: ClassVar[type] = HybridSettings
     score_scale: ClassVar[ScoreScale] = "rank"
-    search_settings = frozenset({"alpha", "dense_weight", "pool", "returns", "backend"})
+    search_settings = frozenset({"alpha", "dense_weight", "adaptive", "pool", "returns", "backend"})
     settings: HybridSettings
 
     @property
@@ -132,6 +142,8 @@ class HybridIndex(SentenceIndex):
         dense = _weighed(alpha, core, [level.means.scores(core) for level in prepared.levels])
         by_word = _weighed(alpha, min_max(sentence), [min_max(passage) for passage in passages])
         weight = self.settings.dense_weight
+        if self.settings.adaptive and len(core) >= _TOO_FEW:
+            weight *= min(max((standing_out(core) - _LOST) / (_SURE - _LOST), 0.0), 1.0)
         fused = fuse([dense, by_word], [weight, 1 - weight], self.settings.pool)
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passages[0]}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.checkpoint import load_checkpoint, save_checkpoint
+from precise_rag.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.errors import ModelError
 
 
@@ -46,3 +46,17 @@ def test_weights_of_another_format_are_refused(saved: Path) -> None:
     (saved / "config.json").write_text(json.dumps({"weights_sha256": digest}))
     with pytest.raises(ModelError, match="not a safetensors file"):
         load_checkpoint(saved)
+
+
+def test_tables_are_kept_as_int8_and_come_back_nearly() -> None:
+    random = np.random.default_rng(0)
+    table = random.normal(size=(5, 64)).astype(np.float32) * np.array(
+        [[1], [100], [0.01], [0], [1]], np.float32
+    )
+    kept = quantized({"table": table, "bias": np.float32([0.5, -3])}, ["table"])
+    assert kept["table"].dtype == np.int8
+    assert kept["table_scale"].shape == (5, 1)
+    back = dequantized(kept)
+    assert sorted(back) == ["bias", "table"]
+    assert back["bias"].tolist() == [0.5, -3]
+    assert (np.abs(back["table"] - table) <= np.abs(table).max(axis=1, keepdims=True) / 200).all()

@@ -19,6 +19,7 @@ from lists import HALVED, UNSEEN, CandidateList, arguments, held_out, save
 
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
+from precise_rag.rerank.cascade import CascadeReranker
 
 Ranker = Callable[[CandidateList], np.ndarray]
 BY_SCORE = ("retrieval", "dense", "bm25")
@@ -162,7 +163,7 @@ def _row(
 def main() -> None:
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--reranker", nargs="*", default=[], help="further names or paths for load_reranker")
-    parser.add_argument("--cross-encoder", type=Path, help="folder made by train_cross_encoder.py")
+    parser.add_argument("--cascade", type=Path, help="folder made by train_cross_encoder.py")
     parser.add_argument("--questions", type=int, help="of each set at most")
     options = parser.parse_args()
     rankers: dict[str, Ranker] = {
@@ -173,10 +174,8 @@ def main() -> None:
         "packaged, texts": by_reranker(load_reranker(), texts_only=True),
         **{name: by_reranker(load_reranker(name)) for name in options.reranker},
     }
-    if options.cross_encoder:
-        from cascade import Cascade
-
-        rankers["cross-encoder"] = by_reranker(Cascade(options.cross_encoder))
+    if options.cascade:
+        rankers["cascade"] = by_reranker(CascadeReranker(options.cascade))
     measured = Measured(rankers)
     rows = []
     for set_name, kind, lists in held_out(options):

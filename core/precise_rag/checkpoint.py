@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +50,28 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
         return config, load(weights)
     except SafetensorError as error:
         raise ModelError(f"{folder / _WEIGHTS} is not a safetensors file: {error}") from error
+
+
+def quantized(tensors: Mapping[str, Any], tables: Collection[str]) -> Tensors:
+    """The tensors as they are shipped: (n, d) `tables` as int8, the rest as float16.
+
+    Each row of a table has a scale in "NAME_scale" (n, 1), by which it is multiplied.
+    """
+    found: Tensors = {}
+    for name, tensor in tensors.items():
+        if name in tables:
+            scale = np.maximum(np.abs(tensor).max(axis=1, keepdims=True) / 127, 2.0**-24).astype(np.float16)
+            rows = np.round(tensor / scale.astype(np.float32))
+            found |= {name: np.clip(rows, -127, 127).astype(np.int8), f"{name}_scale": scale}
+        else:
+            found[name] = tensor.astype(np.float16)
+    return found
+
+
+def dequantized(tensors: Tensors) -> Tensors:
+    """The float32 tensors that `quantized` made smaller, nearly."""
+    scales = {f"{name}_scale" for name, tensor in tensors.items() if tensor.dtype == np.int8}
+    found = {name: tensor.astype(np.float32) for name, tensor in tensors.items() if name not in scales}
+    for scale in scales:
+        found[scale.removesuffix("_scale")] *= tensors[scale]
+    return found

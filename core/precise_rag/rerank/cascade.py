@@ -1,77 +1,93 @@
-"""The trained cross-encoder as a reranker: the packaged one first, then the transformer on the best."""
+"""The packaged reranker first, then a small cross-encoder on what it puts first."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
-from cross_encoder import TransformerConfig, minilm_cross_encoder, minilm_tokenizer, padded
 
-from precise_rag.checkpoint import load_checkpoint
-from precise_rag.encoders.sentence_transformer import batches_by_length, fast_precision
+from precise_rag._extras import require
+from precise_rag.checkpoint import dequantized, load_checkpoint
+from precise_rag.errors import InputError
 from precise_rag.rerank.blend import Blend
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
-N_READ = 20
-"""Candidates that the transformer reads."""
+if TYPE_CHECKING:
+    from precise_rag.rerank.pair_network import PairReader
 
-QUESTION_TOKENS = 64
-CANDIDATE_TOKENS = 256
-BATCH_TOKENS = 4_096
+CASCADE_FOLDER = Path(__file__).parent.parent / "models" / "reranker-cascade"
 
 
-class Cascade:
-    """Probabilities from a logistic line of the packaged reranker's judgement and the transformer's logit.
+class Read(NamedTuple):
+    """What the cascade knows of the candidates that it reads.
 
-    What the transformer does not read keeps the packaged reranker's probability.
+    rows (r,): which they are. columns: what the blend sees of each. first (n,): the packaged
+    reranker's probability of every candidate.
     """
 
-    name = "cross-encoder"
+    rows: IntArray
+    columns: dict[str, FloatArray]
+    first: FloatArray
+
+
+class CascadeReranker:
+    """How likely each candidate is to hold what the query asks for, by reading the likeliest with the query.
+
+    The packaged reranker judges all candidates. A cross-encoder (`PairNetwork`) then reads the query
+    together with the `n_read` that it puts first, and one logistic line of both judgements gives their
+    probability; the others keep the one they have. A candidate is read up to its 256th token.
+
+    Needs the extra "offline"; the network is loaded at the first use, on `device` (by default CUDA where
+    there is one). Raises MissingExtra without the extra, ModelError for damaged weights.
+    """
+
+    name = "cascade"
     score_scale: ScoreScale = "probability"
 
-    def __init__(self, folder: Path) -> None:
-        config, tensors = load_checkpoint(folder)
-        self.blend = Blend(config.get("blend", {"reads": 1.0}))
-        sizes = TransformerConfig(n_layers=config["n_layers"], n_apart=config["n_apart"])
-        self._network = minilm_cross_encoder(sizes).eval()
-        state = self._network.state_dict()
-        state.update({name: torch.from_numpy(tensor) for name, tensor in tensors.items()})
-        self._network.load_state_dict(state)
-        self._tokenizer = minilm_tokenizer()
+    def __init__(
+        self, folder: str | Path = CASCADE_FOLDER, *, n_read: int = 20, device: str | None = None
+    ) -> None:
+        if n_read < 1:
+            raise InputError(f"n_read is {n_read}; it must be at least 1 (load_reranker() reads none)")
+        self._config, tensors = load_checkpoint(folder)
+        self._tensors = dequantized(tensors)
+        self.weights_sha256: str = self._config["weights_sha256"]
+        self._blend = Blend(self._config.get("blend", {"reads": 1.0}))
+        self._n_read = n_read
+        self._device = device
+        self._lock = Lock()
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """(n,) probabilities, one per candidate, in the order given."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
-        rows, columns, scores = self.columns(query, candidates)
-        scores[rows] = self.blend(columns)
+        rows, columns, scores = self.read(query, candidates)
+        scores[rows] = self._blend(columns)
         return scores
 
-    def columns(
-        self, query: str, candidates: Sequence[Candidate]
-    ) -> tuple[IntArray, dict[str, FloatArray], FloatArray]:
-        """Which candidates are read, what the blend sees of them, and the packaged probability of all."""
+    def read(self, query: str, candidates: Sequence[Candidate]) -> Read:
+        """What is known of n > 0 candidates before it becomes one probability each."""
         first = packaged_reranker().judge(query, candidates)
-        rows = np.argsort(-first.probability, kind="stable")[:N_READ]
-        reads = self.logits(query, [candidates[row].text for row in rows])
+        rows = np.argsort(-first.probability, kind="stable")[: self._n_read]
         known = {name: getattr(first, name)[rows] for name in ("network", "prior", "reciprocal_rank")}
-        return rows, {**known, "reads": reads}, first.probability.copy()
+        reads = self.logits(query, [candidates[row].text for row in rows])
+        return Read(rows, {**known, "reads": reads}, first.probability.copy())
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """(n,) what the transformer alone says of each text."""
-        logits = np.zeros(len(texts), dtype=np.float32)
-        with torch.inference_mode(), fast_precision("cpu"):
-            asked, is_asked = padded(self._ids([query], QUESTION_TOKENS))
-            question = self._network.read(asked, is_asked)
-            ids = self._ids(texts, CANDIDATE_TOKENS)
-            for rows in batches_by_length(np.array([len(row) for row in ids]), BATCH_TOKENS):
-                shown, is_shown = padded([ids[row] for row in rows])
-                both = question.expand(len(rows), -1, -1), is_asked.expand(len(rows), -1)
-                found = self._network.score(*both, self._network.read(shown, is_shown), is_shown)
-                logits[rows] = found.float().numpy()
-        return logits
+        """(n,) what the cross-encoder alone says of each text."""
+        with self._lock:
+            reader = self._reader
+        return reader.logits(query, texts)
 
-    def _ids(self, texts: Sequence[str], limit: int) -> list[list[int]]:
-        found = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
-        return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in found]
+    @cached_property
+    def _reader(self) -> PairReader:
+        require("torch", extra="torch")
+        from precise_rag.rerank.pair_network import PairReader, TransformerConfig
+
+        sizes = TransformerConfig(n_layers=self._config["n_layers"], n_apart=self._config["n_apart"])
+        return PairReader(sizes, self._tensors, self._device)

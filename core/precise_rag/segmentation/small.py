@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.checkpoint import load_checkpoint, save_checkpoint
+from precise_rag.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.errors import ModelError
 from precise_rag.segmentation.boundaries import Reading
 from precise_rag.segmentation.features import cohesion, convolve, normalise, shifted
@@ -34,11 +34,7 @@ class SmallModel:
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
         self.vocabulary = vocabulary
-        self._tensors = {
-            name: tensor.astype(np.float32) for name, tensor in tensors.items() if tensor.dtype != np.int8
-        }
-        for name in ("vectors", "cues"):
-            self._tensors[name] = tensors[name] * self._tensors.pop(f"{name}_scale")
+        self._tensors = dequantized(tensors)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -56,16 +52,9 @@ class SmallModel:
         folder: Path, config: dict[str, Any], tensors: dict[str, FloatArray], vocabulary: Vocabulary
     ) -> None:
         """Write the model: tables as int8 with a scale for each row, the rest as float16."""
-        packed: dict[str, Any] = {}
-        for name, tensor in tensors.items():
-            if name in ("vectors", "cues"):
-                scale = np.maximum(np.abs(tensor).max(axis=1, keepdims=True) / 127, 1e-8).astype(np.float16)
-                packed[name] = np.clip(np.round(tensor / scale.astype(np.float32)), -127, 127).astype(np.int8)
-                packed[f"{name}_scale"] = scale
-            else:
-                packed[name] = tensor.astype(np.float16)
         data = "\n".join(vocabulary.pieces).encode("utf-8")
-        save_checkpoint(folder, {**config, "vocabulary_sha256": hashlib.sha256(data).hexdigest()}, packed)
+        config = {**config, "vocabulary_sha256": hashlib.sha256(data).hexdigest()}
+        save_checkpoint(folder, config, quantized(tensors, ("vectors", "cues")))
         (folder / "vocabulary.txt").write_bytes(data)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:

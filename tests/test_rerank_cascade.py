@@ -1,0 +1,111 @@
+"""The cascade, its network, and the weights in the box."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from precise_rag import load_encoder
+from precise_rag.checkpoint import load_checkpoint, quantized, save_checkpoint
+from precise_rag.errors import InputError, MissingExtra
+from precise_rag.rerank import load_reranker
+from precise_rag.rerank.cascade import CascadeReranker
+from precise_rag.rerank.packaged import packaged_reranker
+from precise_rag.rerank.pair_network import PairNetwork, PairReader, TransformerConfig, minilm_pair_network
+from precise_rag.types import Candidate
+
+QUESTION = "Who keeps the lamp of the harbour?"
+TEXTS = [
+    "Ilse Brandt has kept the lamp of the harbour since the spring.",
+    "The lamp is lit at dusk.",
+    "Bread prices rose in the valley after the long winter. " * 40,
+    "Two ferries cross the river every hour.",
+]
+CONFIG = TransformerConfig()
+
+
+def candidates(texts: Sequence[str]) -> list[Candidate]:
+    return [Candidate("doc", 100 * i, 100 * i + len(t), t, 0.0, "rank") for i, t in enumerate(texts)]
+
+
+def trained(network: PairNetwork) -> dict[str, np.ndarray]:
+    """What training may change, as a checkpoint holds it."""
+    state = network.state_dict()
+    return {k: v.numpy() for k, v in state.items() if not k.startswith(("words", "places", "norm", "apart"))}
+
+
+def saved(folder: Path, **blend: float) -> Path:
+    config = {"n_layers": CONFIG.n_layers, "n_apart": CONFIG.n_apart, "blend": blend}
+    save_checkpoint(folder, config, trained(minilm_pair_network(CONFIG)))
+    return folder
+
+
+def test_before_training_and_without_a_look_across_it_is_the_cosine_of_minilm() -> None:
+    network = minilm_pair_network(CONFIG)
+    network.across.data.fill_(-1e4)
+    logits = PairReader(CONFIG, trained(network), "cpu").logits(QUESTION, TEXTS)
+    encoder = load_encoder("all-MiniLM-L6-v2")
+    cosine = encoder.encode(TEXTS) @ encoder.encode_queries([QUESTION])[0]
+    assert logits == pytest.approx(PairNetwork.COSINE * (cosine - 0.5), abs=0.15)
+
+
+def test_scores_do_not_depend_on_the_company_in_the_batch() -> None:
+    reader = PairReader(CONFIG, trained(minilm_pair_network(CONFIG)), "cpu")
+    together = reader.logits(QUESTION, TEXTS)
+    assert [reader.logits(QUESTION, [text])[0] for text in TEXTS] == pytest.approx(together, abs=0.1)
+
+
+def test_the_two_texts_are_not_taken_for_each_other() -> None:
+    network = minilm_pair_network(CONFIG)
+    torch.manual_seed(0)
+    network.across.data.zero_()
+    network.sides.data.normal_()
+    reader = PairReader(CONFIG, trained(network), "cpu")
+    assert abs(reader.logits(TEXTS[0], [TEXTS[1]])[0] - reader.logits(TEXTS[1], [TEXTS[0]])[0]) > 0.01
+
+
+def test_what_is_not_read_keeps_the_packaged_probability(tmp_path: Path) -> None:
+    first = packaged_reranker().score(QUESTION, candidates(TEXTS))
+    unmoved = CascadeReranker(saved(tmp_path, reads=0.0, offset=9.0), n_read=1)
+    scores = unmoved.score(QUESTION, candidates(TEXTS))
+    best = int(first.argmax())
+    assert scores[best] > 0.99
+    assert np.delete(scores, best).tolist() == np.delete(first, best).tolist()
+    assert unmoved.score(QUESTION, []).tolist() == []
+
+
+def test_it_must_read_something(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="n_read is 0"):
+        CascadeReranker(saved(tmp_path, reads=1.0), n_read=0)
+
+
+def test_without_minilm_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("precise_rag.rerank.pair_network.packaged_minilm", lambda: None)
+    with pytest.raises(MissingExtra, match=r"precise-rag\[offline\]"):
+        CascadeReranker(saved(tmp_path, reads=1.0)).score(QUESTION, candidates(TEXTS))
+
+
+def test_int8_weights_say_nearly_the_same(tmp_path: Path) -> None:
+    tensors = trained(minilm_pair_network(CONFIG))
+    tables = [name for name, tensor in tensors.items() if tensor.ndim == 2 and tensor.size > 10_000]
+    config = {"n_layers": CONFIG.n_layers, "n_apart": CONFIG.n_apart}
+    save_checkpoint(tmp_path, config, quantized(tensors, tables))
+    exact = PairReader(CONFIG, tensors, "cpu").logits(QUESTION, TEXTS)
+    assert CascadeReranker(tmp_path).logits(QUESTION, TEXTS) == pytest.approx(exact, abs=0.2)
+
+
+def test_the_one_in_the_box_prefers_the_answer() -> None:
+    reranker = load_reranker("cascade")
+    assert reranker is load_reranker("cascade")
+    scores = reranker.score(QUESTION, candidates(TEXTS))
+    assert scores.argmax() == 0
+    assert scores[0] > 0.4 > 0.1 > scores[2:].max()
+
+
+def test_the_one_in_the_box_was_fitted_to_the_packaged_reranker_of_this_version() -> None:
+    reranker = load_reranker("cascade")
+    assert isinstance(reranker, CascadeReranker)
+    config, _ = load_checkpoint(Path(str(reranker.folder)))
+    assert config["packaged_sha256"] == packaged_reranker().weights_sha256

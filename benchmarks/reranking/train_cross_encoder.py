@@ -35,8 +35,8 @@ from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (
     PairNetwork,
     TransformerConfig,
+    minilm,
     minilm_pair_network,
-    minilm_tokenizer,
     padded,
     token_ids,
 )
@@ -168,12 +168,13 @@ def trained(
     examples: Sequence[Example], random: np.random.Generator, name: str, cache: Path | None
 ) -> PairNetwork:
     """A network trained on the examples in their order, or the one of that name in the cache."""
-    network = minilm_pair_network(TransformerConfig())
+    encoder = minilm()
+    network = minilm_pair_network(TransformerConfig(), encoder)
     path = cache and cache / f"{name}.pt"
     if path and path.exists():
         network.load_state_dict(torch.load(path))
         return network
-    several = batches(examples, minilm_tokenizer(), random)
+    several = batches(examples, encoder.tokenizer, random)
     n_weak = sum(e.source.startswith("weak/") for e in examples)
     pairs = sum(len(e.texts) for e in examples)
     print(f"{len(examples)} lists, {n_weak} of them weak, {pairs} pairs, {len(several)} steps", flush=True)

@@ -75,6 +75,12 @@ def test_page_is_well_formed_and_needs_nothing_else() -> None:
     ):
         assert expected in text
     assert "<script" not in page
+    assert "as the limits ask" not in page
+
+
+def test_a_cut_above_the_threshold_says_why() -> None:
+    page = segmentation_page(DOCUMENT, FOUND, SegmenterOptions(max_tokens=9, threshold=0.2))
+    assert "cut at 0.25, as the limits ask" in page
 
 
 def test_a_long_document_gets_several_rows() -> None:

@@ -1,5 +1,6 @@
 """Better scores for a list of candidates, on a scale that selection can cut on."""
 
+from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
 from precise_rag.rerank.framework import FrameworkReranker
@@ -8,6 +9,7 @@ from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.reranking import rerank
 
 __all__ = [
+    "CascadeReranker",
     "CohereReranker",
     "CrossEncoderReranker",
     "FrameworkReranker",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,8 +42,9 @@ class CascadeReranker:
     together with the `n_read` that it puts first, and one logistic line of both judgements gives their
     probability; the others keep the one they have. A candidate is read up to its 256th token.
 
-    Needs the extra "offline"; the network is loaded at the first use, on `device` (by default CUDA where
-    there is one). Raises MissingExtra without the extra, ModelError for damaged weights.
+    The network is loaded at the first use, on `device` (by default CUDA where there is one). Its lower
+    layers are those of all-MiniLM-L6-v2, which the extra "offline" brings. Raises MissingExtra without
+    torch, ModelError for damaged weights and where MiniLM cannot be found.
     """
 
     name = "cascade"
@@ -91,3 +92,9 @@ class CascadeReranker:
 
         sizes = TransformerConfig(n_layers=self._config["n_layers"], n_apart=self._config["n_apart"])
         return PairReader(sizes, self._tensors, self._device)
+
+
+@cache
+def cascade_reranker(device: str | None = None) -> CascadeReranker:
+    """The cascade shipped with this package, read once for a device."""
+    return CascadeReranker(device=device)

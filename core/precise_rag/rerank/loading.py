@@ -5,6 +5,7 @@ from typing import Any
 
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
+from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.cohere import DEFAULT_COHERE, CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
 from precise_rag.rerank.framework import FrameworkReranker, is_framework_reranker
@@ -17,7 +18,9 @@ def load_reranker(
 ) -> Reranker:
     """The reranker meant by `reranker`.
 
-    "packaged": the one shipped with this package, no download. "cohere" or "cohere:MODEL": Cohere's.
+    "packaged": the one shipped with this package, no download. "cascade": the same, and then the small
+    cross-encoder shipped with it on the best 20; it needs the extra "offline" and some tenths of a
+    second a query. "cohere" or "cohere:MODEL": Cohere's.
     Any other name, or a path: a sentence-transformers CrossEncoder, loaded at its first use on
     `device`. A LlamaIndex postprocessor or LangChain compressor is wrapped; say what its scores mean
     by `score_scale`, else only its order counts. An object that scores already comes back as it is.
@@ -28,6 +31,8 @@ def load_reranker(
         vendor, _, model = reranker.partition(":")
         if reranker == "packaged":
             return packaged_reranker()
+        if reranker == "cascade":
+            return cascade_reranker(device)
         if vendor == "cohere":
             return CohereReranker(model or DEFAULT_COHERE)
         return CrossEncoderReranker(reranker, device=device)

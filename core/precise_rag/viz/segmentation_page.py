@@ -103,7 +103,9 @@ def _chunks(document: Document, found: Segmentation, options: SegmenterOptions) 
     parts: list[str] = []
     for number, (first, last) in enumerate(pairwise(edges), start=1):
         if number > 1:
-            parts.append(f'<p class="cut">cut at {found.scores[first - 1]:.2f}</p>')
+            score = found.scores[first - 1]
+            why = "" if score < options.threshold else ", as the limits ask"
+            parts.append(f'<p class="cut">cut at {score:.2f}{why}</p>')
         sentences = "".join(
             _sentence(
                 document.text[slice(*found.spans[row])], _gap(found, row, options) if row + 1 < last else ""

@@ -1,8 +1,9 @@
 """Gradient selection against a fixed number of chunks at equal recall, and how far its settings matter.
 
-    PRECISE_DATA=DIR python benchmarks/reranking/gradient.py [--plot FILE.svg] [--vectors FILE] [--cache DIR]
+    PRECISE_DATA=DIR python benchmarks/reranking/gradient.py [--reranker cascade] [--plot FILE.svg]
+        [--vectors FILE] [--cache DIR]
 
-Candidates are reranked by the packaged reranker. Recall is the share of a question's evidence, in
+Candidates are reranked by the packaged reranker or another. Recall is the share of a question's evidence, in
 characters, that the kept candidates cover, of what the 50 candidates cover. For each setting the
 fixed k with the same mean recall over a set is interpolated between whole numbers; "saved" is how
 many fewer tokens the gradient sends than that.
@@ -21,7 +22,7 @@ from precise_rag.types import Candidate
 
 SETTINGS = [
     {"min_k": min_k, "ratio": ratio, "floor": floor}
-    for min_k, ratio, floor in product((1, 3, 5, 7), (0.1, 0.3, 0.5), (None, 0.02, 0.05, 0.1))
+    for min_k, ratio, floor in product((1, 3, 5, 7), (0.1, 0.3, 0.5), (None, 0.01, 0.02, 0.05, 0.1))
 ]
 
 
@@ -38,8 +39,8 @@ def evidence_in(candidate: Candidate, one: CandidateList) -> set[tuple[str, int]
 class Ranked:
     """A reranked list with the recall and the tokens of each of its beginnings."""
 
-    def __init__(self, one: CandidateList) -> None:
-        self.candidates = rerank(one.question, one.candidates, load_reranker())
+    def __init__(self, one: CandidateList, reranker: str) -> None:
+        self.candidates = rerank(one.question, one.candidates, load_reranker(reranker))
         seen: set[tuple[str, int]] = set()
         found = [0]
         for candidate in self.candidates:
@@ -95,11 +96,13 @@ def plot(chosen: dict[str, Ranked], settings: dict, path: Path) -> None:
 
 def main() -> None:
     parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--reranker", default="packaged", help="(%(default)s)")
     parser.add_argument("--plot", type=Path, help="draw score curves with cuts into this file")
     options = parser.parse_args()
     rows, chosen = [], {}
     for name, kind, lists in held_out(options):
-        ranked = [r for one in lists if one.candidates and (r := Ranked(one)).answerable]
+        every = [Ranked(one, options.reranker) for one in lists if one.candidates]
+        ranked = [one for one in every if one.answerable]
         chosen[f"{name}, {kind}"] = ranked[len(ranked) // 2]
         named = {"set": name, "kind": kind}
         rows += [{**named, **settings, **measure(ranked, settings)} for settings in SETTINGS]
@@ -108,7 +111,7 @@ def main() -> None:
             same = [r for r in rows if r["kind"] == kind and all(r[key] == v for key, v in settings.items())]
             mean = {key: float(np.mean([r[key] for r in same])) for key in list(same[0])[5:]}
             rows.append({"set": "mean of sets", "kind": kind, **settings, **mean})
-    save("gradient", rows)
+    save("gradient" if options.reranker == "packaged" else f"gradient-{options.reranker}", rows)
     if options.plot:
         plot(chosen, {"min_k": 7, "ratio": 0.3}, options.plot)
 

@@ -104,7 +104,7 @@ def score_curve(scores: Sequence[float], kept: Sequence[bool], useful: Sequence[
 
     parts = [
         f'<svg class="small" viewBox="0 0 {width} {height}" role="img"><title>{escape(title)}</title>'
-        f'<text x="{pad}" y="12">{escape(shorten(title, 36))}</text>'
+        f'<text x="{pad}" y="12">{escape(shorten(title, 32))}</text>'
     ]
     cut = max((rank for rank, keep in enumerate(kept) if keep), default=-1) + 0.5
     if cut < len(scores) - 1:

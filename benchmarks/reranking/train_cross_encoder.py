@@ -28,10 +28,11 @@ from train import SEED, Lists, columns, found_lists
 from train import fit as fit_features
 
 from examples import KINDS, Example, from_lists, weak_examples
-from precise_rag.checkpoint import quantized, save_checkpoint
+from precise_rag.checkpoint import load_checkpoint, quantized, save_checkpoint
 from precise_rag.encoders.sentence_transformer import fast_precision
+from precise_rag.rerank.blend import Blend, log_odds
 from precise_rag.rerank.cascade import CascadeReranker
-from precise_rag.rerank.packaged import packaged_reranker
+from precise_rag.rerank.packaged import PACKAGED_FOLDER, packaged_reranker
 from precise_rag.rerank.pair_network import (
     PairNetwork,
     TransformerConfig,
@@ -265,15 +266,15 @@ def fit_cascade(stranger: CascadeReranker, found: Found, folder: str | None) -> 
     table = rarity_table(folder)
     known = found.without(STRANGE).fitting
     features = fit_features(Lists.joined([Lists(lists, table) for lists in known.values()]))
+    packaged = Blend(load_checkpoint(PACKAGED_FOLDER)[0]["blend"]["ranked"])
     seen, truth, weight = [], [], []
     for (name, _), lists in found.kept_out.items():
         if name not in STRANGE:
             continue
         some = lists[:BLEND_LISTS]
-        judged = columns(features, Lists(some, table))
-        for one, by_features in zip(some, judged, strict=True):
-            rows, known_of, _ = stranger.read(one.question, one.candidates)
-            seen.append({**known_of, "network": by_features["network"][rows]})
+        for one, by_features in zip(some, columns(features, Lists(some, table)), strict=True):
+            rows, both, _ = stranger.read(one.question, one.candidates)
+            seen.append({**both, "packaged": log_odds(packaged(by_features)[rows])})
             truth.append(one.relevant[rows])
             weight.append(1.0 / len(some))
     return fit_blend(seen, truth, weight, order=0.0)

@@ -27,3 +27,10 @@ class Blend:
         )
         probabilities: FloatArray = (1.0 / (1.0 + np.exp(-np.clip(line, -700.0, 700.0)))).astype(np.float32)
         return probabilities
+
+
+def log_odds(probabilities: FloatArray) -> FloatArray:
+    """(n,) log-odds of probabilities, those of 0 and 1 finite."""
+    inside = np.clip(probabilities.astype(np.float64), 1e-7, 1.0 - 1e-7)
+    odds: FloatArray = np.log(inside / (1.0 - inside)).astype(np.float32)
+    return odds

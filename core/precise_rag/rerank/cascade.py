@@ -13,7 +13,7 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag.checkpoint import dequantized, load_checkpoint
 from precise_rag.errors import InputError
-from precise_rag.rerank.blend import Blend
+from precise_rag.rerank.blend import Blend, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
@@ -26,8 +26,8 @@ CASCADE_FOLDER = Path(__file__).parent.parent / "models" / "reranker-cascade"
 class Read(NamedTuple):
     """What the cascade knows of the candidates that it reads.
 
-    rows (r,): which they are. columns: what the blend sees of each. first (n,): the packaged
-    reranker's probability of every candidate.
+    rows (r,): which they are. columns: what the blend sees of each, "packaged" log-odds and the
+    cross-encoder's logit "reads". first (n,): the packaged reranker's probability of every candidate.
     """
 
     rows: IntArray
@@ -40,7 +40,8 @@ class CascadeReranker:
 
     The packaged reranker judges all candidates. A cross-encoder (`PairNetwork`) then reads the query
     together with the `n_read` that it puts first, and one logistic line of both judgements gives their
-    probability; the others keep the one they have. A candidate is read up to its 256th token.
+    probability. The others follow in the order they have, less likely than any that was read. A
+    candidate is read up to its 256th token.
 
     The network is loaded at the first use, on `device` (by default CUDA where there is one). Its lower
     layers are those of all-MiniLM-L6-v2, which the extra "offline" brings. Raises MissingExtra without
@@ -58,7 +59,7 @@ class CascadeReranker:
         self._config, tensors = load_checkpoint(folder)
         self._tensors = dequantized(tensors)
         self.weights_sha256: str = self._config["weights_sha256"]
-        self._blend = Blend(self._config.get("blend", {"reads": 1.0}))
+        self._blend = Blend(self._config["blend"])
         self._n_read = n_read
         self._device = device
         self._lock = Lock()
@@ -68,16 +69,19 @@ class CascadeReranker:
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         rows, columns, scores = self.read(query, candidates)
-        scores[rows] = self._blend(columns)
+        read = self._blend(columns)
+        if len(rows) < len(scores):
+            unread = np.delete(np.arange(len(scores)), rows)
+            scores[unread] *= min(1.0, float(read.min()) / max(float(scores[unread].max()), 1e-9))
+        scores[rows] = read
         return scores
 
     def read(self, query: str, candidates: Sequence[Candidate]) -> Read:
         """What is known of n > 0 candidates before it becomes one probability each."""
-        first = packaged_reranker().judge(query, candidates)
-        rows = np.argsort(-first.probability, kind="stable")[: self._n_read]
-        known = {name: getattr(first, name)[rows] for name in ("network", "prior", "reciprocal_rank")}
+        first = packaged_reranker().score(query, candidates)
+        rows = np.argsort(-first, kind="stable")[: self._n_read]
         reads = self.logits(query, [candidates[row].text for row in rows])
-        return Read(rows, {**known, "reads": reads}, first.probability.copy())
+        return Read(rows, {"packaged": log_odds(first[rows]), "reads": reads}, first)
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
         """(n,) what the cross-encoder alone says of each text."""

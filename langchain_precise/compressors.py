@@ -116,7 +116,8 @@ class PreciseCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorI
 class RerankCompressor(PreciseCompressor):
     """Scores documents against the query and puts the best first.
 
-    reranker: "packaged", any other name that `load_reranker` takes, or an object of one's own.
+    reranker: "packaged", "cascade" (better, slower), any other name that `load_reranker` takes, or an
+    object of one's own.
     top_n: how many are kept, all by default. score_scale: what the scores of another LangChain
     compressor mean, where that is the reranker.
     """
@@ -146,7 +147,7 @@ class RerankCompressor(PreciseCompressor):
 class GradientSelectionCompressor(PreciseCompressor):
     """Keeps documents up to the first sharp drop of the score (SAGE, section V).
 
-    reranker: gives the scores to cut on: "packaged", any other name that `load_reranker` takes, or
+    reranker: gives the scores to cut on: "packaged", "cascade", another name that `load_reranker` takes, or
     an object of one's own. It is not asked where the documents carry scores to cut on already,
     because one of our components reranked them or `score_scale` says what their
     `relevance_score` means. None: never rerank. The other fields are those of `GradientSelector`.

@@ -39,8 +39,8 @@ class RerankerComponent(SettingsComponent):
 
     reranker: Any = Field(
         default="packaged",
-        description='"packaged" (no download), "cohere:<model>", a CrossEncoder name or path, a reranker '
-        "object, or another postprocessor.",
+        description='"packaged" (no download), "cascade" (better, slower), "cohere:<model>", a CrossEncoder '
+        "name or path, a reranker object, or another postprocessor.",
     )
 
     def _load_reranker(self, score_scale: ScoreScale | None = None) -> Reranker:

@@ -37,7 +37,7 @@ from precise_rag.llm import OpenAIChat
 from precise_rag.protocols import LLM, Encoder
 
 CHUNKS: dict[str, Any] = {"split": {"name": "langchain-recursive", "chunk_size": 200}, "top_k": 20}
-OURS: dict[str, Any] = {"index": {"kind": "hybrid"}, "rerank": "packaged", "redundancy": {}}
+OURS: dict[str, Any] = {"index": {"kind": "hybrid"}, "rerank": "cascade", "redundancy": {}}
 PLAIN = PipelineSettings(name="dense, 20 chunks of 200 tokens", **CHUNKS)
 WHOLE = PipelineSettings(name="precise whole path", **OURS)
 AS_IT_COMES = PipelineSettings(

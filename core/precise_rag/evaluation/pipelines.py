@@ -9,7 +9,7 @@
     [pipelines."precise-rag"]
     index = { kind = "hybrid" }                 # any of `precise_rag.index`, with its options
     search_options = { returns = "sentence" }   # of that index's search
-    rerank = "packaged"                         # as for `load_reranker`
+    rerank = "cascade"                          # as for `load_reranker`
     redundancy = { threshold = 0.9 }            # options of RedundancyFilter
     relevance = { batch_size = 10 }             # options of RelevanceFilter; with a language model
     select = { min_k = 7, ratio = 0.3 }         # options of GradientSelector

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal, Self, overload
 
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
-from precise_rag.encoders.packaged import MINILM
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.feedback import Estimate, FeedbackController, FeedbackLoop, estimate_cost
 from precise_rag.filtering import RedundancyFilter, RelevanceFilter
@@ -22,7 +21,7 @@ from precise_rag.index import HybridIndex, HybridSettings, Passages
 from precise_rag.llm import Budget, PriceTable, load_llm
 from precise_rag.prompts import AnswerStyle, JudgeStyle
 from precise_rag.protocols import Encoder, Index, Reranker
-from precise_rag.rerank import load_reranker, rerank
+from precise_rag.rerank import default_reranker, rerank
 from precise_rag.rewriting import QueryRewriter, merge_searches
 from precise_rag.selection import GradientSelector
 from precise_rag.trace import Trace
@@ -41,10 +40,9 @@ class PreciseRAG:
     """Retrieval that sends the right few sentences, and answers that judge themselves.
 
     index: any Index. rewriter: searches for a question in other words too, or None; what both find is
-    judged by the question itself. reranker: gives the scores that selection cuts on; by default the
-    cascade where the index's encoder is all-MiniLM-L6-v2, on which it is built, and the packaged one
-    elsewhere (see `load_reranker`). redundancy, relevance: filters before the selection, or None.
-    selector: decides how many candidates to keep. n_candidates: how many the index is asked for.
+    judged by the question itself. reranker: gives the scores that selection cuts on; by default what
+    `default_reranker` has for the index's encoder. redundancy, relevance: filters before the selection,
+    or None. selector: decides how many candidates to keep. n_candidates: how many the index is asked for.
 
     llm: what writes the answer (any model `load_llm` takes); without one, `answer` returns the
     selected context, marked as such. judge: what judges the answer, by default `llm`. controller,
@@ -77,7 +75,7 @@ class PreciseRAG:
             raise InputError(f"n_candidates is {n_candidates}; it must be at least 1")
         self.index = index
         self.rewriter = rewriter
-        self.reranker = reranker or load_reranker("cascade" if _uses_minilm(index) else "packaged")
+        self.reranker = reranker or default_reranker(getattr(index, "encoder", None))
         self.redundancy = redundancy
         self.relevance = relevance
         self.selector = selector
@@ -277,11 +275,6 @@ class PreciseRAG:
     def _select_at(self, ranked: Selection, min_k: int) -> Selection:
         """The selection for another `min_k`, which is what feedback changes."""
         return _then(ranked, self.selector.select_at(ranked.kept, min_k))
-
-
-def _uses_minilm(index: Index) -> bool:
-    encoder = getattr(index, "encoder", None)
-    return encoder is not None and encoder.name == MINILM
 
 
 def _then(earlier: Selection, later: Selection) -> Selection:

@@ -9,7 +9,7 @@
     [pipelines."precise-rag"]
     index = { kind = "hybrid" }                 # any of `precise_rag.index`, with its options
     search_options = { returns = "sentence" }   # of that index's search
-    rerank = "cascade"                          # as for `load_reranker`
+    rerank = "default"                          # as `PreciseRAG` does, or any name for `load_reranker`
     redundancy = { threshold = 0.9 }            # options of RedundancyFilter
     relevance = { batch_size = 10 }             # options of RelevanceFilter; with a language model
     select = { min_k = 7, ratio = 0.3 }         # options of GradientSelector
@@ -39,7 +39,7 @@ from precise_rag.evaluation.stock_search import LangChainEnsemble, LangChainFilt
 from precise_rag.evaluation.units import SearchKind, UnitIndex
 from precise_rag.filtering import RedundancyFilter, RelevanceFilter
 from precise_rag.protocols import LLM, Encoder
-from precise_rag.rerank import load_reranker, rerank
+from precise_rag.rerank import default_reranker, load_reranker, rerank
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate, Decision, Document, Selection
 
@@ -149,7 +149,10 @@ class Pipeline:
         self.n_units = len(self.built.index)
         self._search: Search = partial(self.built.index.search, **settings.search_options)
         self._top_k = settings.top_k
-        self._reranker = None if settings.rerank is None else load_reranker(settings.rerank)
+        self._reranker = None
+        if settings.rerank is not None:
+            by_name = settings.rerank != "default"
+            self._reranker = load_reranker(settings.rerank) if by_name else default_reranker(encoder)
         self._redundancy = None if settings.redundancy is None else RedundancyFilter(**settings.redundancy)
         self._relevance = (
             None if settings.relevance is None else RelevanceFilter(self._meter, **settings.relevance)

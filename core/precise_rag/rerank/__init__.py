@@ -4,7 +4,7 @@ from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
 from precise_rag.rerank.framework import FrameworkReranker
-from precise_rag.rerank.loading import load_reranker
+from precise_rag.rerank.loading import default_reranker, load_reranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.reranking import rerank
 
@@ -14,6 +14,7 @@ __all__ = [
     "CrossEncoderReranker",
     "FrameworkReranker",
     "PackagedReranker",
+    "default_reranker",
     "load_reranker",
     "rerank",
 ]

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from precise_rag.encoders.packaged import MINILM
 from precise_rag.errors import InputError
-from precise_rag.protocols import Reranker
+from precise_rag.protocols import Encoder, Reranker
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.cohere import DEFAULT_COHERE, CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
@@ -44,3 +45,9 @@ def load_reranker(
         f"{type(reranker).__name__} is no reranker; pass a name, a path, a LlamaIndex postprocessor, a "
         "LangChain compressor, or an object with name, score_scale and score(query, candidates)"
     )
+
+
+def default_reranker(encoder: Encoder | None) -> Reranker:
+    """What reranks where nobody says: the cascade beside all-MiniLM-L6-v2, of which it is made, else the
+    packaged reranker, which needs nothing."""
+    return load_reranker("cascade" if encoder is not None and encoder.name == MINILM else "packaged")

@@ -75,7 +75,8 @@ def main() -> None:
             chosen, [dataset], encoder, args.work / "runs", seed=args.seed, llm=llm, show_progress=True
         )
         print(dataset.name, "done", outcomes[-1].failed or "", flush=True)
-    asked = f" --llm {args.llm}" if args.llm else ""
+    given = {"sets": args.sets, "sample": args.sample, "llm": args.llm}
+    asked = "".join(f" --{k} {v}" for k, v in given.items() if v != parser.get_default(k))
     made = {"command": f"python benchmarks/compare.py {args.plan}{asked}", **circumstances(args.seed)}
     made["questions a set at most"] = args.sample
     stem = args.results / f"{args.plan}-{made['date']}"

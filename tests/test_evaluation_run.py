@@ -411,6 +411,9 @@ def test_the_command(
     assert (out / "report.html").stat().st_size > 5_000
     assert run_command(*common, "--questions", str(questions), "--json", "--sample", "3") == 0
     assert json.loads(capsys.readouterr().out)["results"][0]["questions"] == 3
+    questions.write_text(json.dumps(bare), "utf-8")
+    assert run_command(*common, "--questions", str(questions)) == 0
+    assert "recall and ranks are not measured" in capsys.readouterr().out
     with pytest.raises(InputError, match="--make-questions"):
         run_command(*common)
     with pytest.raises(InputError, match="--llm"):

@@ -9,7 +9,7 @@ takes, stand in for answers; with --llm (any OpenAI-compatible server, --base-ur
 scored by answers. NarrativeQA is not at hand, FairytaleQA stands in for it (short stories, sections as
 evidence); QuALITY and QASPER are small selections that mark no evidence, so that without a model only
 tokens can be given for them. SBERT is all-MiniLM-L6-v2 (--encoder takes another, or openai:MODEL); the
-reranker is the packaged one, whose scores are calibrated probabilities and fall slowly. No question is
+reranker is the cascade in the package, whose scores are calibrated probabilities. No question is
 about a document that it was trained on. The paper does not say how many chunks naive RAG sends: 7 here.
 """
 

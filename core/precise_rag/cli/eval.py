@@ -128,6 +128,8 @@ def _headline(outcome: Outcome) -> str:
         if count
     ]
     note = f" (left out: {', '.join(left_out)})" if left_out else ""
+    if not any(question.evidence for question in outcome.dataset.questions):
+        note += '; no question has "evidence", for instance a quotation: recall and ranks are not measured'
     return f"{outcome.dataset.name}: {facts['documents']:,} documents, {facts['questions']} questions{note}"
 
 

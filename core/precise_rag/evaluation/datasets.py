@@ -191,7 +191,10 @@ def _evidence(
     record = {"text": piece} if isinstance(piece, str) else piece
     doc_id = record.get("doc_id", doc_id)
     if doc_id is not None and doc_id not in collection:
-        raise InputError(f"{place}: document {doc_id!r} is not among the documents given")
+        example = next(iter(collection), "")
+        raise InputError(
+            f"{place}: document {doc_id!r} is not among the documents given; their ids are like {example!r}"
+        )
     if "start" in record and "end" in record:
         return _checked(record, doc_id, place, collection)
     if "text" not in record:

@@ -24,7 +24,8 @@ def line_chart(
 ) -> str:
     """Lines over a logarithmic x axis, each named at its end; `muted` ones in grey. y is in percent.
 
-    points: single diamonds, named above and to the left, where a rising line leaves room.
+    points: single diamonds, named above to the left or, in the left half, below to the right, where a
+    rising line leaves room.
     """
     left, right, top, bottom = 52, 260, 30, 44
     points = points or {}
@@ -77,9 +78,11 @@ def line_chart(
             f"{escape(name)} {line[-1][1]:.0f}</text>"
         )
     for name, (x, y) in points.items():
+        anchor = "end" if px(x) > middle else "start"
         parts.append(
             f'<path d="M{px(x):.1f} {py(y) - 6:.1f}l6 6l-6 6l-6 -6z" fill="{colours[name]}"/>'
-            f'<text x="{px(x) + 6:.1f}" y="{py(y) - 11:.1f}" text-anchor="end" style="fill:{colours[name]}">'
+            f'<text x="{px(x):.1f}" y="{py(y) + (-11 if anchor == "end" else 20):.1f}" '
+            f'text-anchor="{anchor}" style="fill:{colours[name]}">'
             f"{escape(name)}: {y:.0f}% in {x:,.0f} tokens</text>"
         )
     return "".join([*parts, "</svg>"])

@@ -4,7 +4,7 @@
 
 Words and lower layers are MiniLM's and stay as they are; the upper layers, which read question and
 candidate together, are trained on the lists that `train.py` may use and on weak questions
-(`examples.py`). What its judgement counts beside the packaged reranker's is learnt on two sets, from
+(`examples.py`). What its judgement counts beside the packaged reranker's is learnt on two sets, by
 networks of both kinds that never saw them. About 40 minutes on one CPU thread that is fast at
 bfloat16, twice 18 of them for the two trainings; --vectors and --cache keep what can be kept.
 """
@@ -262,22 +262,30 @@ def save(network: PairNetwork, folder: Path, blend: dict[str, float]) -> None:
 
 
 def fit_cascade(stranger: CascadeReranker, found: Found, folder: str | None) -> dict[str, float]:
-    """The line that makes probabilities, where neither network has seen the sets that it is fitted to."""
+    """The line that makes probabilities, fitted by networks that never saw the sets STRANGE.
+
+    How much each of the two judgements counts is learnt on those sets; the level and the spread of the
+    probabilities on documents kept out of all sets, so that they suit known kinds of collections, too.
+    """
     table = rarity_table(folder)
     known = found.without(STRANGE).fitting
     features = fit_features(Lists.joined([Lists(lists, table) for lists in known.values()]))
     packaged = Blend(load_checkpoint(PACKAGED_FOLDER)[0]["blend"]["ranked"])
-    seen, truth, weight = [], [], []
+    names, seen, truth, weight = [], [], [], []
     for (name, _), lists in found.kept_out.items():
-        if name not in STRANGE:
-            continue
         some = lists[:BLEND_LISTS]
         for one, by_features in zip(some, columns(features, Lists(some, table)), strict=True):
             rows, both, _ = stranger.read(one.question, one.candidates)
+            names.append(name)
             seen.append({**both, "packaged": log_odds(packaged(by_features)[rows])})
             truth.append(one.relevant[rows])
             weight.append(1.0 / len(some))
-    return fit_blend(seen, truth, weight, order=0.0)
+    strange = [row for row, name in enumerate(names) if name in STRANGE]
+    order = fit_blend(*([of[row] for row in strange] for of in (seen, truth, weight)), order=0.0)
+    lines = [{"line": log_odds(Blend(order)(of))} for of in seen]
+    level = fit_blend(lines, truth, weight, order=0.0)
+    scaled = {name: level["line"] * value for name, value in order.items()}
+    return {**scaled, "offset": scaled["offset"] + level["offset"]}
 
 
 def main() -> None:

@@ -166,7 +166,8 @@ def save(results: dict[str, dict[str, Any] | None], args: argparse.Namespace) ->
     size = next(iter(known.values()))
     libraries = ", ".join(f"{library} {number}" for library, number in made["libraries"].items())
     text = (
-        f"# Quality and speed of the peers, {made['date']}\n\n`python -m benchmarks.peers.speed --data DIR`: "
+        f"# Quality and speed of the peers, {made['date']}\n\n`python -m benchmarks.peers.speed --data DIR "
+        f"--set {args.set} --kilobytes {args.kilobytes} --sample {args.sample}`: "
         f"{made['machine']}; {args.set}, "
         f"{size['bytes'] / 1e6:.2f} MB, {size['questions']} questions, seed {args.seed}; {DEFAULT_ENCODER} "
         f"on the CPU for all; {libraries}.\n\n{_LEGEND}\n"

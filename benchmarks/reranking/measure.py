@@ -11,7 +11,6 @@ scores. ECE: expected calibration error over ten bins of equal width. ms: CPU ti
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from lists import HALVED, UNSEEN, CandidateList, arguments, held_out, save
 
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
-from precise_rag.rerank.cascade import CascadeReranker
 
 Ranker = Callable[[CandidateList], np.ndarray]
 BY_SCORE = ("retrieval", "dense", "bm25")
@@ -163,7 +161,6 @@ def _row(
 def main() -> None:
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--reranker", nargs="*", default=[], help="further names or paths for load_reranker")
-    parser.add_argument("--cascade", type=Path, help="folder made by train_cross_encoder.py")
     parser.add_argument("--questions", type=int, help="of each set at most")
     options = parser.parse_args()
     rankers: dict[str, Ranker] = {
@@ -174,8 +171,6 @@ def main() -> None:
         "packaged, texts": by_reranker(load_reranker(), texts_only=True),
         **{name: by_reranker(load_reranker(name)) for name in options.reranker},
     }
-    if options.cascade:
-        rankers["cascade"] = by_reranker(CascadeReranker(options.cascade))
     measured = Measured(rankers)
     rows = []
     for set_name, kind, lists in held_out(options):

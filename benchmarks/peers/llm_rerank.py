@@ -152,7 +152,7 @@ def save(rows: dict[str, list[Outcome]], args: argparse.Namespace) -> None:
     header = ["pipeline", *map(str, BUDGETS), "calls a question", "tokens asked", "tokens kept"]
     libraries = ", ".join(f"{library} {number}" for library, number in made["libraries"].items())
     asked = f" --llm {args.llm}" if args.llm else ""
-    command = f"python -m benchmarks.peers.llm_rerank{asked}"
+    command = f"python -m benchmarks.peers.llm_rerank --sample {args.sample}{asked}"
     sets = ", ".join(outcome.dataset.name for outcome in first)
     text = (
         f"# LlamaIndex LLMRerank, {made['date']}\n\n`{command} --data DIR`: {made['machine']}, seed "

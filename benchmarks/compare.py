@@ -26,9 +26,9 @@ from reranking.lists import HALVED, may_train_on
 
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import Dataset, load_development_set
-from precise_rag.evaluation.evaluate import circumstances, evaluate
-from precise_rag.evaluation.pipelines import Plan, load_plan
-from precise_rag.evaluation.report import render_report
+from precise_rag.evaluation.report.page import render_report
+from precise_rag.evaluation.runs.evaluate import circumstances, evaluate
+from precise_rag.evaluation.runs.pipelines import Plan, load_plan
 from precise_rag.llm import OpenAIChat
 
 HERE = Path(__file__).parent

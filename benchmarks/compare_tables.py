@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from precise_rag.encoders import DEFAULT_ENCODER
-from precise_rag.evaluation.evaluate import Outcome
-from precise_rag.evaluation.evidence import BUDGETS
-from precise_rag.evaluation.measures import Measured, Row
-from precise_rag.evaluation.plots import line_chart
-from precise_rag.evaluation.statistics import Comparison, compare_over_sets, compare_paired
-from precise_rag.evaluation.tables import SIGNIFICANT, format_markdown
+from precise_rag.evaluation.measures.evidence import BUDGETS
+from precise_rag.evaluation.measures.measurer import Measured, Row
+from precise_rag.evaluation.measures.statistics import Comparison, compare_over_sets, compare_paired
+from precise_rag.evaluation.report.tables import SIGNIFICANT, format_markdown
+from precise_rag.evaluation.runs.evaluate import Outcome
+from precise_rag.viz.charts import line_chart
 
 KEPT_MEASURES = ("useful@450", "MRR@10", "nDCG@10", "recall", "tokens", "ms", "llm calls", "llm tokens")
 SHARES = tuple(f"recall@{budget}" for budget in BUDGETS)
@@ -53,9 +53,8 @@ def render_markdown(outcomes: Sequence[Outcome], made: Mapping, steps: Steps) ->
         legend = _STEPS.format(budgets=" / ".join(f"{b:,}" for b in BUDGETS), budget=STEP_BUDGET)
         parts += ["\n## What each part buys and costs\n", legend, _step_table(outcomes, steps)]
     for outcome in outcomes:
-        size = (
-            f"{len(outcome.dataset.documents):,} documents, {len(outcome.judge.dataset.questions)} questions"
-        )
+        n_questions = len(outcome.measurer.dataset.questions)
+        size = f"{len(outcome.dataset.documents):,} documents, {n_questions} questions"
         parts += [f"\n## {outcome.dataset.name}: {size}\n", _set_table(outcome)]
     failed = {name: why for outcome in outcomes for name, why in outcome.failed.items()}
     parts += [f"\n{name} did not run: {why}\n" for name, why in failed.items()]
@@ -260,4 +259,4 @@ def _measured(outcome: Outcome, name: str) -> Measured:
 
 
 def _groups(outcome: Outcome) -> list[str]:
-    return [question.group for question in outcome.judge.dataset.questions]
+    return [question.group for question in outcome.measurer.dataset.questions]

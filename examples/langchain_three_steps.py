@@ -28,7 +28,7 @@ from langchain_precise import (
     PreciseEmbeddings,
     SemanticSegmentationTextSplitter,
 )
-from precise_rag.llm import estimate_tokens
+from precise_rag.tokens import estimate_tokens
 
 FOLDER = Path(__file__).parent / "handbook"
 PROMPT = ChatPromptTemplate.from_template(

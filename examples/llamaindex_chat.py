@@ -19,7 +19,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.memory import ChatMemoryBuffer
 
 from llamaindex_precise import GradientSelectionPostprocessor, HybridRetriever, SelfFeedbackQueryEngine
-from precise_rag.trace import trace_page
+from precise_rag.viz.trace_page import trace_page
 
 CHAPTERS = ("assert", "async", "class", "compound", "function", "global", "import", "raise", "try", "with")
 

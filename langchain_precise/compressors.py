@@ -19,11 +19,11 @@ from langchain_precise.convert import kept_documents, to_candidates
 from langchain_precise.events import observe, observing
 from precise_rag.encoders import load_encoder
 from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter, RelevanceSettings
-from precise_rag.llm import Budget, PriceTable
+from precise_rag.llm import Budget
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
-from precise_rag.trace import Trace
+from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Decision, ScoreScale, Selection
 
 _SELECTOR = GradientSelector()

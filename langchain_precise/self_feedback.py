@@ -15,11 +15,12 @@ from typing_extensions import TypedDict
 from langchain_precise.compressors import GradientSelectionCompressor
 from langchain_precise.convert import kept_documents
 from langchain_precise.events import observe, observing
+from precise_rag.answer import Answer
 from precise_rag.feedback import FeedbackController, FeedbackLoop
-from precise_rag.llm import Budget, PriceTable, load_llm
+from precise_rag.llm import Budget, load_llm
 from precise_rag.prompts import JudgeStyle
-from precise_rag.trace import Trace
-from precise_rag.types import Answer, Candidate, Selection
+from precise_rag.trace import PriceTable, Trace
+from precise_rag.types import Candidate, Selection
 
 _CONTROLLER = FeedbackController()
 

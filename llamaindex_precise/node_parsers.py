@@ -22,11 +22,11 @@ from llamaindex_precise.convert import root_offset, root_source
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from precise_rag import __version__
 from precise_rag.index import SentenceContextIndex, weighted_chunks
+from precise_rag.index.sentence_base import check_alpha
 from precise_rag.index.sentence_context import ContextSettings
-from precise_rag.index.sentences import check_alpha
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
-from precise_rag.sentences import load_splitter
+from precise_rag.sentences import load_sentence_splitter
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 
 dispatcher = get_dispatcher(__name__)
@@ -128,7 +128,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
         self._segmenter = Segmenter.from_pretrained(
             self.model,
             device=self.device,
-            splitter=load_splitter(self.sentence_splitter),
+            splitter=load_sentence_splitter(self.sentence_splitter),
             **given,
         )
         for name in names:
@@ -214,7 +214,7 @@ class SentenceContextNodeParser(EncoderComponent, SpanNodeParser):
         ContextSettings(alpha=self.alpha, context=self.context, passages=self.passages)
         self._encoder = resolve_encoder(self.embed_model, self.encoder_name)
         self.encoder_name = self._encoder.name
-        self.sentence_splitter_name = load_splitter().name
+        self.sentence_splitter_name = load_sentence_splitter().name
 
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any

@@ -28,11 +28,12 @@ from llama_index.core.settings import Settings
 from llamaindex_precise.convert import FACTS, from_selection
 from llamaindex_precise.events import trace_events
 from llamaindex_precise.postprocessors import GradientSelectionPostprocessor
+from precise_rag.answer import Answer
 from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.llm import load_llm
 from precise_rag.prompts import answer_instructions, judge_instructions
 from precise_rag.trace import Trace
-from precise_rag.types import Answer, Candidate, Selection
+from precise_rag.types import Candidate, Selection
 
 dispatcher = get_dispatcher(__name__)
 

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from precise_rag.errors import InputError, MissingExtra
-from precise_rag.evaluation import answers
-from precise_rag.evaluation.answers import (
+from precise_rag.evaluation.measures import answers
+from precise_rag.evaluation.measures.answers import (
     accuracy,
     bleu,
     corpus_bleu,

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.errors import ModelError
+from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import json
 import re
 from collections.abc import Sequence
 
-from precise_rag.chunkrag import chunkrag
 from precise_rag.index import load_index
+from precise_rag.presets import chunkrag
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Document, Message

@@ -13,11 +13,12 @@ import pytest
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.packaged import packaged_minilm
-from precise_rag.encoders.rows import estimate_tokens, unit_rows
+from precise_rag.encoders.rows import unit_rows
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, batches_by_length
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
+from precise_rag.tokens import estimate_token_counts
 
 TEXTS = ["A cat sleeps on the mat.", "Interest rates rose.", "", "word " * 300, "A kitten naps on a rug."]
 
@@ -108,7 +109,7 @@ def test_unit_rows_refuses_what_is_no_matrix_of_numbers() -> None:
 
 
 def test_estimated_tokens() -> None:
-    assert estimate_tokens(["", "Cat naps.", "retrieval", "北京大学"]).tolist() == [0, 3, 2, 4]
+    assert estimate_token_counts(["", "Cat naps.", "retrieval", "北京大学"]).tolist() == [0, 3, 2, 4]
 
 
 class LlamaIndexLike:

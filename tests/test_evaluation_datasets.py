@@ -8,7 +8,7 @@ import pytest
 
 from precise_rag.errors import InputError
 from precise_rag.evaluation import Evidence, load_dataset, load_development_set
-from precise_rag.evaluation.quotes import find_quote
+from precise_rag.evaluation.datasets import find_quote
 
 TEXT = "The mill stands\nby the river. It was built in 1802."
 

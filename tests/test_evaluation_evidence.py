@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.errors import InputError
-from precise_rag.evaluation import Corpus, Evidence, score_evidence, useful_ratio
+from precise_rag.evaluation import Evidence, Positions, score_evidence, useful_ratio
 from precise_rag.types import Document
 
 TEXT = "aa bb cc dd ee ff gg hh"
-CORPUS = Corpus([Document("d", TEXT), Document("e", "xx\n yy")], tokenizer="words")
+CORPUS = Positions([Document("d", TEXT), Document("e", "xx\n yy")], tokenizer="words")
 
 
 def piece(first: int, last: int, doc_id: str = "d") -> Evidence:
@@ -66,7 +66,7 @@ def test_useful_ratio_counts_sentences_that_hold_evidence() -> None:
 
 
 def test_offsets_count_code_points_beyond_the_basic_plane() -> None:
-    corpus = Corpus([Document("d", "😀 😀😀 a")], tokenizer="words")
+    corpus = Positions([Document("d", "😀 😀😀 a")], tokenizer="words")
     assert corpus.locate([Evidence("d", 2, 4)]).tolist() == [[1, 3]]
     assert corpus.count_tokens([Evidence("d", 0, 6), Evidence("d", 5, 6)]).tolist() == [4, 1]
 
@@ -96,7 +96,7 @@ def test_equal_to_reading_one_token_after_another(tokens: list[str], data: st.Da
     ]
     wanted = {o for e in evidence for o in range(e.start, e.end) if text[o] != " "}
     hit = len(wanted & set(sent))
-    scores = score_evidence(Corpus([Document("d", text)], "words"), ranked, evidence, (budget,))
+    scores = score_evidence(Positions([Document("d", text)], "words"), ranked, evidence, (budget,))
     assert scores.recall[0] == pytest.approx(hit / len(wanted))
     assert scores.precision[0] == pytest.approx(hit / max(1, len(sent)))
     assert scores.iou[0] == pytest.approx(hit / (len(wanted) + len(sent) - hit))

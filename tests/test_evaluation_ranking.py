@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from precise_rag.evaluation import Corpus, Evidence, Passages, ranking_scores
+from precise_rag.evaluation import Evidence, Positions, RankedPassages, ranking_scores
 from precise_rag.types import Document
 
 pytest.importorskip("ir_measures")
 
-CORPUS = Corpus([Document("a", "one two\n\nthree\n \nfour"), Document("b", "five")], tokenizer="words")
+CORPUS = Positions([Document("a", "one two\n\nthree\n \nfour"), Document("b", "five")], tokenizer="words")
 
 
 def test_scores_by_hand() -> None:
@@ -32,11 +32,11 @@ def test_order_of_equal_items_is_the_order_given() -> None:
 
 
 def test_units_become_the_passages_that_they_touch() -> None:
-    passages = Passages(CORPUS)
+    passages = RankedPassages(CORPUS)
     third, first_two = Evidence("a", 17, 21), Evidence("a", 4, 12)
     assert passages.ids([third, first_two, Evidence("b", 0, 4)]) == ["a:17-21", "a:0-9", "a:9-17", "b:0-4"]
     assert passages.ids([Evidence("a", 7, 9)]) == [], "white space touches no passage"
-    assert Passages(CORPUS, "document").ids([third, Evidence("b", 1, 2)]) == ["a:0-21", "b:0-4"]
+    assert RankedPassages(CORPUS, "document").ids([third, Evidence("b", 1, 2)]) == ["a:0-21", "b:0-4"]
 
 
 def test_nothing_ranked() -> None:

@@ -17,18 +17,18 @@ from precise_rag import PreciseRAG
 from precise_rag.cli import eval as command
 from precise_rag.errors import InputError, LLMConnectionError
 from precise_rag.evaluation import Dataset, Evidence, Question
-from precise_rag.evaluation.answering import answer_questions
-from precise_rag.evaluation.evaluate import Outcome, circumstances, evaluate
-from precise_rag.evaluation.pipelines import DEFAULT_PLAN, Pipeline, Plan, load_plan
-from precise_rag.evaluation.plots import line_chart, score_curve
+from precise_rag.evaluation.peers.searches import LlamaIndexLLMRerank
+from precise_rag.evaluation.peers.units import Unit
 from precise_rag.evaluation.questions import make_questions, to_record
-from precise_rag.evaluation.report import render_report
-from precise_rag.evaluation.runs import run_pipeline
-from precise_rag.evaluation.stock_search import LlamaIndexLLMRerank
-from precise_rag.evaluation.tables import format_answers, format_table
-from precise_rag.evaluation.units import Unit
+from precise_rag.evaluation.report.page import render_report
+from precise_rag.evaluation.report.tables import format_answers, format_table
+from precise_rag.evaluation.runs.answering import answer_questions
+from precise_rag.evaluation.runs.evaluate import Outcome, circumstances, evaluate
+from precise_rag.evaluation.runs.pipelines import DEFAULT_PLAN, Pipeline, Plan, load_plan
+from precise_rag.evaluation.runs.run import run_pipeline
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.types import Document, Message
+from precise_rag.viz.charts import line_chart, score_curve
 
 pytest.importorskip("ir_measures")
 
@@ -107,9 +107,9 @@ def test_pipelines_over_one_index_share_it(outcome: Outcome) -> None:
 
 def test_precision_counts_what_was_sent(outcome: Outcome) -> None:
     values = outcome.measured[0].values
-    question = outcome.judge.dataset.questions[0]
+    question = outcome.measurer.dataset.questions[0]
     visible = sum(not c.isspace() for d in outcome.dataset.documents for c in d.text)
-    wanted = outcome.judge.corpus.locate(question.evidence)[0]
+    wanted = outcome.measurer.corpus.locate(question.evidence)[0]
     assert values["precision"][0] == pytest.approx((wanted[1] - wanted[0]) / visible)
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from precise_rag.errors import EmptyIndexError, InputError
-from precise_rag.evaluation.splitters import load_splitter
-from precise_rag.evaluation.units import Unit, UnitIndex, locate_pieces
+from precise_rag.evaluation.peers.splitters import load_peer_splitter
+from precise_rag.evaluation.peers.units import Unit, UnitIndex, locate_pieces
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -78,13 +78,13 @@ def test_query_without_words_and_no_units() -> None:
     ],
 )
 def test_splitters_cover_the_text_and_know_where(name: str, options: dict[str, int]) -> None:
-    units = load_splitter(name, HashEncoder(), **options)(DOCUMENT)
+    units = load_peer_splitter(name, HashEncoder(), **options)(DOCUMENT)
     assert all("".join(TEXT[u.start : u.end].split()) == "".join(u.text.split()) for u in units)
     assert "".join("".join(u.text for u in units).split()) == "".join(TEXT.split())
 
 
 def test_the_sentence_window_scores_one_sentence_and_returns_its_neighbours() -> None:
-    units = load_splitter("llamaindex-window", HashEncoder(), window_size=1)(DOCUMENT)
+    units = load_peer_splitter("llamaindex-window", HashEncoder(), window_size=1)(DOCUMENT)
     wheel = next(u for u in units if "wheel" in u.text)
     assert wheel.text.strip() == "Its wheel turns slowly."
     assert TEXT[wheel.start : wheel.end].split()[0] == "The"
@@ -93,6 +93,6 @@ def test_the_sentence_window_scores_one_sentence_and_returns_its_neighbours() ->
 
 def test_unknown_splitters_and_options() -> None:
     with pytest.raises(InputError, match="langchain-recursive"):
-        load_splitter("nltk", HashEncoder())
+        load_peer_splitter("nltk", HashEncoder())
     with pytest.raises(InputError, match="colour"):
-        load_splitter("langchain-recursive", HashEncoder(), colour=3)
+        load_peer_splitter("langchain-recursive", HashEncoder(), colour=3)

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precise_rag.answer import Round
 from precise_rag.errors import InputError
 from precise_rag.feedback import FeedbackController
-from precise_rag.types import Candidate, Decision, Judgement, Round, Selection
+from precise_rag.types import Candidate, Decision, Judgement, Selection
 
 
 def selection(*starts):

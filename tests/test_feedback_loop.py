@@ -14,10 +14,10 @@ from precise_rag.errors import (
     LLMServerError,
 )
 from precise_rag.feedback import FeedbackController, FeedbackLoop
-from precise_rag.llm import Budget, Price, PriceTable, load_llm
+from precise_rag.llm import Budget, load_llm
 from precise_rag.prompts import NOT_IN_PASSAGES
 from precise_rag.testing import ScriptedLLM
-from precise_rag.trace import Ledger, Trace
+from precise_rag.trace import Ledger, Price, PriceTable, Trace
 from precise_rag.types import Candidate, Completion, Decision, Selection
 
 QUESTION = "Where is Paris?"

@@ -14,9 +14,9 @@ from precise_rag.errors import (
 )
 from precise_rag.filtering import DynamicThreshold, RelevanceFilter
 from precise_rag.filtering.relevance_reply import Relevance, read_score, read_scores
-from precise_rag.llm import Budget, Price, PriceTable
+from precise_rag.llm import Budget
 from precise_rag.testing import ScriptedLLM
-from precise_rag.trace import Trace
+from precise_rag.trace import Price, PriceTable, Trace
 from precise_rag.types import Candidate, Completion, Message, Selection
 
 QUESTION = "When does the harbour gate open?"

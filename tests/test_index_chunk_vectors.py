@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from precise_rag import Document, Segmenter
 from precise_rag.errors import InputError
 from precise_rag.index import DenseIndex, weighted_chunks
-from precise_rag.index import chunk_vectors as module
-from precise_rag.index.chunk_vectors import chunk_vectors
+from precise_rag.index.arrays import chunk_vectors as module
+from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.testing import HashEncoder
 
 DOCUMENTS = [

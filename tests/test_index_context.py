@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex, SentenceContextIndex
-from precise_rag.index.context import Groups, SentenceContext
-from precise_rag.index.fusion import fuse, min_max, standing_out
-from precise_rag.index.passages import Passages, passage_ids
+from precise_rag.index.arrays.context import SentenceContext
+from precise_rag.index.arrays.fusion import fuse, min_max, standing_out
+from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.passages import Passages, passage_ids
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray, SentenceTable
 
@@ -120,7 +121,7 @@ def test_many_rows_are_read_in_slices_of_whole_groups(monkeypatch: pytest.Monkey
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     groups = Groups.by_change(np.sort(random.integers(0, 20, 100)))
     whole = SentenceContext.of_means({"vectors": vectors, "n_tokens": np.ones(100)}, groups)
-    monkeypatch.setattr("precise_rag.index.context._SLICE", 7)
+    monkeypatch.setattr("precise_rag.index.arrays.context._SLICE", 7)
     sliced = SentenceContext.of_means({"vectors": vectors, "n_tokens": np.ones(100)}, groups)
     np.testing.assert_allclose(sliced.overlap, whole.overlap)
     np.testing.assert_allclose(sliced.residuals, whole.residuals)

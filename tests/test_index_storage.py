@@ -22,9 +22,9 @@ from precise_rag.index import (
     WordSentenceIndex,
     load_index,
 )
-from precise_rag.index.collection import Collection
-from precise_rag.index.products import load_products
-from precise_rag.index.vectors import dot, read_vectors, vector_columns
+from precise_rag.index.arrays.collection import Collection
+from precise_rag.index.arrays.products import load_products
+from precise_rag.index.arrays.vectors import dot, read_vectors, vector_columns
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -158,7 +158,7 @@ def test_vectors_are_memory_mapped_after_loading(tmp_path: Path) -> None:
 def test_smaller_vectors_score_nearly_the_same(
     precision: str, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("precise_rag.index.vectors._SLICE", 7)
+    monkeypatch.setattr("precise_rag.index.arrays.vectors._SLICE", 7)
     random = np.random.default_rng(0)
     rows = random.normal(size=(40, 64)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from precise_rag.errors import InputError, ModelError
 from precise_rag.index import BM25Index, DenseIndex, WordSentenceIndex
-from precise_rag.index.lexical import BM25, BM25Settings
-from precise_rag.index.stop_words import stop_words
-from precise_rag.index.words import Vocabulary, words
+from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
+from precise_rag.index.arrays.stop_words import stop_words
+from precise_rag.index.arrays.words import Vocabulary, words
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -64,7 +64,7 @@ def test_bm25_equals_its_formula(rows: list[list[int]], query: set[int]) -> None
     """sum of idf * tf / (tf + k1 * (1 - b + b * length / mean)), idf = ln(1 + (N - df + .5) / (df + .5))"""
     terms = np.array([term for row in rows for term in row], dtype=np.int32)
     lengths = np.array([len(row) for row in rows])
-    index = BM25(terms, lengths, 12, BM25Settings(k1=1.2, b=0.7))
+    index = BM25Matrix(terms, lengths, 12, BM25Settings(k1=1.2, b=0.7))
     mean = lengths.mean() or 1
 
     def score(row: list[int]) -> float:

@@ -17,7 +17,8 @@ from precise_rag.errors import (
     LLMResponseError,
     LLMServerError,
 )
-from precise_rag.llm import OpenAIChat, estimate_prompt_tokens
+from precise_rag.llm import OpenAIChat
+from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.types import Completion, Message
 
 PROMPT = (Message("system", "Be brief."), Message("user", "Where is Paris?"))

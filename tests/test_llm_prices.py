@@ -1,15 +1,9 @@
 import pytest
 
 from precise_rag.errors import BudgetExceeded, InputError
-from precise_rag.llm import (
-    Budget,
-    Price,
-    PriceTable,
-    call_cost,
-    cost_efficiency,
-    estimate_prompt_tokens,
-    estimate_tokens,
-)
+from precise_rag.llm import Budget
+from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
+from precise_rag.trace import Price, PriceTable, call_cost, cost_efficiency
 from precise_rag.types import Message
 
 
@@ -113,6 +107,8 @@ def test_a_budget_of_nothing_is_refused(name):
 
 def test_token_estimates():
     assert estimate_tokens("") == 0
-    assert estimate_tokens("a" * 400) == 100
-    assert estimate_tokens("巴黎在法国") == 4  # 5 / 1.5, rounded up
-    assert estimate_prompt_tokens((Message("user", "a" * 40),)) == 14
+    assert estimate_tokens("a" * 400) == 67  # one for every six letters
+    assert estimate_tokens("巴黎在法国") == 5
+    assert estimate_tokens("река") == 2  # one for every two letters of another alphabet
+    assert estimate_tokens("Eels, it's 1990.") == 7
+    assert estimate_prompt_tokens((Message("user", "a" * 40),)) == 11

@@ -19,9 +19,10 @@ from precise_rag.errors import (
     LLMError,
     LLMResponseError,
 )
-from precise_rag.llm import OpenAIChat, estimate_tokens, load_llm
+from precise_rag.llm import OpenAIChat, load_llm
 from precise_rag.protocols import LLM, StreamingLLM
 from precise_rag.testing import ScriptedLLM
+from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Completion, Message
 
 PROMPT = (Message("system", "Be brief."), Message("user", "Where?"))

@@ -5,11 +5,11 @@ from contextlib import aclosing
 import pytest
 
 from precise_rag import Document, FeedbackController, GradientSelector, PreciseRAG
+from precise_rag.answer import Answer
 from precise_rag.errors import InputError, LLMServerError
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Bill, Trace
-from precise_rag.types import Answer
 
 DOCUMENTS = [
     Document(

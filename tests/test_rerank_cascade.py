@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from precise_rag import load_encoder
-from precise_rag.checkpoint import load_checkpoint, quantized, save_checkpoint
 from precise_rag.errors import InputError, ModelError
+from precise_rag.models.checkpoint import load_checkpoint, quantized, save_checkpoint
 from precise_rag.rerank import load_reranker
 from precise_rag.rerank.cascade import CASCADE_FOLDER, CascadeReranker
 from precise_rag.rerank.packaged import packaged_reranker

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from precise_rag.rerank.features import FEATURES, features
+from precise_rag.stems import IDF_STEPS, slot, stem
 from precise_rag.types import Candidate
-from precise_rag.words import IDF_STEPS, slot, stem
 
 RARITY = {"bridg": 4.0, "wend": 8.0, "open": 2.0}
 

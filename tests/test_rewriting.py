@@ -76,5 +76,5 @@ def test_a_blank_question_is_not_rewritten() -> None:
 def test_the_estimate_calls_no_model() -> None:
     llm = ScriptedLLM([])
     estimate = QueryRewriter(llm).estimate(QUESTION)
-    assert (estimate.calls, estimate.output_tokens, estimate.cost) == (1, 8, None)
+    assert (estimate.calls, estimate.output_tokens, estimate.cost) == (1, 9, None)
     assert 100 < estimate.input_tokens < 250

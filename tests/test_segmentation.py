@@ -15,8 +15,8 @@ from precise_rag.errors import InputError, ModelError
 from precise_rag.segmentation import GreedySegmenter, SegmenterOptions
 from precise_rag.segmentation.boundaries import Reading
 from precise_rag.segmentation.segmenter import gap_gains, same_scores
-from precise_rag.sentence_table import build_tables
 from precise_rag.sentences import paragraph_ids, split_sentences
+from precise_rag.sentences.tables import build_tables
 from precise_rag.testing import HashEncoder
 from precise_rag.types import SentenceTable
 

@@ -10,10 +10,10 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from precise_rag import Segmenter, load_encoder
 from precise_rag.cli import main
 from precise_rag.errors import InputError, ModelError
-from precise_rag.segmentation.data import label_sections
-from precise_rag.segmentation.fine_tuning import embed, trainable
-from precise_rag.segmentation.fitting import TrainingSettings
-from precise_rag.segmentation.train import train_sage
+from precise_rag.segmentation.training.data import label_sections
+from precise_rag.segmentation.training.fine_tuning import embed, trainable
+from precise_rag.segmentation.training.fitting import TrainingSettings
+from precise_rag.segmentation.training.train import train_sage
 from precise_rag.testing import HashEncoder
 
 TOPICS = ("cat dog mouse bird", "oil gas coal wood", "king queen duke earl", "salt rice bean corn")
@@ -114,7 +114,7 @@ def test_the_command_fine_tunes_in_smaller_steps(
         asked.update(options, batch_size=settings.batch_size)
         return {"epoch": 1, "paragraph_auc": 0.5, "section_auc": 0.5}
 
-    monkeypatch.setattr("precise_rag.segmentation.train.train_sage", train_sage)
+    monkeypatch.setattr("precise_rag.segmentation.training.train.train_sage", train_sage)
     common = [
         "train",
         str(file),

@@ -11,12 +11,15 @@ import torch
 from precise_rag import Segmenter
 from precise_rag.cli import main
 from precise_rag.errors import InputError, ModelError
-from precise_rag.segmentation import data, fitting, train
 from precise_rag.segmentation.blending import blend, blend_by_halves, fit_weights
-from precise_rag.segmentation.corpus import PAD, Corpus, area_under_curve
-from precise_rag.segmentation.data import UNKNOWN, label_sections, read_dataset, read_labelled
-from precise_rag.segmentation.fitting import TrainingSettings
-from precise_rag.segmentation.model import (
+from precise_rag.segmentation.pretrained import load_model
+from precise_rag.segmentation.sage import SageModel
+from precise_rag.segmentation.small import SmallModel
+from precise_rag.segmentation.training import data, fitting, train
+from precise_rag.segmentation.training.corpus import PAD, TrainingCorpus, area_under_curve
+from precise_rag.segmentation.training.data import UNKNOWN, label_sections, read_dataset, read_labelled
+from precise_rag.segmentation.training.fitting import TrainingSettings
+from precise_rag.segmentation.training.networks import (
     SageConfig,
     SageNetwork,
     SmallConfig,
@@ -24,17 +27,14 @@ from precise_rag.segmentation.model import (
     sage_tensors,
     small_tensors,
 )
-from precise_rag.segmentation.pretrained import load_model
-from precise_rag.segmentation.sage import SageModel
-from precise_rag.segmentation.small import SmallModel
-from precise_rag.segmentation.train import (
+from precise_rag.segmentation.training.train import (
     best_device,
     frequency_weights,
     principal_components,
     train_sage,
     train_small,
 )
-from precise_rag.segmentation.vocabulary import Vocabulary, train_vocabulary, words
+from precise_rag.segmentation.word_pieces import WordPieces, train_word_pieces, words
 from precise_rag.testing import HashEncoder
 
 TOPICS = (
@@ -110,7 +110,7 @@ def test_read_dataset_takes_the_first_documents(monkeypatch: pytest.MonkeyPatch)
 
 def test_words_and_pieces() -> None:
     assert words("It's 你好, naïve ตัว!") == ["it", "'", "s", "你", "好", ",", "naïve", *"ตัว", "!"]
-    vocabulary = Vocabulary(["[UNK]", "play", "##ing", "##s", "p"])
+    vocabulary = WordPieces(["[UNK]", "play", "##ing", "##s", "p"])
     assert [vocabulary[word] for word in ("playing", "plays", "pz", "zzz")] == [
         (1, 2),
         (1, 3),
@@ -124,13 +124,13 @@ def test_words_and_pieces() -> None:
 
 
 def test_vocabulary_training_keeps_frequent_words_whole() -> None:
-    vocabulary = train_vocabulary(["the cat and the dog"] * 50 + ["zyzzyva"], 60)
+    vocabulary = train_word_pieces(["the cat and the dog"] * 50 + ["zyzzyva"], 60)
     assert len(vocabulary["the"]) == len(vocabulary["cat"]) == 1 < len(vocabulary["zyzzyva"])
 
 
 def test_batches_hold_each_training_sentence_once() -> None:
     documents = [label_sections(str(k), "d", [["One. Two. Three."] * (k + 1)]) for k in range(12)]
-    corpus = Corpus.of(documents, held_out=0.3, seed=1)
+    corpus = TrainingCorpus.of(documents, held_out=0.3, seed=1)
     seen = []
     for batch in corpus.batches(20, 7, np.random.default_rng(0)):
         seen.extend(batch.sentences.tolist())
@@ -146,7 +146,7 @@ def test_batches_hold_each_training_sentence_once() -> None:
 
 def test_spliced_windows_end_a_section_where_pieces_of_documents_meet() -> None:
     documents = [label_sections(str(k), "d", [["One. Two. Three. Four. Five."] * 4]) for k in range(30)]
-    corpus = Corpus.of(documents, held_out=0.2, seed=1)
+    corpus = TrainingCorpus.of(documents, held_out=0.2, seed=1)
     seen, joints = [], 0
     for batch in corpus.batches(64, 40, np.random.default_rng(0), splice=0.5):
         seen.extend(batch.sentences.tolist())
@@ -186,7 +186,7 @@ def test_principal_components_keep_the_widest_directions() -> None:
 
 
 def test_numpy_reads_the_small_network_as_torch_does(tmp_path: Path) -> None:
-    vocabulary = train_vocabulary(list(TOPICS) * 3, 90)
+    vocabulary = train_word_pieces(list(TOPICS) * 3, 90)
     network = SmallNetwork(SmallConfig(vocabulary=len(vocabulary.pieces), dimension=12, hidden=16)).eval()
     config = {"family": "small", **network.config.to_dict()}
     SmallModel.save(tmp_path, config, small_tensors(network), vocabulary)
@@ -221,9 +221,9 @@ def test_small_learns_topics_and_resumes_to_the_same_weights(tmp_path: Path, toy
     report = train_small(documents, tmp_path / "whole", settings, vocabulary_size=200, show_progress=False)
     assert report["section_auc"] > 0.9
     segmenter = Segmenter.from_pretrained(tmp_path / "whole")
-    finished = iter([fitting.evaluate, fitting.evaluate])
+    finished = iter([fitting.held_out_figures, fitting.held_out_figures])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "evaluate", lambda *arguments: next(finished)(*arguments))
+        patch.setattr(fitting, "held_out_figures", lambda *arguments: next(finished)(*arguments))
         with pytest.raises(StopIteration):
             train_small(documents, tmp_path / "parts", settings, vocabulary_size=200, show_progress=False)
     train_small(documents, tmp_path / "parts", settings, vocabulary_size=200, show_progress=False)

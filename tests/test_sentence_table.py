@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from precise_rag.sentence_table import build_tables
 from precise_rag.sentences import split_sentences
+from precise_rag.sentences.tables import build_tables
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, Span
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from precise_rag import Span, split_sentences
 from precise_rag.errors import InputError, ModelError
-from precise_rag.sentences import load_splitter, paragraph_ids
+from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import MAX_CHARACTERS
 
 NAMES = ("auto", "nupunkt", "sentencex", "punkt")
 
 
 def pieces(text: str, name: str = "auto") -> list[str]:
-    return [text[start:end] for start, end in load_splitter(name).split(text)]
+    return [text[start:end] for start, end in load_sentence_splitter(name).split(text)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,7 +77,7 @@ text_like = st.text(
 @example(text=" " * 3000 + "b" * 1500)
 @example(text="a" + " " * 3000 + "b. \x00\x1c")
 def test_spans_tile_any_text(name: str, text: str) -> None:
-    spans = load_splitter(name).split(text)
+    spans = load_sentence_splitter(name).split(text)
     assert "".join(text[start:end] for start, end in spans) == text
     assert all(start < end for start, end in spans)
     assert all(len(text[start:end].strip()) <= MAX_CHARACTERS for start, end in spans)
@@ -102,7 +102,7 @@ def test_paragraphs_begin_after_blank_lines() -> None:
 
 def test_names_carry_versions_and_splitters_pickle() -> None:
     for name in NAMES:
-        splitter = load_splitter(name)
+        splitter = load_sentence_splitter(name)
         assert splitter.name.startswith(name)
         assert any(c.isdigit() for c in splitter.name)
         assert pickle.loads(pickle.dumps(splitter)).split("One. Two.") == [Span(0, 5), Span(5, 9)]
@@ -110,8 +110,8 @@ def test_names_carry_versions_and_splitters_pickle() -> None:
 
 def test_errors_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected auto, nupunkt, sentencex or punkt"):
-        load_splitter("spacy")
+        load_sentence_splitter("spacy")
     with pytest.raises(InputError, match="only for the splitter 'punkt'"):
-        load_splitter("auto", path=tmp_path)
+        load_sentence_splitter("auto", path=tmp_path)
     with pytest.raises(ModelError, match=r"nltk\.downloader punkt_tab"):
-        load_splitter("punkt", path=tmp_path)
+        load_sentence_splitter("punkt", path=tmp_path)

@@ -69,7 +69,7 @@ def test_sentences_carry_what_a_store_needs(sentences: list[WeightedPiece]) -> N
 
 def test_documents_are_weighed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = list(weighted_sentences(DOCUMENTS, HashEncoder()))
-    monkeypatch.setattr("precise_rag.index.weighted._DOCUMENTS", 1)
+    monkeypatch.setattr("precise_rag.index.export._DOCUMENTS", 1)
     parts = list(weighted_sentences(iter([Document("blank", " "), *DOCUMENTS]), HashEncoder()))
     assert [s.id for s in parts] == [s.id for s in whole]
     np.testing.assert_allclose([s.vector for s in parts], [s.vector for s in whole], atol=1e-6)

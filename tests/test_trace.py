@@ -4,8 +4,9 @@ from html.parser import HTMLParser
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.trace import Bill, CallRecord, Ledger, RoundRecord, StageRecord, Trace, trace_page
+from precise_rag.trace import Bill, CallRecord, Ledger, RoundRecord, StageRecord, Trace
 from precise_rag.types import Candidate, Decision, Judgement, Message, Selection
+from precise_rag.viz.trace_page import trace_page
 
 SECRET = "the patient's name"
 KEPT = Candidate("d", 0, 9, f"Text with {SECRET}.", 0.9, "probability", n_tokens=5, scores={"bm25": 8.4})

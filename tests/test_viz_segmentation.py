@@ -7,7 +7,8 @@ import pytest
 from precise_rag import Document
 from precise_rag.cli import main
 from precise_rag.segmentation import Segmentation, SegmenterOptions
-from precise_rag.viz import segmentation_lines, segmentation_page
+from precise_rag.viz.segmentation_page import segmentation_page
+from precise_rag.viz.segmentation_terminal import segmentation_lines
 
 DOCUMENT = Document("<d>", "One & one. Two.\n\nThree <b>.")
 FOUND = Segmentation(

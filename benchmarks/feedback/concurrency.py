@@ -31,7 +31,7 @@ import numpy as np
 import precise_rag
 from precise_rag import Document, PreciseRAG, Segmenter
 from precise_rag.encoders import load_encoder
-from precise_rag.evaluation.tables import format_markdown
+from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import BM25Index, DenseIndex
 from precise_rag.llm import OpenAIChat
 from precise_rag.trace import Ledger

@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.compare import unseen
 from benchmarks.papers.record import cached_encoder, parse_arguments, save
-from precise_rag.evaluation import Corpus, Dataset, load_development_set, score_evidence
-from precise_rag.evaluation.tables import format_markdown
+from precise_rag.evaluation import Dataset, Positions, load_development_set, score_evidence
+from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.filtering import DynamicThreshold, RedundancyFilter
 from precise_rag.index import DenseIndex
 from precise_rag.protocols import Encoder
@@ -51,7 +51,7 @@ def main() -> None:
 
 def measure(dataset: Dataset, encoder: Encoder) -> dict:
     """For each filter and threshold what is removed, lost and left; and the relevance of what is left."""
-    corpus = Corpus(dataset.documents)
+    corpus = Positions(dataset.documents)
     index = DenseIndex.build(dataset.documents, encoder, chunks="100 tokens")
     found = [index.search(question.text, 50) for question in dataset.questions]
     results: dict = {"similarity before": round(float(np.mean([similarity(p, encoder) for p in found])), 4)}
@@ -71,7 +71,7 @@ def measure(dataset: Dataset, encoder: Encoder) -> dict:
 
 
 def lost(
-    corpus: Corpus,
+    corpus: Positions,
     dataset: Dataset,
     before: Sequence[Sequence[Candidate]],
     after: Sequence[Sequence[Candidate]],
@@ -96,7 +96,7 @@ def similarity(pieces: Sequence[Candidate], encoder: Encoder) -> float:
     return total / (len(vectors) * (len(vectors) - 1))
 
 
-def relevance(dataset: Dataset, corpus: Corpus, found: Sequence[Sequence[Candidate]]) -> dict:
+def relevance(dataset: Dataset, corpus: Positions, found: Sequence[Sequence[Candidate]]) -> dict:
     """Mean relevance and number of the candidates as found, and of those without repetitions that reach the
     paper's threshold; and the recall lost."""
     reranker, chunk_filter = load_reranker(), RedundancyFilter()

@@ -18,14 +18,14 @@ import numpy as np
 from benchmarks.papers.record import cached_encoder, parse_arguments, save
 from benchmarks.retrieval.real import real_documents
 from precise_rag.evaluation import (
-    Corpus,
     Dataset,
     Evidence,
+    Positions,
     load_development_set,
     score_evidence,
     useful_ratio,
 )
-from precise_rag.evaluation.tables import format_markdown
+from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
@@ -59,7 +59,7 @@ def main() -> None:
 def useful_sentences(dataset: Dataset, encoder: Encoder) -> dict[str, tuple[float, float]]:
     """For each search the share of useful sentences among those sent in 450 tokens, and the share of
     the evidence that is sent; both in percent."""
-    corpus = Corpus(dataset.documents)
+    corpus = Positions(dataset.documents)
     sentences = [Evidence(d.id, *span) for d in dataset.documents for span in split_sentences(d.text)]
     places = corpus.locate(sentences)
     hybrid = HybridIndex.build(dataset.documents, encoder)
@@ -99,7 +99,7 @@ def _holding(sentences: list[Evidence], places: np.ndarray, wanted: np.ndarray) 
 
 def measure(dataset: Dataset, encoder: Encoder) -> tuple[dict, dict]:
     """Tokens and units; hits among 30 for each alpha."""
-    corpus = Corpus(dataset.documents)
+    corpus = Positions(dataset.documents)
     passages = DenseIndex.build(dataset.documents, encoder, chunks="paragraphs")
     pareto = SentenceContextIndex.build(dataset.documents, encoder, alpha=0.8)
 
@@ -123,7 +123,7 @@ def measure(dataset: Dataset, encoder: Encoder) -> tuple[dict, dict]:
     return sizes, hits
 
 
-def share_found(corpus: Corpus, dataset: Dataset, found: list[list[Candidate]]) -> float:
+def share_found(corpus: Positions, dataset: Dataset, found: list[list[Candidate]]) -> float:
     """Percent of questions with some of their evidence in what was found."""
     recalls = [
         score_evidence(corpus, pieces, question.evidence, (np.inf,)).recall[0]

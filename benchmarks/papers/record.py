@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
-from precise_rag.evaluation.evaluate import circumstances
+from precise_rag.evaluation.runs.evaluate import circumstances
 
 RESULTS = Path(__file__).parents[1] / "results"
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.papers.record import cached_encoder, parse_arguments, save
 from benchmarks.retrieval.real import real_documents
-from precise_rag.evaluation import Corpus, Dataset, Passages, load_development_set, ranking_scores
-from precise_rag.evaluation.tables import format_markdown
+from precise_rag.evaluation import Dataset, RankedPassages, Positions, load_development_set, ranking_scores
+from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, WordSentenceIndex
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
@@ -78,8 +78,8 @@ def among(dataset: Dataset, n_sentences: int, data: str) -> Dataset:
 
 def measure(dataset: Dataset, encoder: Encoder) -> dict:
     """Hits, MRR and questions a second of each method."""
-    corpus = Corpus(dataset.documents)
-    passages = Passages(corpus)
+    corpus = Positions(dataset.documents)
+    passages = RankedPassages(corpus)
     relevant = {question.id: passages.ids(question.evidence) for question in dataset.questions}
     vectors = encoder.encode_queries([question.text for question in dataset.questions])
     plain = DenseIndex.build(dataset.documents, encoder, chunks="sentences")

@@ -21,11 +21,11 @@ import numpy as np
 from benchmarks.compare import unseen
 from benchmarks.papers.record import cached_encoder, parse_arguments, save
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.answering import answer_questions
-from precise_rag.evaluation.evaluate import Outcome, evaluate
-from precise_rag.evaluation.measures import Row
-from precise_rag.evaluation.pipelines import load_plan
-from precise_rag.evaluation.tables import answer_cells, answer_columns, format_markdown
+from precise_rag.evaluation.measures.measurer import Row
+from precise_rag.evaluation.report.tables import answer_cells, answer_columns, format_markdown
+from precise_rag.evaluation.runs.answering import answer_questions
+from precise_rag.evaluation.runs.evaluate import Outcome, evaluate
+from precise_rag.evaluation.runs.pipelines import load_plan
 from precise_rag.llm import OpenAIChat
 
 PAPER_RETRIEVERS = (
@@ -189,7 +189,7 @@ def table(outcome: Outcome) -> str:
         ]
         body.append([row.name, *evidence, f"{row.means['tokens'].mean:,.0f}"])
     header = ["pipeline", "recall", "IoU", "recall@400", "recall@800", "tokens"]
-    questions = len(outcome.judge.dataset.questions)
+    questions = len(outcome.measurer.dataset.questions)
     parts = [f"## {outcome.dataset.name}: {questions} questions", format_markdown(header, body)]
     if outcome.answers:
         parts += [

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.papers.record import parse_arguments, save
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.tables import format_markdown
+from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
 

@@ -29,10 +29,10 @@ from compare_tables import mean_over_sets
 
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import BUDGETS, Dataset, load_development_set
-from precise_rag.evaluation.evaluate import Outcome, circumstances, evaluate
-from precise_rag.evaluation.pipelines import PipelineSettings, Plan
-from precise_rag.evaluation.splitters import load_splitter
-from precise_rag.evaluation.tables import format_markdown
+from precise_rag.evaluation.peers.splitters import load_peer_splitter
+from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evaluation.runs.evaluate import Outcome, circumstances, evaluate
+from precise_rag.evaluation.runs.pipelines import PipelineSettings, Plan
 from precise_rag.llm import OpenAIChat
 from precise_rag.protocols import LLM, Encoder
 
@@ -92,7 +92,7 @@ def judges(dataset: Dataset, encoder: Encoder, args: argparse.Namespace) -> Iter
 def evidence_shares(dataset: Dataset, encoder: Encoder) -> dict[str, dict[str, float]]:
     """For each question the chunks (their visible text) that hold evidence, and the share they hold."""
     options = dict(CHUNKS["split"])
-    split = load_splitter(options.pop("name"), encoder, **options)
+    split = load_peer_splitter(options.pop("name"), encoder, **options)
     units = {document.id: split(document) for document in dataset.documents}
     found: dict[str, dict[str, float]] = {}
     for question in dataset.questions:

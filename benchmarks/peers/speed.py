@@ -24,12 +24,12 @@ import numpy as np
 
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.evaluation import Dataset, load_development_set
-from precise_rag.evaluation.evaluate import circumstances
-from precise_rag.evaluation.measures import Judge
-from precise_rag.evaluation.pipelines import Pipeline, PipelineSettings, load_plan
-from precise_rag.evaluation.runs import Piece, Run
-from precise_rag.evaluation.splitters import load_splitter
-from precise_rag.evaluation.tables import format_markdown
+from precise_rag.evaluation.measures.measurer import Measurer
+from precise_rag.evaluation.peers.splitters import load_peer_splitter
+from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evaluation.runs.evaluate import circumstances
+from precise_rag.evaluation.runs.pipelines import Pipeline, PipelineSettings, load_plan
+from precise_rag.evaluation.runs.run import Piece, Run
 from precise_rag.types import Document, Selection
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -94,7 +94,7 @@ def measure(settings: PipelineSettings, args: argparse.Namespace) -> dict[str, A
     cutting, n_cut = None, None
     if settings.split is not None:
         options = dict(settings.split)
-        split = load_splitter(options.pop("name"), encoder, **options)
+        split = load_peer_splitter(options.pop("name"), encoder, **options)
         split(Document("warm-up", first.text[:3000]))
         started = time.process_time()
         n_cut = sum(len(split(document)) for document in dataset.documents)
@@ -108,7 +108,7 @@ def measure(settings: PipelineSettings, args: argparse.Namespace) -> dict[str, A
         started = time.process_time()
         found[question.id] = pipeline.retrieve(question.text)
         spent.append(1000 * (time.process_time() - started))
-    judge = Judge(dataset, (400, 1600))
+    judge = Measurer(dataset, (400, 1600))
     values = judge.measure(as_run(settings, found)).values
     return {
         "recall@400": round(float(values["recall@400"].mean()), 4),

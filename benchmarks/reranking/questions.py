@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from precise_rag.words import QUESTION_WORDS, stem
+from precise_rag.stems import QUESTION_WORDS, stem
 
 Rule = Callable[[str, np.random.Generator], str | None]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from precise_rag.documents import read_json_lines
-from precise_rag.words import IDF_STEPS, read_words, slot
+from precise_rag.stems import IDF_STEPS, read_words, slot
 
 SIZE = 1 << 18
 NOT_FREE = ("brown", "wikitext2")
@@ -18,7 +18,7 @@ SMOOTH = 3000
 
 
 def rarity_table(folder: str | None) -> np.ndarray:
-    """The idf table of `precise_rag.words`.
+    """The idf table of `precise_rag.stems`.
 
     A stem's share of paragraphs is that of the language in which it is commonest, so that a function
     word of a language with few documents is common too. Stems in fewer than LEAST paragraphs of a

@@ -33,7 +33,7 @@ from rarity import rarity_table
 from torch import nn
 from torch.nn import functional as F
 
-from precise_rag.checkpoint import save_checkpoint
+from precise_rag.models.checkpoint import save_checkpoint
 from precise_rag.rerank.features import FEATURES, features
 from precise_rag.rerank.network import FeatureNetwork
 

@@ -28,8 +28,8 @@ from train import SEED, Lists, columns, found_lists
 from train import fit as fit_features
 
 from examples import KINDS, Example, from_lists, weak_examples
-from precise_rag.checkpoint import load_checkpoint, quantized, save_checkpoint
 from precise_rag.encoders.sentence_transformer import fast_precision
+from precise_rag.models.checkpoint import load_checkpoint, quantized, save_checkpoint
 from precise_rag.rerank.blend import Blend, log_odds
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import PACKAGED_FOLDER, packaged_reranker

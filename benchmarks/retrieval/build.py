@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.papers.record import RESULTS, parse_arguments
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.evaluate import circumstances
+from precise_rag.evaluation.runs.evaluate import circumstances
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 
 KINDS: dict[str, Callable[..., Any]] = {

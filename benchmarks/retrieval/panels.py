@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from precise_rag.evaluation.plots import COLOURS
+from precise_rag.viz.charts import COLOURS
 
 Lines = Mapping[str, Sequence[tuple[float, float]]]
 _WIDTH, _HEIGHT, _COLUMNS, _PAD = 250, 190, 3, 34

@@ -20,17 +20,17 @@ from benchmarks.retrieval.checks import CHECKS, load_check_set
 from benchmarks.retrieval.panels import panels
 from precise_rag.evaluation import (
     BUDGETS,
-    Corpus,
     Dataset,
     Interval,
+    Positions,
     bootstrap_interval,
     compare_paired,
     load_development_set,
     score_evidence,
 )
-from precise_rag.evaluation.evaluate import circumstances
-from precise_rag.evaluation.splitters import load_splitter
-from precise_rag.evaluation.units import UnitIndex
+from precise_rag.evaluation.peers.splitters import load_peer_splitter
+from precise_rag.evaluation.peers.units import UnitIndex
+from precise_rag.evaluation.runs.evaluate import circumstances
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex, SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate
@@ -67,7 +67,7 @@ def main() -> None:
     for name in sets.split(","):
         load = load_check_set if name in CHECKS else load_development_set
         dataset = load(name, args.data).with_evidence().sample(args.sample, args.seed)
-        corpus = Corpus(dataset.documents)
+        corpus = Positions(dataset.documents)
         results[name] = {
             system: recalls(corpus, dataset, search)
             for group in args.systems.split(",")
@@ -79,7 +79,7 @@ def main() -> None:
             draw(stem(args), results)
 
 
-def recalls(corpus: Corpus, dataset: Dataset, search: Search) -> np.ndarray:
+def recalls(corpus: Positions, dataset: Dataset, search: Search) -> np.ndarray:
     """(questions, budgets) recall of each question's evidence."""
     return np.array(
         [score_evidence(corpus, search(q.text, 100), q.evidence).recall for q in dataset.questions]
@@ -88,7 +88,7 @@ def recalls(corpus: Corpus, dataset: Dataset, search: Search) -> np.ndarray:
 
 def plain(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
     for size in (100, 200):
-        split = load_splitter("langchain-recursive", encoder, chunk_size=size)
+        split = load_peer_splitter("langchain-recursive", encoder, chunk_size=size)
         units = [unit for document in dataset.documents for unit in split(document)]
         for kind in ("dense", "bm25", "hybrid"):
             yield f"plain {kind}, {size} tokens", UnitIndex(dataset.documents, units, encoder, kind).search

@@ -25,10 +25,10 @@ from benchmarks.papers.record import RESULTS
 from benchmarks.retrieval.real import real_documents
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.evaluate import circumstances
+from precise_rag.evaluation.runs.evaluate import circumstances
 from precise_rag.index import DenseIndex, DocumentIndex, FaissIndex, HybridIndex, SentenceContextIndex
-from precise_rag.index.collection import Collection
-from precise_rag.index.vectors import vector_columns
+from precise_rag.index.arrays.collection import Collection
+from precise_rag.index.arrays.vectors import vector_columns
 from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray

@@ -24,8 +24,8 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.segmentation.data import LabelledDocument, is_held_out, read_labelled
-from precise_rag.segmentation.fine_tuning import embed, trainable
+from precise_rag.segmentation.training.data import LabelledDocument, is_held_out, read_labelled
+from precise_rag.segmentation.training.fine_tuning import embed, trainable
 
 FEATURES = (
     ("x1", "x2"),

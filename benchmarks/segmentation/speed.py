@@ -131,11 +131,11 @@ def load(kind: str, processes: int) -> Callable[[Iterator], Iterator[int]]:
         segmenter = Segmenter.from_pretrained(kind)
         return lambda documents: map(len, segmenter.segment_many(documents, processes=processes))
     from precise_rag.encoders import load_encoder
-    from precise_rag.evaluation.splitters import load_splitter
+    from precise_rag.evaluation.peers.splitters import load_peer_splitter
 
     name, _, size = kind.partition(":")
     options = {"chunk_size": int(size)} if size else {}
-    splitter = load_splitter(name, load_encoder(), **options)
+    splitter = load_peer_splitter(name, load_encoder(), **options)
     return lambda documents: (len(splitter(document)) for document in documents)
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.segmentation.data import LabelledDocument, is_held_out, read_labelled
-from precise_rag.segmentation.fitting import TrainingSettings
-from precise_rag.segmentation.model import SageConfig
-from precise_rag.segmentation.train import train_sage
+from precise_rag.segmentation.training.data import LabelledDocument, is_held_out, read_labelled
+from precise_rag.segmentation.training.fitting import TrainingSettings
+from precise_rag.segmentation.training.networks import SageConfig
+from precise_rag.segmentation.training.train import train_sage
 
 SENTENCES = {
     "train_docs_openstax": 30_000,

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from precise_rag.answer import Answer as Answer
     from precise_rag.encoders import load_encoder as load_encoder
     from precise_rag.feedback import FeedbackController as FeedbackController
     from precise_rag.filtering import RedundancyFilter as RedundancyFilter
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from precise_rag.segmentation import Segmenter as Segmenter
     from precise_rag.selection import GradientSelector as GradientSelector
     from precise_rag.sentences import split_sentences as split_sentences
-    from precise_rag.types import Answer as Answer
     from precise_rag.types import Candidate as Candidate
     from precise_rag.types import Chunk as Chunk
     from precise_rag.types import Document as Document
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from precise_rag.types import Span as Span
 
 _HOME = {
-    "Answer": "types",
+    "Answer": "answer",
     "Candidate": "types",
     "Chunk": "types",
     "Document": "types",

@@ -13,19 +13,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, overload
 
+from precise_rag.answer import Answer
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.feedback import Estimate, FeedbackController, FeedbackLoop, estimate_cost
 from precise_rag.filtering import RedundancyFilter, RelevanceFilter
 from precise_rag.index import HybridIndex, HybridSettings, Passages
-from precise_rag.llm import Budget, PriceTable, load_llm
+from precise_rag.llm import Budget, load_llm
 from precise_rag.prompts import AnswerStyle, JudgeStyle
 from precise_rag.protocols import Encoder, Index, Reranker
 from precise_rag.rerank import default_reranker, rerank
 from precise_rag.rewriting import QueryRewriter, merge_searches
 from precise_rag.selection import GradientSelector
-from precise_rag.trace import Trace
-from precise_rag.types import Answer, Decision, Document, Selection
+from precise_rag.trace import PriceTable, Trace
+from precise_rag.types import Document, Selection
 
 DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=3)
 """SAGE's gradient, and beyond the best three nothing that is less than 2 % likely to help.
@@ -242,7 +243,7 @@ class PreciseRAG:
             return ranked
         with trace.stage("relevance") as stage:
             stage.outcome = relevant = self.relevance.filter(query, ranked.kept, trace=trace)
-        return _then(ranked, relevant)
+        return ranked.then(relevant)
 
     async def _arelevant(self, query: str, trace: Trace) -> Selection:
         queries = (query,) if self.rewriter is None else await self.rewriter.aqueries(query, trace=trace)
@@ -251,7 +252,7 @@ class PreciseRAG:
             return ranked
         with trace.stage("relevance") as stage:
             stage.outcome = relevant = await self.relevance.afilter(query, ranked.kept, trace=trace)
-        return _then(ranked, relevant)
+        return ranked.then(relevant)
 
     def _rank(self, query: str, queries: Sequence[str], trace: Trace) -> Selection:
         if not query.strip():
@@ -262,7 +263,7 @@ class PreciseRAG:
         with trace.stage("rerank", reranker=self.reranker.name) as stage:
             stage.outcome = ranked = rerank(query, found, self.reranker)
         if self.redundancy is None:
-            return Selection(tuple(Decision(i, c, True, "") for i, c in enumerate(ranked, start=1)))
+            return Selection.keep_all(ranked)
         with trace.stage("redundancy", threshold=self.redundancy.threshold) as stage:
             stage.outcome = unique = self.redundancy.filter(ranked)
         return unique
@@ -274,14 +275,7 @@ class PreciseRAG:
 
     def _select_at(self, ranked: Selection, min_k: int) -> Selection:
         """The selection for another `min_k`, which is what feedback changes."""
-        return _then(ranked, self.selector.select_at(ranked.kept, min_k))
-
-
-def _then(earlier: Selection, later: Selection) -> Selection:
-    """The later stage's decisions with what the earlier one had dropped, in score order."""
-    decisions = [*later.decisions, *(decision for decision in earlier.decisions if not decision.kept)]
-    decisions.sort(key=lambda decision: -decision.candidate.score)
-    return Selection(tuple(d._replace(rank=rank) for rank, d in enumerate(decisions, start=1)))
+        return ranked.then(self.selector.select_at(ranked.kept, min_k))
 
 
 def _context_answer(selection: Selection, trace: Trace) -> tuple[str, Answer]:

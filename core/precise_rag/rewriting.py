@@ -11,13 +11,12 @@ from typing import Any
 from precise_rag.errors import LLMError
 from precise_rag.llm.budget import Budget
 from precise_rag.llm.calls import Calls, Reply
-from precise_rag.llm.prices import PriceTable
-from precise_rag.llm.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.llm.wrap import load_llm
-from precise_rag.order import best_first
 from precise_rag.prompts import Prompt, rewrite_prompt
+from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import Bill, Trace
-from precise_rag.types import Candidate
+from precise_rag.trace.prices import PriceTable
+from precise_rag.types import Candidate, best_first
 
 _RANK_OFFSET = 60
 _MAX_LENGTH = 400

@@ -1,7 +1,7 @@
 """The values that flow between the stages.
 
-    Document → Span/SentenceTable → Chunk → Candidate → Selection → Answer
-                                                          ↑ Judgement
+    Document → Span/SentenceTable → Chunk → Candidate → Selection
+    Message → Completion → Judgement
 
 All are frozen. Offsets count Unicode code points of the document's text, so
 `document.text[x.start : x.end] == x.text` holds for every Chunk and Candidate.
@@ -10,17 +10,14 @@ All are frozen. Offsets count Unicode code points of the document's text, so
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from precise_rag.errors import InputError
-
-if TYPE_CHECKING:
-    from precise_rag.trace import Trace
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
@@ -110,6 +107,14 @@ class Candidate:
         return f"{self.doc_id}:{self.start}-{self.end}"
 
 
+def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Sort candidates by falling score.
+
+    Ties are ordered by document id and place, so the result does not depend on the input order.
+    """
+    return sorted(candidates, key=lambda c: (-c.score, c.doc_id, c.start, c.end))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SentenceTable:
     """The sentences of one document, each encoded once (DESIGN: embed each sentence once).
@@ -157,6 +162,25 @@ class Selection:
     """The outcome of a selector or filter: one decision per candidate, best first."""
 
     decisions: tuple[Decision, ...] = ()
+
+    @classmethod
+    def of(cls, verdicts: Iterable[tuple[Candidate, bool, str]]) -> Selection:
+        """Build a selection from (candidate, kept, reason), best first; ranks count from 1."""
+        return cls(tuple(Decision(rank, *verdict) for rank, verdict in enumerate(verdicts, start=1)))
+
+    @classmethod
+    def keep_all(cls, candidates: Iterable[Candidate], reason: str = "") -> Selection:
+        """Build a selection that keeps every candidate, in the order given, for one reason."""
+        return cls.of((candidate, True, reason) for candidate in candidates)
+
+    def then(self, later: Selection) -> Selection:
+        """Combine with a later stage, which decided on what this one kept.
+
+        Returns the later stage's decisions and what this one had dropped, in score order.
+        """
+        decisions = [*later.decisions, *(decision for decision in self.decisions if not decision.kept)]
+        decisions.sort(key=lambda decision: -decision.candidate.score)
+        return Selection.of((d.candidate, d.kept, d.reason) for d in decisions)
 
     @property
     def kept(self) -> tuple[Candidate, ...]:
@@ -207,30 +231,3 @@ class Judgement:
     adjustment: Literal[-1, 0, 1]
     status: Literal["parsed", "unparsed", "failed"]
     raw: str = ""
-
-
-class Round(NamedTuple):
-    """One turn of the feedback loop."""
-
-    min_k: int
-    selection: Selection
-    text: str
-    judgement: Judgement | None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer, what it stands on, and how it came about.
-
-    kind: "generated" by a language model, or "context" when none is configured, in which case
-    `text` is the selected context itself and nothing was invented. note: why the loop stopped,
-    and anything the caller should know.
-    """
-
-    text: str
-    kind: Literal["generated", "context"]
-    selection: Selection
-    judgement: Judgement | None = None
-    rounds: Sequence[Round] = ()
-    note: str = ""
-    trace: Trace | None = None

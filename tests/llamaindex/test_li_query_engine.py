@@ -20,7 +20,7 @@ from llamaindex_precise import (
 )
 from precise_rag.errors import LLMError
 from precise_rag.testing import HashEncoder, ScriptedLLM
-from precise_rag.trace.page import trace_page
+from precise_rag.viz.trace_page import trace_page
 
 QUESTION = "Who built the oven of the bakery?"
 

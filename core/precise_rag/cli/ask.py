@@ -4,6 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
+from precise_rag.answer import Answer
 from precise_rag.cli.output import (
     Subparsers,
     count_kept_tokens,
@@ -13,11 +14,10 @@ from precise_rag.cli.output import (
 )
 from precise_rag.errors import InputError
 from precise_rag.index import load_index
-from precise_rag.llm import Budget, OpenAIChat, PriceTable
+from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import DEFAULT_SELECTOR, PreciseRAG
 from precise_rag.selection import GradientSelector
-from precise_rag.trace import Bill, Trace
-from precise_rag.types import Answer
+from precise_rag.trace import Bill, PriceTable, Trace
 
 
 def add_parser(subparsers: Subparsers) -> None:

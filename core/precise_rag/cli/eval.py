@@ -9,15 +9,15 @@ from precise_rag.cli.output import Subparsers, print_json
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.evaluation.answering import answer_questions
-from precise_rag.evaluation.answers import METRICS
 from precise_rag.evaluation.datasets import Dataset, load_dataset, load_development_set
-from precise_rag.evaluation.evaluate import Outcome, circumstances, evaluate
-from precise_rag.evaluation.evidence import BUDGETS
-from precise_rag.evaluation.pipelines import DEFAULT_PLAN, load_plan
+from precise_rag.evaluation.measures.answers import METRICS
+from precise_rag.evaluation.measures.evidence import BUDGETS
 from precise_rag.evaluation.questions import make_questions, to_record
-from precise_rag.evaluation.report import render_report
-from precise_rag.evaluation.tables import format_answers, format_table
+from precise_rag.evaluation.report.page import render_report
+from precise_rag.evaluation.report.tables import format_answers, format_table
+from precise_rag.evaluation.runs.answering import answer_questions
+from precise_rag.evaluation.runs.evaluate import Outcome, circumstances, evaluate
+from precise_rag.evaluation.runs.pipelines import DEFAULT_PLAN, load_plan
 from precise_rag.llm import OpenAIChat
 
 _EPILOG = """examples:

@@ -8,7 +8,8 @@ from precise_rag.cli.output import Subparsers
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.segmentation import Segmenter
-from precise_rag.viz import segmentation_lines, segmentation_page
+from precise_rag.viz.segmentation_page import segmentation_page
+from precise_rag.viz.segmentation_terminal import segmentation_lines
 
 
 def add_parser(subparsers: Subparsers) -> None:

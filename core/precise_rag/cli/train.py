@@ -9,8 +9,8 @@ from precise_rag._extras import require
 from precise_rag.cli.output import Subparsers, print_json
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.segmentation.data import read_dataset, read_labelled
 from precise_rag.segmentation.pretrained import PACKAGED
+from precise_rag.segmentation.training.data import read_dataset, read_labelled
 
 _FINE_TUNING_BATCH = 256
 """Sentences: each keeps what it passed through the encoder in memory until the step is over."""
@@ -69,9 +69,9 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train, write the model and its card, and print what it reached on held-out documents."""
     require("torch", extra="torch")
-    from precise_rag.segmentation.fitting import TrainingSettings
-    from precise_rag.segmentation.model import SageConfig
-    from precise_rag.segmentation.train import train_sage, train_small
+    from precise_rag.segmentation.training.fitting import TrainingSettings
+    from precise_rag.segmentation.training.networks import SageConfig
+    from precise_rag.segmentation.training.train import train_sage, train_small
 
     names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "splice", "seed")
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}

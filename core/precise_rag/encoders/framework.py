@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from precise_rag.encoders.rows import estimate_tokens, unit_rows
+from precise_rag.encoders.rows import unit_rows
+from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import FloatArray, IntArray
 
 _SLICE = 1024
@@ -61,4 +62,4 @@ class FrameworkEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """(n,) estimated token counts."""
-        return estimate_tokens(texts)
+        return estimate_token_counts(texts)

@@ -8,8 +8,9 @@ import numpy as np
 from tqdm import tqdm
 
 from precise_rag._extras import require
-from precise_rag.encoders.rows import estimate_tokens, unit_rows
+from precise_rag.encoders.rows import unit_rows
 from precise_rag.errors import ModelError
+from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import FloatArray, IntArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
@@ -66,7 +67,7 @@ class OpenAIEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """(n,) estimated token counts."""
-        return estimate_tokens(texts)
+        return estimate_token_counts(texts)
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         batch: list[str] = []

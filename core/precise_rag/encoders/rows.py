@@ -1,15 +1,10 @@
 """What every encoder owes its callers: float32 rows of unit length, and a token count."""
 
-import re
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from precise_rag.errors import ModelError
-from precise_rag.types import FloatArray, IntArray
-
-_PIECE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w{1,6}|[^\w\s]")
+from precise_rag.types import FloatArray
 
 
 def unit_rows(vectors: npt.ArrayLike, *, source: str) -> FloatArray:
@@ -27,11 +22,3 @@ def unit_rows(vectors: npt.ArrayLike, *, source: str) -> FloatArray:
     norms[norms == 0] = 1
     unit: FloatArray = rows / norms
     return unit
-
-
-def estimate_tokens(texts: Sequence[str]) -> IntArray:
-    """(n,) token counts where the model's tokenizer is out of reach.
-
-    A word counts one for every six letters begun, a CJK character and a punctuation mark one each.
-    """
-    return np.array([sum(1 for _ in _PIECE.finditer(text)) for text in texts], dtype=np.int64)

@@ -13,9 +13,10 @@ from tqdm import tqdm
 
 from precise_rag._extras import require
 from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
-from precise_rag.encoders.rows import estimate_tokens, unit_rows
+from precise_rag.encoders.rows import unit_rows
 from precise_rag.encoders.token_ids import ModelInputs, TokenIds, read_ids
 from precise_rag.errors import ModelError
+from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import FloatArray, IntArray
 
 _BATCH_TOKENS = {"cpu": 4_096}
@@ -94,7 +95,7 @@ class SentenceTransformerEncoder:
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """(n,) token counts without special tokens, untruncated."""
         if self.tokenizer is None:
-            return estimate_tokens(texts)
+            return estimate_token_counts(texts)
         special: int = self._tokenizer.num_special_tokens_to_add(False)
         return self._token_ids(texts).lengths - special
 

@@ -13,6 +13,7 @@ end, and several answers are separated by "|".
 import csv
 import io
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,8 +23,7 @@ import numpy as np
 
 from precise_rag.documents import read_documents, read_json_lines, read_text
 from precise_rag.errors import InputError
-from precise_rag.evaluation.quotes import find_quote
-from precise_rag.types import Document
+from precise_rag.types import Document, Span
 
 DATA_VARIABLE = "PRECISE_DATA"
 """Environment variable with the folder of the development sets."""
@@ -218,3 +218,16 @@ def _checked(
             f"of {length} characters"
         )
     return Evidence(doc_id, start, end)
+
+
+def find_quote(text: str, quote: str) -> Span | None:
+    """The first place of `quote` in `text`, exactly or up to white space and case; None if absent."""
+    quote = quote.strip()
+    if not quote:
+        return None
+    start = text.find(quote)
+    if start >= 0:
+        return Span(start, start + len(quote))
+    pattern = r"\s+".join(map(re.escape, quote.split()))
+    match = re.search(pattern, text, re.IGNORECASE)
+    return Span(*match.span()) if match else None

@@ -15,8 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from precise_rag.errors import InputError, LLMResponseError
-from precise_rag.evaluation.datasets import Evidence, Question
-from precise_rag.evaluation.quotes import find_quote
+from precise_rag.evaluation.datasets import Evidence, Question, find_quote
 from precise_rag.prompts.questions import questions_prompt
 from precise_rag.protocols import LLM
 from precise_rag.types import Document, Span

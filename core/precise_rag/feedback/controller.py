@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from precise_rag.answer import Round
 from precise_rag.errors import InputError
-from precise_rag.types import Round, Selection
+from precise_rag.types import Selection
 
 
 class Step(NamedTuple):

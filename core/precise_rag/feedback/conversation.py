@@ -11,17 +11,18 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from precise_rag.answer import Answer, Round
 from precise_rag.errors import BudgetExceeded, ContextLengthError, LLMAuthenticationError, LLMError
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.judgement import parse_judgement
 from precise_rag.llm.budget import Spending
-from precise_rag.llm.prices import PriceTable
 from precise_rag.llm.settle import settle
-from precise_rag.llm.tokens import estimate_prompt_tokens
 from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Wording
 from precise_rag.protocols import LLM
+from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import CallRecord, RoundRecord, StageRecord, Trace
-from precise_rag.types import Answer, Completion, Judgement, Round, Selection
+from precise_rag.trace.prices import PriceTable
+from precise_rag.types import Completion, Judgement, Selection
 
 
 class Select(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from precise_rag.feedback.loop import FeedbackLoop, SelectAt
-from precise_rag.llm.tokens import estimate_prompt_tokens
 from precise_rag.prompts import Prompt
 from precise_rag.protocols import LLM
+from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import Bill
 from precise_rag.types import Selection
 

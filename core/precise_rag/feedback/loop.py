@@ -6,17 +6,18 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, closing
 from typing import get_args
 
+from precise_rag.answer import Answer
 from precise_rag.errors import InputError, LLMError
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.conversation import Ask, Conversation, Select, Steps
 from precise_rag.llm.budget import Budget
+from precise_rag.llm.completion import counted_completion
 from precise_rag.llm.failures import translated
-from precise_rag.llm.prices import PriceTable
-from precise_rag.llm.tokens import counted_completion
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import LLM, StreamingLLM
 from precise_rag.trace import Trace
-from precise_rag.types import Answer, Completion, Selection
+from precise_rag.trace.prices import PriceTable
+from precise_rag.types import Completion, Selection
 
 SelectAt = Callable[[int], Selection]
 ASelectAt = Callable[[int], Selection | Awaitable[Selection]]

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from precise_rag.errors import InputError
 from precise_rag.filtering.tfidf import similar_earlier, tfidf_vectors
-from precise_rag.order import best_first
 from precise_rag.protocols import Encoder
-from precise_rag.types import Candidate, Decision, Selection
-from precise_rag.words import read_words
+from precise_rag.stems import read_words
+from precise_rag.types import Candidate, Decision, Selection, best_first
 
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
 

@@ -11,16 +11,15 @@ from precise_rag.filtering.scoring import Scoring, score_in_batches, score_one_b
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 from precise_rag.llm.budget import Budget
 from precise_rag.llm.calls import Calls, Reply
-from precise_rag.llm.prices import PriceTable
-from precise_rag.llm.tokens import estimate_prompt_tokens
 from precise_rag.llm.wrap import load_llm
-from precise_rag.order import best_first
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, RELEVANCE_VERSION, threshold_prompt
+from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import Bill, Trace
-from precise_rag.types import Candidate, Completion, Decision, Selection
+from precise_rag.trace.prices import PriceTable
+from precise_rag.types import Candidate, Completion, Decision, Selection, best_first
 
-_OUTPUT_TOKENS = {"batch": 30, "single": 8}
+_OUTPUT_TOKENS = {"batch": 45, "single": 12}
 """About how many tokens a reply has: for each chunk of a batch, or for a call about one."""
 
 

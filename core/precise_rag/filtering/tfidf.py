@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from precise_rag.words import read_words
+from precise_rag.stems import read_words
 
 Vector = dict[str, float]
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
-from precise_rag.index.collection import Collection, Columns
+from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.storage import read_index, write_index
 from precise_rag.protocols import Encoder
-from precise_rag.sentence_table import build_tables
+from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable, Span
 
 

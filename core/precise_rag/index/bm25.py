@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings, bm25_matrix
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.arrays.words import Lexicon
 from precise_rag.index.base import Hits, View
-from precise_rag.index.chunked import ChunkIndex, ChunkSettings
-from precise_rag.index.collection import Collection, Columns
-from precise_rag.index.context import Groups
-from precise_rag.index.lexical import BM25, BM25Settings, Lexicon, bm25
-from precise_rag.index.top import top_rows
+from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
@@ -40,7 +41,7 @@ class BM25Index(ChunkIndex):
 
     def _prepare(self, collection: Collection) -> Any:
         ready = self._saved(collection, "chunks")
-        return bm25(collection.columns, len(self._lexicon), self.settings, ready=ready)
+        return bm25_matrix(collection.columns, len(self._lexicon), self.settings, ready=ready)
 
     def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         scores = view.prepared.scores(self._lexicon.terms(query))
@@ -53,7 +54,7 @@ class BM25Index(ChunkIndex):
     def _extras(self) -> Columns:
         if not len(self._collection):
             return {}
-        prepared: BM25 = self._ready(top_k=1).prepared
+        prepared: BM25Matrix = self._ready(top_k=1).prepared
         return {f"chunks.{name}": array for name, array in prepared.arrays.items()}
 
     def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:

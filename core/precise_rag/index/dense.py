@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from precise_rag.errors import InputError
+from precise_rag.index.arrays.chunk_vectors import chunk_vectors
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.products import load_products
+from precise_rag.index.arrays.vectors import VectorSettings, vector_columns
 from precise_rag.index.base import Hits, View
-from precise_rag.index.chunk_vectors import chunk_vectors
-from precise_rag.index.chunked import ChunkIndex, ChunkSettings
-from precise_rag.index.collection import Collection, Columns
-from precise_rag.index.context import Groups
-from precise_rag.index.products import load_products
-from precise_rag.index.sentences import check_alpha
-from precise_rag.index.vectors import VectorSettings, vector_columns
+from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
+from precise_rag.index.sentence_base import check_alpha
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag.errors import InputError
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.vectors import read_vectors
 from precise_rag.index.base import Hits, View
-from precise_rag.index.collection import Collection, Columns
 from precise_rag.index.dense import DenseIndex, DenseSettings
-from precise_rag.index.vectors import read_vectors
 from precise_rag.types import Document, FloatArray, IntArray
 
 _MOST_DEAD = 1 / 3

@@ -7,15 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from precise_rag.errors import InputError
+from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings, bm25_matrix
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.context import GroupMeans
+from precise_rag.index.arrays.fusion import fuse, min_max, standing_out
+from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
+from precise_rag.index.arrays.products import Products, load_products
+from precise_rag.index.arrays.vectors import VectorSettings
+from precise_rag.index.arrays.words import Lexicon
 from precise_rag.index.base import View
-from precise_rag.index.collection import Collection, Columns
-from precise_rag.index.context import GroupMeans, Groups
-from precise_rag.index.fusion import fuse, min_max, standing_out
-from precise_rag.index.lexical import BM25, BM25Settings, Lexicon, bm25
-from precise_rag.index.passages import Passages, check_passages, passage_ids
-from precise_rag.index.products import Products, load_products
-from precise_rag.index.sentences import SentenceIndex, Unit, check_alpha, check_unit
-from precise_rag.index.vectors import VectorSettings
+from precise_rag.index.sentence_base import Returns, SentenceIndex, check_alpha, check_returns
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
 
@@ -35,13 +37,13 @@ class HybridSettings(BM25Settings, VectorSettings):
     dense_weight: float = 0.6
     adaptive: bool = True
     pool: int = 1_000
-    returns: Unit = "mixed"
+    returns: Returns = "mixed"
 
     def __post_init__(self) -> None:
         BM25Settings.__post_init__(self)
         VectorSettings.__post_init__(self)
         check_alpha(self.alpha)
-        check_unit(self.returns)
+        check_returns(self.returns)
         for passages in self.levels:
             check_passages(passages)
         if not 0 <= self.dense_weight <= 1 or self.pool < 1:
@@ -66,7 +68,7 @@ _TOO_FEW = 100
 @dataclass(frozen=True, slots=True)
 class _Level:
     means: GroupMeans
-    bm25: BM25
+    bm25: BM25Matrix
 
     def by_word(self, terms: Any) -> FloatArray:
         return self.bm25.scores(terms)[self.means.groups.of_row]
@@ -75,7 +77,7 @@ class _Level:
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     groups: Groups
-    sentences: BM25
+    sentences: BM25Matrix
     levels: Sequence[_Level]
     products: Products
 
@@ -102,7 +104,7 @@ class HybridIndex(SentenceIndex):
     settings: HybridSettings
 
     @property
-    def returns(self) -> Unit:
+    def returns(self) -> Returns:
         """What `search` gives where the caller does not say."""
         return self.settings.returns
 
@@ -125,9 +127,11 @@ class HybridIndex(SentenceIndex):
         for place, groups in enumerate(Groups.by_change(key, owners) for key in keys):
             ready = self._saved(collection, f"level{place}")
             means = GroupMeans.of(columns, groups, self._saved(collection, f"means{place}").get("norms"))
-            levels.append(_Level(means, bm25(columns, len(self._lexicon), self.settings, groups, ready)))
+            levels.append(
+                _Level(means, bm25_matrix(columns, len(self._lexicon), self.settings, groups, ready))
+            )
         ready = self._saved(collection, "sentences")
-        sentences = bm25(columns, len(self._lexicon), self.settings, ready=ready)
+        sentences = bm25_matrix(columns, len(self._lexicon), self.settings, ready=ready)
         products = load_products(columns, self.settings.backend)
         return _Prepared(levels[0].means.groups, sentences, levels, products)
 

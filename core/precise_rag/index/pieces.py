@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from precise_rag.errors import InputError
+from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.base import View
-from precise_rag.index.context import Groups
-from precise_rag.index.top import top_rows
 from precise_rag.types import Candidate, Document, FloatArray, IntArray
 
 

@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from precise_rag.errors import InputError
+from precise_rag.index.arrays.collection import Collection
+from precise_rag.index.arrays.context import SentenceContext
+from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.passages import Passages, check_passages
+from precise_rag.index.arrays.products import Products, load_products
+from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
 from precise_rag.index.base import Hits, View
-from precise_rag.index.collection import Collection
-from precise_rag.index.context import Groups, SentenceContext
-from precise_rag.index.passages import Passages, check_passages
-from precise_rag.index.products import Products, load_products
-from precise_rag.index.sentences import SentenceIndex, check_alpha
-from precise_rag.index.vectors import VectorSettings, read_vectors
+from precise_rag.index.sentence_base import SentenceIndex, check_alpha
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag.errors import IndexFormatError, InputError
-from precise_rag.index.collection import Collection, Columns
+from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.types import Document
 
 FORMAT = "precise-rag-index"

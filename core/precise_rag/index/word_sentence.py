@@ -13,16 +13,16 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.errors import InputError, ModelError
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.passages import Passages
+from precise_rag.index.arrays.postings import Postings
+from precise_rag.index.arrays.products import Products, load_products
+from precise_rag.index.arrays.stop_words import stop_words
+from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.arrays.vectors import read_vectors
 from precise_rag.index.base import Hits, View
-from precise_rag.index.collection import Collection, Columns
-from precise_rag.index.context import Groups
 from precise_rag.index.dense import DenseIndex, DenseSettings
-from precise_rag.index.passages import Passages
-from precise_rag.index.postings import Postings
-from precise_rag.index.products import Products, load_products
-from precise_rag.index.stop_words import stop_words
-from precise_rag.index.top import top_rows
-from precise_rag.index.vectors import read_vectors
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, SentenceTable
 

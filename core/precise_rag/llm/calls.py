@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
 from precise_rag.llm.budget import Budget, Spending
 from precise_rag.llm.failures import translated
-from precise_rag.llm.prices import PriceTable
 from precise_rag.llm.settle import settle
-from precise_rag.llm.tokens import estimate_prompt_tokens
 from precise_rag.prompts import Prompt
 from precise_rag.protocols import LLM
+from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import CallRecord, Trace
+from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Completion
 
 Reply = Completion | LLMError

@@ -20,8 +20,8 @@ from precise_rag.errors import (
     LLMConnectionError,
     LLMResponseError,
 )
+from precise_rag.llm.completion import counted_completion
 from precise_rag.llm.failures import translate, translated
-from precise_rag.llm.tokens import counted_completion
 from precise_rag.types import Completion, Message
 
 if TYPE_CHECKING:

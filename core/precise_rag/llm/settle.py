@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from precise_rag.errors import LLMError
 from precise_rag.llm.budget import Spending
-from precise_rag.llm.prices import PriceTable
 from precise_rag.trace import CallRecord, Trace
+from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Completion
 
 

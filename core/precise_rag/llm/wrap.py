@@ -12,9 +12,9 @@ from typing import Any
 
 from precise_rag._extras import require
 from precise_rag.errors import InputError
+from precise_rag.llm.completion import counted_completion
 from precise_rag.llm.failures import translated
 from precise_rag.llm.openai_chat import OpenAIChat
-from precise_rag.llm.tokens import counted_completion
 from precise_rag.protocols import LLM
 from precise_rag.types import Completion, Message
 

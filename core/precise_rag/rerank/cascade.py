@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag.checkpoint import dequantized, load_checkpoint
 from precise_rag.errors import InputError
+from precise_rag.models.checkpoint import dequantized, load_checkpoint
 from precise_rag.rerank.blend import Blend, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale

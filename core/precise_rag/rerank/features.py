@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from precise_rag.stems import QUESTION_WORDS, IdfTable, Words, idf, read_words
 from precise_rag.types import Candidate, FloatArray
-from precise_rag.words import QUESTION_WORDS, IdfTable, Words, idf, read_words
 
 FEATURES = (
     "coverage",

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from precise_rag.checkpoint import load_checkpoint
 from precise_rag.errors import ModelError
+from precise_rag.models.checkpoint import load_checkpoint
 from precise_rag.rerank.blend import Blend
 from precise_rag.rerank.features import FEATURES, features
 from precise_rag.rerank.network import FeatureNetwork

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from precise_rag.errors import InputError
-from precise_rag.order import best_first
 from precise_rag.protocols import Reranker
-from precise_rag.types import Candidate
+from precise_rag.types import Candidate, best_first
 
 
 def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> list[Candidate]:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.index.weighted import WeightedPiece, weighted_sentences
+from precise_rag.index.export import WeightedPiece, weighted_sentences
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document
 

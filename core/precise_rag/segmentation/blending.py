@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag.segmentation.data import UNKNOWN, LabelArray
+from precise_rag.segmentation.training.data import UNKNOWN, LabelArray
 from precise_rag.types import FloatArray, IntArray
 
 

@@ -10,7 +10,7 @@ from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long
 from precise_rag.segmentation.streaming import segment_tables
-from precise_rag.sentences import load_splitter
+from precise_rag.sentences import load_sentence_splitter
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 
 
@@ -38,7 +38,7 @@ class GreedySegmenter:
         self.encoder = encoder
         self.threshold = threshold
         self.max_chars = max_chars
-        self.splitter = splitter or load_splitter()
+        self.splitter = splitter or load_sentence_splitter()
         self.length_function = length_function or _characters
 
     @property

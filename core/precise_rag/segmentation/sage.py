@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 import precise_rag.models
-from precise_rag.checkpoint import load_checkpoint, save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
+from precise_rag.models.checkpoint import load_checkpoint, save_checkpoint
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.blending import blend
 from precise_rag.segmentation.boundaries import Reading

@@ -18,7 +18,7 @@ from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.streaming import segment_in_processes, segment_tables
-from precise_rag.sentences import load_splitter, paragraph_ids
+from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable, Span
 
 
@@ -89,7 +89,7 @@ class Segmenter:
         self.model = model
         self.name = name
         self.options = options or SegmenterOptions()
-        self.splitter = splitter or load_splitter()
+        self.splitter = splitter or load_sentence_splitter()
         self.count_tokens = count_tokens
 
     @classmethod

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.errors import ModelError
+from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.segmentation.boundaries import Reading
 from precise_rag.segmentation.features import cohesion, convolve, normalise, shifted
-from precise_rag.segmentation.vocabulary import Vocabulary
+from precise_rag.segmentation.word_pieces import WordPieces
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 
 _BLOCK = 4096
@@ -30,7 +30,7 @@ class SmallModel:
 
     encoder = None
 
-    def __init__(self, config: dict[str, Any], tensors: dict[str, Any], vocabulary: Vocabulary) -> None:
+    def __init__(self, config: dict[str, Any], tensors: dict[str, Any], vocabulary: WordPieces) -> None:
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
         self.vocabulary = vocabulary
@@ -45,11 +45,11 @@ class SmallModel:
             raise ModelError(
                 f"{folder / 'vocabulary.txt'} is not the one this model was trained with; install it again"
             )
-        return cls(config, tensors, Vocabulary(data.decode("utf-8").split("\n")))
+        return cls(config, tensors, WordPieces(data.decode("utf-8").split("\n")))
 
     @staticmethod
     def save(
-        folder: Path, config: dict[str, Any], tensors: dict[str, FloatArray], vocabulary: Vocabulary
+        folder: Path, config: dict[str, Any], tensors: dict[str, FloatArray], vocabulary: WordPieces
     ) -> None:
         """Write the model: tables as int8 with a scale for each row, the rest as float16."""
         data = "\n".join(vocabulary.pieces).encode("utf-8")

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from typing import Protocol
 
 from precise_rag.protocols import Encoder, SentenceSplitter
-from precise_rag.sentence_table import build_tables
+from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Chunk, Document, SentenceTable
 
 _BATCH_CHARACTERS = 2**18

@@ -4,15 +4,15 @@ from functools import cache
 
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.blocks import paragraph_ids
-from precise_rag.sentences.splitters import load_splitter
+from precise_rag.sentences.splitters import load_sentence_splitter
 from precise_rag.types import Span
 
-__all__ = ["load_splitter", "paragraph_ids", "split_sentences"]
+__all__ = ["load_sentence_splitter", "paragraph_ids", "split_sentences"]
 
 
 @cache
 def _default_splitter() -> SentenceSplitter:
-    return load_splitter()
+    return load_sentence_splitter()
 
 
 def split_sentences(text: str) -> list[Span]:

@@ -83,7 +83,7 @@ class BlockSplitter:
             yield last
 
 
-def load_splitter(name: str = "auto", *, path: str | Path | None = None) -> SentenceSplitter:
+def load_sentence_splitter(name: str = "auto", *, path: str | Path | None = None) -> SentenceSplitter:
     """A splitter by name.
 
     auto: nupunkt for scripts with capitals, sentencex for the others, decided block by block.

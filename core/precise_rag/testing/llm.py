@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from precise_rag.llm.tokens import estimate_prompt_tokens, estimate_tokens
+from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.types import Completion, Message
 
 Reply = str | Completion | Exception

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from precise_rag.errors import InputError
-from precise_rag.llm.prices import cost_efficiency
+from precise_rag.trace.prices import cost_efficiency
 from precise_rag.trace.record import CallRecord, Trace
 
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from precise_rag.trace.page import trace_page
 from precise_rag.types import Candidate, Decision, Judgement, Message, Selection
+from precise_rag.viz.trace_page import trace_page
 
 SCHEMA_VERSION = 1
 
@@ -216,7 +216,7 @@ def _said(words: str, include_text: bool) -> str:
 def _selection(outcome: Selection | Sequence[Candidate]) -> Selection:
     if isinstance(outcome, Selection):
         return outcome
-    return Selection(tuple(Decision(n, c, True, "candidate") for n, c in enumerate(outcome, start=1)))
+    return Selection.keep_all(outcome, "candidate")
 
 
 def _decision(decision: Decision, include_text: bool) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Measures: evidence at token budgets, rankings, answers, and what differences are worth."""

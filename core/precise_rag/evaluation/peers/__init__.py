@@ -1,0 +1,1 @@
+"""Peers: splitters and retrievers of other libraries, for comparison."""

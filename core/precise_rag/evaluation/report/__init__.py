@@ -1,0 +1,1 @@
+"""Reports: results as lines, Markdown tables and one HTML page."""

@@ -1,0 +1,1 @@
+"""Runs: pipelines over the questions of a dataset, kept on disk."""

@@ -1,0 +1,212 @@
+"""Answers from what each pipeline kept, by the user's language model, and what they cost."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from precise_rag.errors import InputError
+from precise_rag.evaluation.datasets import Question
+from precise_rag.evaluation.measures.answers import accuracy, score_answers
+from precise_rag.evaluation.measures.evidence import Values
+from precise_rag.evaluation.measures.measurer import Measurer
+from precise_rag.evaluation.measures.statistics import Interval, bootstrap_interval
+from precise_rag.evaluation.runs.evaluate import AnswerRow, Outcome
+from precise_rag.evaluation.runs.lines import append_line, read_lines
+from precise_rag.evaluation.runs.pipelines import fingerprint
+from precise_rag.evaluation.runs.run import Run
+from precise_rag.feedback import FeedbackController, FeedbackLoop
+from precise_rag.prompts.answer import ANSWER_VERSION, chosen_option
+from precise_rag.prompts.judge import JUDGE_VERSION
+from precise_rag.protocols import LLM
+from precise_rag.selection import GradientSelector
+from precise_rag.trace import Trace
+from precise_rag.trace.prices import PriceTable, cost_efficiency
+from precise_rag.types import Candidate, Selection
+
+_AT_ONCE = 8
+"""Questions asked at the same time."""
+
+
+def answer_questions(
+    outcome: Outcome,
+    llm: LLM,
+    *,
+    metrics: Sequence[str] = ("EM", "F1", "ROUGE-L"),
+    prices: str | Path | None = None,
+    show_progress: bool = False,
+) -> Outcome:
+    """The outcome with answer metrics for every question that has accepted answers.
+
+    The context is what the pipeline kept, whole pieces in order while they fit the largest budget;
+    with `feedback`, the model judges its answer and asks for more or less, and all its calls count.
+    Questions with options (`metadata["options"]` and `"label"`) count by accuracy, the others by
+    `metrics` (see `answers.METRICS`). Answers are kept beside the runs and never asked for twice.
+    Raises InputError if no question has an answer to compare with.
+    """
+    questions = [q for q in outcome.measurer.dataset.questions if q.answers]
+    if not questions:
+        raise InputError(f"{outcome.dataset.name}: no question has an answer to compare the model's with")
+    by_options = all(_options(question) for question in questions)
+    table = PriceTable.load(prices)
+    rows = []
+    for run in outcome.runs:
+        records = _answers(run, questions, llm, outcome, show_progress)
+        values = _accuracy(questions, records) if by_options else _similarity(questions, records, metrics)
+        groups = [question.group for question in questions]
+        rows.append(
+            _row(
+                run.settings.name,
+                llm.name,
+                {name: bootstrap_interval(array, groups=groups) for name, array in values.items()},
+                records,
+                table,
+            )
+        )
+    return replace(outcome, answers=tuple(rows))
+
+
+def _row(
+    name: str,
+    model: str,
+    means: dict[str, Interval],
+    records: Sequence[dict[str, Any]],
+    table: PriceTable,
+) -> AnswerRow:
+    inputs, outputs = (sum(record[key] for record in records) for key in ("input_tokens", "output_tokens"))
+    total = table.cost(model, inputs, outputs)
+    cost = total / len(records) if total else None
+    quality = next(
+        (means[metric] for metric in ("accuracy", "F1") if metric in means), next(iter(means.values()))
+    )
+    return AnswerRow(
+        name=name,
+        model=model,
+        questions=len(records),
+        means=means,
+        input_tokens=inputs / len(records),
+        output_tokens=outputs / len(records),
+        quality_per_1000_tokens=1000 * quality.mean * len(records) / max(inputs, 1),
+        cost=cost,
+        cost_efficiency=cost_efficiency(quality.mean, cost) if cost else None,
+    )
+
+
+def _answers(
+    run: Run, questions: Sequence[Question], llm: LLM, outcome: Outcome, show_progress: bool
+) -> list[dict[str, Any]]:
+    """One record a question, in order: those on disk, and new ones for the rest."""
+    key = fingerprint([llm.name, ANSWER_VERSION, JUDGE_VERSION, run.settings.feedback])
+    path = run.path.with_name(f"{run.path.stem}-{key}.answers.jsonl")
+    records = {record["id"]: record for record in read_lines(path)}
+    todo = [question for question in questions if question.id not in records]
+    selector = None if run.settings.select is None else GradientSelector(**run.settings.select)
+    rounds: dict[str, Any] = {"max_rounds": 0, **(run.settings.feedback or {})}
+    if selector is not None:
+        rounds["min_k"] = selector.min_k
+
+    def ask(question: Question) -> dict[str, Any]:
+        options = _options(question)
+        context = _Context(outcome.measurer, run, question, selector)
+        loop = FeedbackLoop(
+            llm, controller=FeedbackController(**rounds), style="choice" if options else "short"
+        )
+        trace = Trace(question.text)
+        answer = loop.run(question.text, context.select, options=options, trace=trace)
+        return {
+            "id": question.id,
+            "answer": answer.text,
+            "rounds": len(answer.rounds),
+            "input_tokens": sum(call.input_tokens for call in trace.calls),
+            "output_tokens": sum(call.output_tokens for call in trace.calls),
+        }
+
+    with path.open("a", encoding="utf-8") as file:
+
+        def keep(record: dict[str, Any]) -> None:
+            append_line(file, record)
+            records[record["id"]] = record
+
+        _at_once(ask, todo, keep, run.settings.name, show_progress)
+    return [records[question.id] for question in questions]
+
+
+def _at_once(
+    ask: Callable[[Question], dict[str, Any]],
+    questions: Sequence[Question],
+    keep: Callable[[dict[str, Any]], None],
+    title: str,
+    show_progress: bool,
+) -> None:
+    """Each record to `keep` as it comes in. Interrupted or failed, nothing more is asked, and what was
+    under way and is paid for is kept before the exception goes on."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        waiting = {pool.submit(ask, question) for question in questions}
+        answered = as_completed(tuple(waiting))
+        try:
+            for future in tqdm(answered, title, len(waiting), disable=not show_progress, leave=False):
+                waiting.remove(future)
+                keep(future.result())
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            for future in waiting:
+                if not future.cancelled() and future.exception() is None:
+                    keep(future.result())
+            raise
+
+
+class _Context:
+    """What is sent for one question: what the pipeline kept, or would keep at another `min_k`."""
+
+    def __init__(
+        self, measurer: Measurer, run: Run, question: Question, selector: GradientSelector | None
+    ) -> None:
+        self._pieces = run.pieces[question.id]
+        self._candidates = [
+            Candidate(
+                piece.doc_id,
+                piece.start,
+                piece.end,
+                measurer.corpus.documents[piece.doc_id].text[piece.start : piece.end],
+                piece.score,
+                run.scales[question.id],
+                n_tokens,
+            )
+            for piece, n_tokens in zip(
+                self._pieces, measurer.corpus.count_tokens(self._pieces).tolist(), strict=True
+            )
+        ]
+        self._selector = selector
+        self._has_feedback = run.settings.feedback is not None
+        self._budget = measurer.budgets[-1]
+
+    def select(self, min_k: int) -> Selection:
+        """The selector's choice; without one all that was kept, or the best `min_k` under feedback."""
+        if self._selector is not None:
+            kept = self._selector.select_at(self._candidates, min_k).kept
+        else:
+            kept = tuple(self._candidates[:min_k] if self._has_feedback else self._candidates)
+        read = np.cumsum([candidate.n_tokens for candidate in kept])
+        n_fitting = max(1, int(np.searchsorted(read, self._budget, side="right")))
+        return Selection.keep_all(kept[:n_fitting], "sent")
+
+
+def _options(question: Question) -> tuple[str, ...]:
+    return tuple(question.metadata.get("options") or ()) if "label" in question.metadata else ()
+
+
+def _accuracy(questions: Sequence[Question], records: Sequence[dict[str, Any]]) -> dict[str, Values]:
+    chosen = [chosen_option(r["answer"], _options(q)) for q, r in zip(questions, records, strict=True)]
+    right = [accuracy(choice, [q.metadata["label"]]) for q, choice in zip(questions, chosen, strict=True)]
+    return {"accuracy": np.array(right)}
+
+
+def _similarity(
+    questions: Sequence[Question], records: Sequence[dict[str, Any]], metrics: Sequence[str]
+) -> dict[str, Values]:
+    scores = score_answers([r["answer"] for r in records], [q.answers for q in questions], metrics)
+    return {name: values.astype(np.float64) for name, values in scores.items()}

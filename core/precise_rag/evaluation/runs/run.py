@@ -1,0 +1,145 @@
+"""Run pipelines over the questions of a dataset, keeping what was retrieved on disk.
+
+A run is one .jsonl file: a header line, then one line a question. What is in it is never computed
+again; an interrupted run goes on where it stopped. Measures are taken from the file afterwards, so
+that a new measure costs no new retrieval.
+"""
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+import precise_rag
+from precise_rag.evaluation.datasets import Dataset
+from precise_rag.evaluation.peers.libraries import SPLITTER_LIBRARIES, installed_version
+from precise_rag.evaluation.runs.lines import append_line, read_lines
+from precise_rag.evaluation.runs.memory import peak_mb
+from precise_rag.evaluation.runs.metered import Spent
+from precise_rag.evaluation.runs.pipelines import Built, Pipeline, PipelineSettings, fingerprint
+from precise_rag.protocols import LLM, Encoder
+from precise_rag.types import ScoreScale, Selection
+
+
+class Piece(NamedTuple):
+    """One candidate of a question, as it was ranked."""
+
+    doc_id: str
+    start: int
+    end: int
+    score: float
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one pipeline retrieved for each question, and what it took.
+
+    path: its file. facts: build_seconds, cut_seconds (where a splitter is named), n_units, memory_mb (by how
+    much the process grew when the index was built; None where the system does not tell),
+    peak_mb (of the whole process so far), encoder, version. spent: on a language model while retrieving,
+    where it asks one.
+    """
+
+    settings: PipelineSettings
+    path: Path
+    facts: dict[str, Any]
+    pieces: dict[str, tuple[Piece, ...]]
+    scales: dict[str, ScoreScale]
+    milliseconds: dict[str, float]
+    spent: dict[str, Spent] = field(default_factory=dict)
+
+
+def run_pipeline(
+    settings: PipelineSettings,
+    dataset: Dataset,
+    encoder: Encoder,
+    folder: str | Path,
+    *,
+    llm: LLM | None = None,
+    indexes: dict[str, Built] | None = None,
+    show_progress: bool = False,
+) -> Run:
+    """The run of a pipeline over a dataset, from its file in `folder` as far as it is there.
+
+    indexes: see `Pipeline`; for one dataset and encoder.
+    """
+    made_by = _library_versions() if settings.is_stock else [precise_rag.__version__, _source_digest()]
+    model = [llm.name] if llm is not None and settings.asks_model else []
+    key = fingerprint([settings.fingerprint, _dataset_key(dataset), encoder.name, made_by, *model])
+    slug = re.sub(r"\W+", "-", f"{dataset.name}-{settings.name}").strip("-").lower()
+    path = Path(folder) / f"{slug}-{key}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = read_lines(path)
+    done = {(line["id"], line["question"]) for line in lines[1:]}
+    todo = [question for question in dataset.questions if (question.id, question.text) not in done]
+    if todo:
+        pipeline = Pipeline(settings, dataset.documents, encoder, llm, indexes)
+        if not settings.asks_model:
+            pipeline.retrieve(todo[0].text)  # what is loaded or computed at the first question
+        with path.open("a", encoding="utf-8") as file:
+            if not lines:
+                facts = {
+                    "encoder": encoder.name,
+                    "version": precise_rag.__version__,
+                    "n_units": pipeline.n_units,
+                    **{f"{part}_seconds": round(took, 3) for part, took in pipeline.built.seconds.items()},
+                    "memory_mb": pipeline.built.memory_mb,
+                    "peak_mb": peak_mb(),
+                }
+                lines.append({"settings": asdict(settings), "facts": facts})
+                append_line(file, lines[0])
+            for question in tqdm(todo, desc=settings.name, disable=not show_progress, leave=False):
+                started = time.perf_counter()
+                selection = pipeline.retrieve(question.text)
+                elapsed = 1000 * (time.perf_counter() - started)
+                line = {"id": question.id, "question": question.text, "ms": round(elapsed, 3)}
+                if spent := pipeline.take_spent():
+                    line["spent"] = spent
+                lines.append({**line, "scale": _scale(selection), "pieces": _pieces(selection)})
+                append_line(file, lines[-1])
+    return Run(
+        settings,
+        path,
+        lines[0]["facts"],
+        {line["id"]: tuple(Piece(*piece) for piece in line["pieces"]) for line in lines[1:]},
+        {line["id"]: line["scale"] for line in lines[1:]},
+        {line["id"]: line["ms"] for line in lines[1:]},
+        {line["id"]: Spent(*line["spent"]) for line in lines[1:] if "spent" in line},
+    )
+
+
+def _dataset_key(dataset: Dataset) -> str:
+    digest = blake2b(digest_size=16)
+    for document in dataset.documents:
+        digest.update(f"{document.id}\0{document.text}\0".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+@cache
+def _source_digest() -> str:
+    """A hash of this library's own code and models: another version's runs are not taken for ours."""
+    digest = blake2b(digest_size=16)
+    root = Path(precise_rag.__file__).parent
+    for file in sorted(root.rglob("*")):
+        if file.is_file() and file.suffix != ".pyc":
+            digest.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _library_versions() -> list[str]:
+    return [f"{name} {installed_version(name)}" for name in SPLITTER_LIBRARIES]
+
+
+def _pieces(selection: Selection) -> Sequence[Piece]:
+    return [Piece(c.doc_id, c.start, c.end, round(c.score, 6), kept) for _, c, kept, _ in selection.decisions]
+
+
+def _scale(selection: Selection) -> ScoreScale:
+    return selection.decisions[0].candidate.score_scale if selection.decisions else "rank"

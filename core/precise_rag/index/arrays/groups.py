@@ -1,0 +1,48 @@
+"""Rows in consecutive groups: the sentences of a passage, the passages of a document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows in consecutive groups: group g has rows starts[g] to starts[g + 1]. of_row: (n,) group of each."""
+
+    starts: IntArray
+    of_row: IntArray
+
+    @classmethod
+    def by_change(cls, *keys: npt.NDArray[np.int64]) -> Groups:
+        """A new group begins wherever one of the (n,) or (n, k) keys changes."""
+        changes = np.zeros(len(keys[0]), dtype=bool)
+        changes[:1] = True
+        for key in keys:
+            different = key[1:] != key[:-1]
+            changes[1:] |= different.any(axis=1) if different.ndim == 2 else different
+        return cls(np.flatnonzero(changes), np.cumsum(changes) - 1)
+
+    @property
+    def sizes(self) -> IntArray:
+        """(n_groups,) rows in each group."""
+        return np.diff(np.append(self.starts, len(self.of_row)))
+
+    def spans(self, spans: IntArray) -> IntArray:
+        """(n_groups, 2) from the first row's start to the last row's end; spans: (n, 2) of the rows."""
+        last = self.starts + self.sizes - 1
+        return np.stack([spans[self.starts, 0], spans[last, 1]], axis=1)
+
+    def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """(n_groups, …) sums of the rows of each group."""
+        total: npt.NDArray[np.float64] = np.add.reduceat(values, self.starts, axis=0)
+        return total
+
+    def maxima(self, values: FloatArray) -> FloatArray:
+        """(n_groups,) the best row of each group."""
+        best: FloatArray = np.maximum.reduceat(values, self.starts)
+        return best

@@ -1,0 +1,102 @@
+"""What multiplies all vectors of an index with a query: numpy, or torch on a device that keeps them."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag._extras import require
+from precise_rag.errors import InputError
+from precise_rag.index.arrays.collection import Columns
+from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.arrays.vectors import dot
+from precise_rag.types import FloatArray, IntArray
+
+
+class Products(Protocol):
+    """The vectors of a collection, ready to be compared with queries."""
+
+    def all(self, query: FloatArray) -> FloatArray:
+        """(n,) float32 products of all vectors with (d,) `query`."""
+        ...
+
+    def best(self, query: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
+        """The rows of the `top_k` largest products, largest first, and these."""
+        ...
+
+
+def load_products(columns: Columns, backend: str) -> Products:
+    """The vectors of `columns` for a backend as `VectorSettings` names it.
+
+    Raises MissingExtra without torch and InputError without the device, if one is asked for.
+    """
+    if backend == "numpy":
+        return NumpyProducts(columns)
+    return TorchProducts.of(columns, backend.removeprefix("torch").removeprefix(":"))
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyProducts:
+    """Vectors where they are, perhaps memory-mapped."""
+
+    columns: Columns
+
+    def all(self, query: FloatArray) -> FloatArray:
+        """See `Products`."""
+        return dot(self.columns, query)
+
+    def best(self, query: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
+        """See `Products`."""
+        scores = self.all(query)
+        rows = top_rows(scores, top_k)
+        return rows, scores[rows]
+
+
+@dataclass(frozen=True, slots=True)
+class TorchProducts:
+    """A copy of the vectors on a device: float32, or float16 where they are kept so or as int8.
+
+    Products of float16 vectors are float16: right to about 0.0005.
+    """
+
+    vectors: Any
+    scales: Any
+
+    @classmethod
+    def of(cls, columns: Columns, device: str = "") -> "TorchProducts":
+        """On `device`, or where none is named on CUDA if there is a device and else on the CPU."""
+        torch = require("torch", extra="torch")
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        devices = torch.cuda.device_count() if device.startswith("cuda") else 1
+        if int(device.partition(":")[2] or 0) >= devices:
+            raise InputError(
+                f"backend is 'torch:{device}' but torch {torch.__version__} sees {devices} CUDA devices; "
+                "use backend='torch' for what there is, or 'numpy'"
+            )
+        kept = np.float32 if columns["vectors"].dtype == np.float32 else np.float16
+        vectors = torch.from_numpy(np.array(columns["vectors"], dtype=kept)).to(device)
+        scales = columns.get("vector_scales")
+        return cls(vectors, None if scales is None else torch.from_numpy(np.array(scales)).to(device))
+
+    def all(self, query: FloatArray) -> FloatArray:
+        """See `Products`."""
+        scores: FloatArray = self._scores(query).cpu().numpy()
+        return scores
+
+    def best(self, query: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
+        """See `Products`. Only rows that may be among the best leave the device."""
+        scores = self._scores(query)
+        threshold = scores.topk(min(top_k, len(scores))).values[-1]
+        rows = (scores >= threshold).nonzero()[:, 0]
+        found: npt.NDArray[np.int64] = rows.cpu().numpy()
+        values: FloatArray = scores[rows].cpu().numpy()
+        order = np.argsort(-values, kind="stable")[:top_k]
+        return found[order], values[order]
+
+    def _scores(self, query: FloatArray) -> Any:
+        torch = require("torch", extra="torch")
+        with torch.inference_mode():
+            direction = torch.from_numpy(np.array(query)).to(self.vectors)
+            scores = (self.vectors @ direction).float()
+            return scores if self.scales is None else scores * self.scales

@@ -1,0 +1,1 @@
+"""Training of segmentation models, in torch."""

@@ -1,0 +1,152 @@
+"""Labelled documents laid out in arrays, and the batches a training run reads from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.segmentation.training.data import UNKNOWN, LabelArray, LabelledDocument, is_held_out
+from precise_rag.types import FloatArray, IntArray
+
+PAD = 16
+"""Empty places between documents in one batch: more than any convolution or window reaches."""
+
+
+_PIECE = (3, 12)
+"""Sentences of a piece in a spliced window: as many as Choi's segments have."""
+_Window = list[tuple[int, int]]
+"""Pieces of documents that stand side by side: one, or several that are spliced."""
+
+
+class Batch(NamedTuple):
+    """Windows of sentences in a line of `n_places`, PAD places apart.
+
+    sentences: (m,) rows of the corpus. places: (m,) where each stands in the line. targets: (m, 2)
+    as in the corpus, UNKNOWN at the end of a window, whose other side is not seen.
+    """
+
+    sentences: IntArray
+    places: IntArray
+    targets: LabelArray
+    n_places: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingCorpus:
+    """n sentences of all documents in order.
+
+    starts: (d + 1,) the first sentence of each document. targets: (n, 2) int8: paragraph, section;
+    UNKNOWN after the last sentence of a document. domains, held_out: (d,).
+    """
+
+    starts: IntArray
+    targets: LabelArray
+    domains: tuple[str, ...]
+    held_out: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, documents: Sequence[LabelledDocument], *, held_out: float, seed: int) -> TrainingCorpus:
+        """The labels of `documents`, with a share of them held out by id."""
+        starts = np.cumsum([0, *(len(document.sentences) for document in documents)], dtype=np.int64)
+        targets = np.full((int(starts[-1]), 2), UNKNOWN, dtype=np.int8)
+        for start, document in zip(starts, documents, strict=False):
+            gaps = slice(start, start + len(document.paragraph))
+            targets[gaps, 0], targets[gaps, 1] = document.paragraph, document.section
+        domains = tuple(document.domain for document in documents)
+        chosen = np.array([is_held_out(document.id, held_out, seed) for document in documents])
+        return cls(starts, targets, domains, chosen)
+
+    def batches(
+        self, size: int, window: int, rng: np.random.Generator, *, splice: float = 0.0
+    ) -> Iterator[Batch]:
+        """All training documents once in random order, cut into windows of at most `window` sentences.
+
+        splice: share of the windows that are cut into pieces of a few sentences, which are joined
+        in new windows at random: where two meet, a paragraph and a section end. As in Choi's
+        artificial documents, this shows what a change of topic is, without an author's habits.
+        """
+        windows = [
+            edges
+            for document in np.flatnonzero(~self.held_out)
+            for edges in pairwise(self._edges(int(document), window, rng))
+        ]
+        rng.shuffle(windows)
+        n_cut = round(splice * len(windows))
+        lines = [[edges] for edges in windows[n_cut:]] + _spliced(windows[:n_cut], window, rng)
+        rng.shuffle(lines)
+        yield from self._in_lines(lines, size)
+
+    def held_out_batches(self, size: int, window: int = 1024) -> Iterator[Batch]:
+        """The held-out documents once, in order."""
+        windows = [
+            [(first, min(first + window, int(self.starts[document + 1])))]
+            for document in np.flatnonzero(self.held_out)
+            for first in range(int(self.starts[document]), int(self.starts[document + 1]), window)
+        ]
+        yield from self._in_lines(windows, size)
+
+    def _in_lines(self, windows: Sequence[_Window], size: int) -> Iterator[Batch]:
+        group: list[_Window] = []
+        for window in windows:
+            group.append(window)
+            if sum(end - start for pieces in group for start, end in pieces) >= size:
+                yield self._line(group)
+                group = []
+        if group:
+            yield self._line(group)
+
+    def _line(self, group: Sequence[_Window]) -> Batch:
+        place = PAD
+        rows, places, targets = [], [], []
+        for pieces in group:
+            for start, end in pieces:
+                rows.append(np.arange(start, end))
+                targets.append(self.targets[start:end].copy())
+                targets[-1][-1] = 1
+                places.append(np.arange(place, place + end - start))
+                place += end - start
+            targets[-1][-1] = UNKNOWN
+            place += PAD
+        return Batch(np.concatenate(rows), np.concatenate(places), np.concatenate(targets), place)
+
+    def _edges(self, document: int, window: int, rng: np.random.Generator) -> list[int]:
+        start, end = int(self.starts[document]), int(self.starts[document + 1])
+        first = end if end - start <= window else start + int(rng.integers(1, window + 1))
+        return [start, *range(first, end, window), end]
+
+
+def _spliced(windows: Sequence[tuple[int, int]], window: int, rng: np.random.Generator) -> list[_Window]:
+    pieces = [
+        (first, last)
+        for start, end in windows
+        for first, last in pairwise([*range(start, end, int(rng.integers(*_PIECE))), end])
+    ]
+    rng.shuffle(pieces)
+    joined: list[_Window] = []
+    room = 0
+    for piece in pieces:
+        length = piece[1] - piece[0]
+        if length > room:
+            joined.append([])
+            room = window
+        joined[-1].append(piece)
+        room -= length
+    return joined
+
+
+def area_under_curve(scores: FloatArray, labels: npt.NDArray[np.bool_]) -> float:
+    """The probability that a positive scores above a negative, ties counted half; NaN without both."""
+    n_positive = int(labels.sum())
+    n_negative = len(labels) - n_positive
+    if not n_positive or not n_negative:
+        return float("nan")
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    return float(
+        (ranks[inverse][labels].sum() - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
+    )

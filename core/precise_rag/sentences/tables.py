@@ -1,0 +1,102 @@
+"""Documents to sentence tables: split once, encode each sentence once, many documents at a time."""
+
+from collections.abc import Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from precise_rag.protocols import Encoder, SentenceSplitter
+from precise_rag.sentences import load_sentence_splitter, paragraph_ids
+from precise_rag.tokens import estimate_token_counts
+from precise_rag.types import Document, IntArray, SentenceTable
+
+_BATCH_CHARACTERS = 2**18
+"""Text gathered from several documents before the encoder is called."""
+
+
+def build_tables(
+    documents: Iterable[Document],
+    encoder: Encoder | None,
+    splitter: SentenceSplitter | None = None,
+    show_progress: bool = False,
+    *,
+    vectors: bool = True,
+) -> Iterator[SentenceTable]:
+    """One table per document, in order. `documents` may be endless: it is read two batches ahead.
+
+    The text encoded is the sentence without surrounding white space; a text that occurs again in
+    the same batch is not encoded again. While one batch is encoded, another thread splits the
+    next and counts its tokens. Without an encoder the tables have no vectors and token counts are
+    estimates; with `vectors=False` it only counts tokens.
+    """
+    splitter = splitter or load_sentence_splitter()
+    total = len(documents) if isinstance(documents, Sized) else None
+    batches = _batches(documents)
+    with (
+        tqdm(total=total, desc="sentences", unit="document", disable=not show_progress) as progress,
+        ThreadPoolExecutor(1) as worker,
+    ):
+        ready: Future[_Batch] | None = None
+        for batch in batches:
+            coming = worker.submit(_split, batch, encoder, splitter)
+            if ready is not None:
+                yield from _tables(ready.result(), encoder, vectors)
+                progress.update(len(ready.result().documents))
+            ready = coming
+        if ready is not None:
+            yield from _tables(ready.result(), encoder, vectors)
+            progress.update(len(ready.result().documents))
+
+
+class _Batch(NamedTuple):
+    """Documents with the spans and paragraphs of their sentences; different texts and where each stands."""
+
+    documents: list[Document]
+    spans: list[IntArray]
+    paragraphs: list[IntArray]
+    texts: list[str]
+    places: IntArray
+    n_tokens: IntArray
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    waiting = 0
+    for document in documents:
+        batch.append(document)
+        waiting += len(document.text)
+        if waiting >= _BATCH_CHARACTERS:
+            yield batch
+            batch, waiting = [], 0
+    if batch:
+        yield batch
+
+
+def _split(documents: list[Document], encoder: Encoder | None, splitter: SentenceSplitter) -> _Batch:
+    spans, paragraphs, places = [], [], []
+    row_of: dict[str, int] = {}
+    for document in documents:
+        found = splitter.split(document.text)
+        spans.append(np.array(found, dtype=np.int64).reshape(-1, 2))
+        paragraphs.append(paragraph_ids(document.text, found))
+        places += [row_of.setdefault(document.text[start:end].strip(), len(row_of)) for start, end in found]
+    texts, rows = list(row_of), np.array(places, dtype=np.int64)
+    n_tokens = (encoder.count_tokens(texts) if encoder else estimate_token_counts(texts))[rows]
+    return _Batch(documents, spans, paragraphs, texts, rows, n_tokens)
+
+
+def _tables(batch: _Batch, encoder: Encoder | None, vectors: bool) -> Iterator[SentenceTable]:
+    encoded = encoder.encode(batch.texts)[batch.places] if encoder and vectors else None
+    first = 0
+    for document, spans, paragraphs in zip(batch.documents, batch.spans, batch.paragraphs, strict=True):
+        rows = slice(first, first + len(spans))
+        first = rows.stop
+        yield SentenceTable(
+            doc_id=document.id,
+            spans=spans,
+            paragraphs=paragraphs,
+            n_tokens=batch.n_tokens[rows],
+            vectors=None if encoded is None else encoded[rows],
+        )

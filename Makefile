@@ -51,4 +51,4 @@ test-lowest: pyproject.toml constraints.txt
 		hypothesis pytest pytest-asyncio
 	NLTK_DATA=$$(.venv-lowest/bin/python -c 'import llama_index.core as c; print(c.__path__[0])') \
 		.venv-lowest/bin/python -m pytest -o filterwarnings=default \
-		tests/llamaindex tests/langchain tests/test_parity.py
+		tests/llamaindex tests/langchain tests/surface/test_parity.py

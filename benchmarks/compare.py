@@ -12,24 +12,20 @@ Questions about documents that the packaged reranker was trained on are left out
 import argparse
 import json
 import os
-import sys
 import tomllib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from compare_tables import compact, render_markdown, render_svg, summary
-from reranking.lists import HALVED, may_train_on
-
+from benchmarks.compare_tables import compact, render_markdown, render_svg, summary
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import Dataset, load_development_set
 from precise_rag.evaluation.report.page import render_report
 from precise_rag.evaluation.runs.evaluate import circumstances, evaluate
 from precise_rag.evaluation.runs.pipelines import Plan, load_plan
 from precise_rag.llm import OpenAIChat
+from training.reranker.lists import HALVED, may_train_on
 
 HERE = Path(__file__).parent
 SETS = "squad,fairytaleqa,hotpotqa,nq,covidqa,cuad,qmsum"

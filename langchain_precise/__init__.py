@@ -3,11 +3,11 @@
 from langchain_precise.compressors import CompressorInput as CompressorInput
 from langchain_precise.compressors import GradientSelectionCompressor as GradientSelectionCompressor
 from langchain_precise.compressors import RedundancyCompressor as RedundancyCompressor
-from langchain_precise.compressors import RelevanceFilterCompressor as RelevanceFilterCompressor
 from langchain_precise.compressors import RerankCompressor as RerankCompressor
 from langchain_precise.embeddings import PreciseEmbeddings as PreciseEmbeddings
-from langchain_precise.pipeline import PreciseRetriever as PreciseRetriever
+from langchain_precise.relevance import RelevanceFilterCompressor as RelevanceFilterCompressor
 from langchain_precise.retrievers import HybridRetriever as HybridRetriever
+from langchain_precise.retrievers import PreciseRetriever as PreciseRetriever
 from langchain_precise.retrievers import SentenceContextRetriever as SentenceContextRetriever
 from langchain_precise.retrievers import WordSentenceRetriever as WordSentenceRetriever
 from langchain_precise.self_feedback import SelfFeedbackChain as SelfFeedbackChain

@@ -5,30 +5,28 @@ same time a Runnable over `{"query", "documents"}`, for LCEL.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, MutableMapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from langchain_core.runnables.config import ensure_config, run_in_executor
-from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
+from langchain_core.runnables.config import run_in_executor
+from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import TypedDict
 
 from langchain_precise.convert import kept_documents, to_candidates
 from langchain_precise.events import observe, observing
 from precise_rag.encoders import load_encoder
-from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter, RelevanceSettings
-from precise_rag.llm import Budget
+from precise_rag.filtering import RedundancyFilter
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
-from precise_rag.trace import PriceTable, Trace
-from precise_rag.types import Candidate, Decision, ScoreScale, Selection
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate, ScoreScale, Selection
 
 _SELECTOR = GradientSelector()
 _REDUNDANCY = RedundancyFilter()
-_RELEVANCE = RelevanceSettings()
 
 
 class CompressorInput(TypedDict):
@@ -136,11 +134,9 @@ class RerankCompressor(PreciseCompressor):
         """The best `top_n` candidates are kept."""
         ranked = rerank(query, candidates, self._reranker)
         n_kept = len(ranked) if self.top_n is None else self.top_n
-        return Selection(
-            tuple(
-                Decision(rank, c, rank <= n_kept, f"rank {rank} of {len(ranked)} by {self._reranker.name}")
-                for rank, c in enumerate(ranked, start=1)
-            )
+        return Selection.of(
+            (c, rank <= n_kept, f"rank {rank} of {len(ranked)} by {self._reranker.name}")
+            for rank, c in enumerate(ranked, start=1)
         )
 
 
@@ -226,61 +222,6 @@ class RedundancyCompressor(PreciseCompressor):
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """The candidates that repeat no better one are kept."""
         return self._filter.filter(candidates)
-
-
-class RelevanceFilterCompressor(PreciseCompressor):
-    """Keeps documents that a language model finds relevant to the query (ChunkRAG, section 3).
-
-    llm: a chat model, or whatever else `load_llm` takes. cache, budget: as in `RelevanceFilter`;
-    the other fields are those of `RelevanceSettings`. A `max_concurrency` in the config of a call
-    lowers the one here. The model's scores are in `metadata["precise_rag"]["scores"]`.
-    """
-
-    llm: Any
-    mode: Literal["batch", "single"] = _RELEVANCE.mode
-    batch_size: int = _RELEVANCE.batch_size
-    threshold: DynamicThreshold | None = None
-    ask_threshold: bool = _RELEVANCE.ask_threshold
-    unscored: Literal["keep", "drop"] = _RELEVANCE.unscored
-    heuristics: Sequence[str] = _RELEVANCE.heuristics
-    instructions: str | None = _RELEVANCE.instructions
-    max_concurrency: int = _RELEVANCE.max_concurrency
-    budget: Budget | None = None
-    cache: SkipValidation[MutableMapping[str, tuple[float, float, float]] | None] = Field(
-        default=None, exclude=True
-    )
-
-    _prices: PriceTable = PrivateAttr()
-
-    def model_post_init(self, context: Any) -> None:
-        """Check the model and the options now rather than in the first request."""
-        self._prices = PriceTable.load()
-        self._filter()
-
-    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
-        """The candidates that the model finds relevant are kept."""
-        return self._filter().filter(query, candidates, trace=trace)
-
-    async def adecide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
-        """`decide` without blocking the event loop."""
-        return await self._filter().afilter(query, candidates, trace=trace)
-
-    def _filter(self) -> RelevanceFilter:
-        limit = ensure_config().get("max_concurrency") or self.max_concurrency
-        return RelevanceFilter(
-            self.llm,
-            cache=self.cache,
-            budget=self.budget,
-            prices=self._prices,
-            mode=self.mode,
-            batch_size=self.batch_size,
-            threshold=self.threshold or _RELEVANCE.threshold,
-            ask_threshold=self.ask_threshold,
-            unscored=self.unscored,
-            heuristics=self.heuristics,
-            instructions=self.instructions,
-            max_concurrency=min(limit, self.max_concurrency),
-        )
 
 
 def _calibrated(candidates: Sequence[Candidate]) -> bool:

@@ -16,7 +16,6 @@ import json
 import multiprocessing
 import platform
 import statistics
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -37,8 +36,6 @@ from precise_rag.llm import OpenAIChat
 from precise_rag.trace import Ledger
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "tests"))
-
 USERS = (1, 5, 10)
 PAPER = (
     ("paper: naive RAG", "0.58", "0.000", "9.70 (1,066)", "0.914", "", "1.817"),
@@ -59,7 +56,7 @@ TEMPLATES = (
 
 def reply_after(delay: float, request: dict) -> object:
     """A draft, or a judgement that asks for more context at the first draft of every third question."""
-    from chat_server import says
+    from tests.support.chat_server import says
 
     instructions, data = (message["content"] for message in request["messages"])
     if "adjustment" not in instructions:
@@ -72,7 +69,7 @@ def reply_after(delay: float, request: dict) -> object:
 
 def serve(delay: float, connection: Connection) -> None:
     """Serve until told to stop."""
-    from chat_server import ChatServer
+    from tests.support.chat_server import ChatServer
 
     with ChatServer(lambda request: reply_after(delay, request)) as server:
         server.requests = server.headers = Forgetful()

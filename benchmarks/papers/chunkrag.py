@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.compare import unseen
-from benchmarks.papers.record import cached_encoder, parse_arguments, save
+from benchmarks.record import cached_encoder, parse_arguments, save
 from precise_rag.evaluation import Dataset, Positions, load_development_set, score_evidence
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.filtering import DynamicThreshold, RedundancyFilter

@@ -15,7 +15,7 @@ from itertools import islice
 
 import numpy as np
 
-from benchmarks.papers.record import cached_encoder, parse_arguments, save
+from benchmarks.record import cached_encoder, parse_arguments, save
 from benchmarks.retrieval.real import real_documents
 from precise_rag.evaluation import (
     Dataset,

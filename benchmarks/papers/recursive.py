@@ -15,9 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.papers.record import cached_encoder, parse_arguments, save
+from benchmarks.record import cached_encoder, parse_arguments, save
 from benchmarks.retrieval.real import real_documents
-from precise_rag.evaluation import Dataset, RankedPassages, Positions, load_development_set, ranking_scores
+from precise_rag.evaluation import Dataset, Positions, RankedPassages, load_development_set, ranking_scores
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, WordSentenceIndex
 from precise_rag.protocols import Encoder

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.compare import unseen
-from benchmarks.papers.record import cached_encoder, parse_arguments, save
+from benchmarks.record import cached_encoder, parse_arguments, save
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.measures.measurer import Row
 from precise_rag.evaluation.report.tables import answer_cells, answer_columns, format_markdown

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from benchmarks.papers.record import parse_arguments, save
+from benchmarks.record import parse_arguments, save
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown

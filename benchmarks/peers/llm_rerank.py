@@ -14,19 +14,13 @@ import argparse
 import json
 import os
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-
-from chat_server import ChatServer, says
-from compare import SETS, unseen
-from compare_tables import mean_over_sets
-
+from benchmarks.compare import SETS, unseen
+from benchmarks.compare_tables import mean_over_sets
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import BUDGETS, Dataset, load_development_set
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
@@ -35,6 +29,7 @@ from precise_rag.evaluation.runs.evaluate import Outcome, circumstances, evaluat
 from precise_rag.evaluation.runs.pipelines import PipelineSettings, Plan
 from precise_rag.llm import OpenAIChat
 from precise_rag.protocols import LLM, Encoder
+from tests.support.chat_server import ChatServer, says
 
 CHUNKS: dict[str, Any] = {"split": {"name": "langchain-recursive", "chunk_size": 200}, "top_k": 20}
 OURS: dict[str, Any] = {"index": {"kind": "hybrid"}, "rerank": "cascade", "redundancy": {}}

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.compare import unseen
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.evaluation import Dataset, load_development_set
 from precise_rag.evaluation.measures.measurer import Measurer
@@ -31,10 +32,6 @@ from precise_rag.evaluation.runs.evaluate import circumstances
 from precise_rag.evaluation.runs.pipelines import Pipeline, PipelineSettings, load_plan
 from precise_rag.evaluation.runs.run import Piece, Run
 from precise_rag.types import Document, Selection
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from compare import unseen
 
 _LEGEND = """\
 One thread; all times are CPU times, models loaded before. Cutting: text to chunks (pipelines without a

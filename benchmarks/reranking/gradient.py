@@ -14,11 +14,11 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from lists import CandidateList, arguments, held_out, save
 
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate
+from training.reranker.lists import CandidateList, arguments, held_out, save
 
 SETTINGS = [
     {"min_k": min_k, "ratio": ratio, "floor": floor}

@@ -9,18 +9,14 @@ score, so that what is counted is what would be sent and paid. Tokens are estima
 
 import json
 import re
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
-from lists import arguments, held_out, save
 
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm import OpenAIChat
 from precise_rag.trace import Trace
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from training.reranker.lists import arguments, held_out, save
 
 MODES = {
     "batch of 10": {"mode": "batch", "batch_size": 10},
@@ -31,7 +27,7 @@ MODES = {
 
 def reply(request: dict) -> object:
     """Scores for the chunks of a prompt, or one score."""
-    from chat_server import says
+    from tests.support.chat_server import says
 
     _, user = (message["content"] for message in request["messages"])
     keys = re.findall(r"^\w{16} chunk (\d+-\w+)$", user, re.M)
@@ -42,7 +38,7 @@ def reply(request: dict) -> object:
 
 
 def main() -> None:
-    from chat_server import ChatServer
+    from tests.support.chat_server import ChatServer
 
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--questions", type=int, default=10, help="of each set")

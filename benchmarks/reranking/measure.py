@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from lists import HALVED, UNSEEN, CandidateList, arguments, held_out, save
 
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
+from training.reranker.lists import HALVED, UNSEEN, CandidateList, arguments, held_out, save
 
 Ranker = Callable[[CandidateList], np.ndarray]
 BY_SCORE = ("retrieval", "dense", "bm25")

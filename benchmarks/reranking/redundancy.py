@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterable
 
 import numpy as np
-from gradient import evidence_in
-from lists import CandidateList, arguments, encoder, held_out, save
 
+from benchmarks.reranking.gradient import evidence_in
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.types import Candidate
+from training.reranker.lists import CandidateList, arguments, encoder, held_out, save
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 

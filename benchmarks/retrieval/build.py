@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.papers.record import RESULTS, parse_arguments
+from benchmarks.record import RESULTS, parse_arguments
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.runs.evaluate import circumstances

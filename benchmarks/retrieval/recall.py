@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers.record import RESULTS, cached_encoder, parse_arguments
+from benchmarks.record import RESULTS, cached_encoder, parse_arguments
 from benchmarks.retrieval.checks import CHECKS, load_check_set
 from benchmarks.retrieval.panels import panels
 from precise_rag.evaluation import (

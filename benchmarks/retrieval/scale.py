@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.papers.record import RESULTS
+from benchmarks.record import RESULTS
 from benchmarks.retrieval.real import real_documents
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation import load_development_set

@@ -1,5 +1,4 @@
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import Document
 
 from llamaindex_precise import PreciseEmbedding
-from precise_rag.testing import HashEncoder
+from support.llamaindex import HashEmbedding
 
 LIGHTHOUSE = (
     "The lighthouse at Cape Orrin was lit in 1871. Its lamp burned whale oil. "
@@ -26,16 +25,6 @@ BAKERY = (
     "The bakery on Mill Street opens at five. Its rye bread needs two days. "
     "The oven was built from river stone by Tomas Reyk."
 )
-
-
-class HashEmbedding(PreciseEmbedding):
-    """The deterministic test encoder as a LlamaIndex embedding."""
-
-    model_name: str = "hash"
-
-    @cached_property
-    def encoder(self) -> HashEncoder:
-        return HashEncoder()
 
 
 class ScriptedChat(CustomLLM):

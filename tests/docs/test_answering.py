@@ -4,7 +4,7 @@ from pathlib import Path
 import precise_rag.errors
 from precise_rag.errors import LLMError
 
-PAGE = (Path(__file__).parent.parent / "docs" / "answering.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "answering.md").read_text("utf-8")
 
 
 def test_the_pages_examples_run_in_order(capsys):

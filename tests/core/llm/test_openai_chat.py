@@ -5,7 +5,6 @@ import gc
 from contextlib import aclosing, asynccontextmanager, contextmanager
 
 import pytest
-from chat_server import ChatServer, Reply, fails, says, wait_until
 
 from precise_rag.errors import (
     ContextLengthError,
@@ -20,6 +19,7 @@ from precise_rag.errors import (
 from precise_rag.llm import OpenAIChat
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.types import Completion, Message
+from support.chat_server import ChatServer, Reply, fails, says, wait_until
 
 PROMPT = (Message("system", "Be brief."), Message("user", "Where is Paris?"))
 SCHEMA = {"title": "place", "type": "object", "properties": {"where": {"type": "string"}}}

@@ -16,8 +16,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from blending import fit_blend
-from lists import (
+from torch import nn
+from torch.nn import functional as F
+
+from precise_rag.models.checkpoint import save_checkpoint
+from precise_rag.rerank.features import FEATURES, features
+from precise_rag.rerank.network import FeatureNetwork
+from training.reranker.blending import fit_blend
+from training.reranker.lists import (
     HALVED,
     KINDS,
     TRAINING,
@@ -29,13 +35,7 @@ from lists import (
     may_train_on,
     read_set,
 )
-from rarity import rarity_table
-from torch import nn
-from torch.nn import functional as F
-
-from precise_rag.models.checkpoint import save_checkpoint
-from precise_rag.rerank.features import FEATURES, features
-from precise_rag.rerank.network import FeatureNetwork
+from training.reranker.rarity import rarity_table
 
 SEED = 0
 HIDDEN = 32

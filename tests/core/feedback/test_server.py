@@ -5,7 +5,6 @@ import json
 from contextlib import aclosing, contextmanager
 
 import pytest
-from chat_server import ChatServer, Reply, fails, says, wait_until
 
 from precise_rag.errors import (
     BudgetExceeded,
@@ -19,6 +18,7 @@ from precise_rag.errors import (
 from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.types import Candidate, Decision, Selection
+from support.chat_server import ChatServer, Reply, fails, says, wait_until
 
 QUESTION = "Where is Paris?"
 ACCEPTED = says('{"reason": "so", "score": 9, "adjustment": 0}')

@@ -5,13 +5,13 @@ import shutil
 import sys
 
 import pytest
-from chat_server import ChatServer, fails, says
 from safetensors.numpy import load_file, save_file
 
 from precise_rag import Candidate, GradientSelector
 from precise_rag.cli import main
 from precise_rag.cli.output import print_selection
 from precise_rag.encoders.packaged import packaged_minilm
+from support.chat_server import ChatServer, fails, says
 
 LAMP = "The lamp is lit at dusk. Ilse Brandt keeps it.\n\nThe road to the pass is closed in winter."
 

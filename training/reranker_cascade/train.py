@@ -18,16 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from blending import fit_blend
-from lists import CandidateList, calibrates, encoder, folders
-from questions import sloppy
-from rarity import rarity_table
 from tokenizers import Tokenizer
 from torch.nn import functional as F
-from train import SEED, Lists, columns, found_lists
-from train import fit as fit_features
 
-from examples import KINDS, Example, from_lists, weak_examples
 from precise_rag.encoders.sentence_transformer import fast_precision
 from precise_rag.models.checkpoint import load_checkpoint, quantized, save_checkpoint
 from precise_rag.rerank.blend import Blend, log_odds
@@ -41,6 +34,13 @@ from precise_rag.rerank.pair_network import (
     padded,
     token_ids,
 )
+from training.reranker.blending import fit_blend
+from training.reranker.lists import CandidateList, calibrates, encoder, folders
+from training.reranker.rarity import rarity_table
+from training.reranker.train import SEED, Lists, columns, found_lists
+from training.reranker.train import fit as fit_features
+from training.reranker_cascade.examples import KINDS, Example, from_lists, weak_examples
+from training.reranker_cascade.questions import sloppy
 
 QUESTIONS = {"sentences": 2500, "passages": 600, "dense": 600, "bm25": 2500}
 """Of each set at most, by kind of list."""

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from lists import CandidateList, is_relevant
-from questions import question_from, sloppy
 
 from precise_rag import split_sentences
 from precise_rag.documents import read_json_lines
@@ -22,6 +20,8 @@ from precise_rag.evaluation import Evidence, Question
 from precise_rag.index import BM25Index
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document
+from training.reranker.lists import CandidateList, is_relevant
+from training.reranker_cascade.questions import question_from, sloppy
 
 NOT_FREE = ("brown", "wikitext2", "multilingual")
 """Sources that may not be used commercially, have rare words replaced, or are not English."""

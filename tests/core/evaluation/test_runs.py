@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chat_server import ChatServer, says
 
 from precise_rag import PreciseRAG
 from precise_rag.cli import eval as command
@@ -29,6 +28,7 @@ from precise_rag.evaluation.runs.run import run_pipeline
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.types import Document, Message
 from precise_rag.viz.charts import line_chart, score_curve
+from support.chat_server import ChatServer, says
 
 pytest.importorskip("ir_measures")
 

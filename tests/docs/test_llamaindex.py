@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from llama_index.core.instrumentation import get_dispatcher
 
+from support.llamaindex import HashEmbedding
+
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "components").glob("llamaindex*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_code_on_the_page_runs(page, embedding, monkeypatch, tmp_path):
+def test_the_code_on_the_page_runs(page, monkeypatch, tmp_path):
+    embedding = HashEmbedding()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("llamaindex_precise.PreciseEmbedding", lambda: embedding)
     monkeypatch.setattr("llamaindex_precise.embeddings.DEFAULT_ENCODER", embedding.encoder)

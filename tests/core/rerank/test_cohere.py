@@ -1,7 +1,6 @@
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, Reply
 
 from precise_rag.errors import (
     LLMAuthenticationError,
@@ -13,6 +12,7 @@ from precise_rag.errors import (
 )
 from precise_rag.rerank import CohereReranker, load_reranker, rerank
 from precise_rag.types import Candidate
+from support.chat_server import ChatServer, Reply
 
 pytest.importorskip("cohere")
 

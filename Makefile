@@ -1,54 +1,63 @@
-# make demo   the main job on real text: no key, no network beyond the package index
-# make test   set up and run the tests
-# make check  format, lint, types and import rules
-# make docs   the documentation as a site, links checked
-# make test-lowest   the adapters on the lowest supported framework versions
+# `make` lists the targets. Everything is installed into .venv, with torch pinned by constraints.txt.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet -c constraints.txt
 DOCS ?=
 
-.PHONY: demo test check format docs test-lowest
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format docs measurements test-lowest clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 $(VENV)/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[demo]'
+	$(PIP) -e '.[offline]'
 	touch $@
 
-$(VENV)/test: $(VENV)/demo
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[test]'
+$(VENV)/dev: $(VENV)/demo
+	$(PIP) -e '.[all,ray]' --group test --group stores --group lint --group docs
 	touch $@
 
-demo: $(VENV)/demo
+demo: $(VENV)/demo  ## index real text and ask it questions; DOCS=your/folder for your own
 	$(BIN)/precise demo $(DOCS)
 
-test: $(VENV)/test
+test: $(VENV)/dev  ## set up and run the tests
 	$(BIN)/python -m pytest
 
-check: $(VENV)/test
+check: $(VENV)/dev  ## format, lint, types, import rules, generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports
+	$(BIN)/python -m benchmarks.measurements --check
 
-format: $(VENV)/test
+format: $(VENV)/dev  ## format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/test
+docs: $(VENV)/dev  ## build the documentation into build/site, links checked
 	$(BIN)/mkdocs build --quiet
+
+measurements: $(VENV)/dev  ## write docs/measurements.md from the newest results
+	$(BIN)/python -m benchmarks.measurements
 
 LOWEST := llama-index-core==0.13.0 langchain-core==1.0.0 langchain-text-splitters==1.0.0 \
 	langchain-classic==1.0.0 langchain-tests==1.0.0
 
 # llama-index-core 0.13 finds its own NLTK data only through NLTK_DATA, and old versions warn on new pydantic.
-test-lowest: pyproject.toml constraints.txt
+test-lowest: pyproject.toml constraints.txt  ## test the adapters on the lowest supported framework versions
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --upgrade pip
-	.venv-lowest/bin/pip install --quiet -c constraints.txt -e '.[offline,openai]' $(LOWEST) \
+	.venv-lowest/bin/pip install --quiet -c constraints.txt -e '.[offline,openai,llamaindex,langchain]' $(LOWEST) \
 		hypothesis pytest pytest-asyncio
 	NLTK_DATA=$$(.venv-lowest/bin/python -c 'import llama_index.core as c; print(c.__path__[0])') \
 		.venv-lowest/bin/python -m pytest -o filterwarnings=default \
 		tests/llamaindex tests/langchain tests/surface/test_parity.py
+
+clean:  ## remove the environments and everything built
+	rm -rf .venv .venv-lowest build dist

@@ -1,6 +1,6 @@
-"""Precise retrieval for RAG: the right few sentences in front of the language model.
+"""Precise retrieval for RAG: the few sentences that answer a question, for fewer tokens.
 
-The names below load on first use, so that `import precise_rag` stays light.
+Each public name is loaded when it is first used, so `import precise_rag` stays light.
 """
 
 from importlib import import_module
@@ -8,56 +8,109 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from precise_rag.answer import Answer as Answer
+    from precise_rag.documents import read_documents as read_documents
     from precise_rag.encoders import load_encoder as load_encoder
+    from precise_rag.errors import BudgetExceeded as BudgetExceeded
+    from precise_rag.errors import EmptyIndexError as EmptyIndexError
+    from precise_rag.errors import IndexFormatError as IndexFormatError
+    from precise_rag.errors import InputError as InputError
+    from precise_rag.errors import LLMError as LLMError
+    from precise_rag.errors import MissingExtra as MissingExtra
+    from precise_rag.errors import ModelError as ModelError
+    from precise_rag.errors import PreciseRagError as PreciseRagError
+    from precise_rag.errors import ScoreScaleError as ScoreScaleError
     from precise_rag.feedback import FeedbackController as FeedbackController
+    from precise_rag.filtering import DynamicThreshold as DynamicThreshold
     from precise_rag.filtering import RedundancyFilter as RedundancyFilter
     from precise_rag.filtering import RelevanceFilter as RelevanceFilter
+    from precise_rag.index import BM25Index as BM25Index
+    from precise_rag.index import DenseIndex as DenseIndex
+    from precise_rag.index import FaissIndex as FaissIndex
     from precise_rag.index import HybridIndex as HybridIndex
     from precise_rag.index import SentenceContextIndex as SentenceContextIndex
     from precise_rag.index import WordSentenceIndex as WordSentenceIndex
+    from precise_rag.index import load_index as load_index
+    from precise_rag.index import weighted_chunks as weighted_chunks
+    from precise_rag.index import weighted_sentences as weighted_sentences
+    from precise_rag.llm import Budget as Budget
+    from precise_rag.llm import OpenAIChat as OpenAIChat
+    from precise_rag.llm import load_llm as load_llm
     from precise_rag.pipeline import PreciseRAG as PreciseRAG
+    from precise_rag.presets import chunkrag as chunkrag
     from precise_rag.rerank import load_reranker as load_reranker
+    from precise_rag.rewriting import QueryRewriter as QueryRewriter
+    from precise_rag.segmentation import GreedySegmenter as GreedySegmenter
     from precise_rag.segmentation import Segmenter as Segmenter
     from precise_rag.selection import GradientSelector as GradientSelector
     from precise_rag.sentences import split_sentences as split_sentences
+    from precise_rag.trace import Ledger as Ledger
+    from precise_rag.trace import PriceTable as PriceTable
+    from precise_rag.trace import Trace as Trace
     from precise_rag.types import Candidate as Candidate
     from precise_rag.types import Chunk as Chunk
     from precise_rag.types import Document as Document
     from precise_rag.types import Selection as Selection
     from precise_rag.types import Span as Span
 
-_HOME = {
+_MODULE = {
     "Answer": "answer",
+    "BM25Index": "index",
+    "Budget": "llm",
+    "BudgetExceeded": "errors",
     "Candidate": "types",
     "Chunk": "types",
+    "DenseIndex": "index",
     "Document": "types",
+    "DynamicThreshold": "filtering",
+    "EmptyIndexError": "errors",
+    "FaissIndex": "index",
     "FeedbackController": "feedback",
     "GradientSelector": "selection",
+    "GreedySegmenter": "segmentation",
     "HybridIndex": "index",
+    "IndexFormatError": "errors",
+    "InputError": "errors",
+    "LLMError": "errors",
+    "Ledger": "trace",
+    "MissingExtra": "errors",
+    "ModelError": "errors",
+    "OpenAIChat": "llm",
     "PreciseRAG": "pipeline",
+    "PreciseRagError": "errors",
+    "PriceTable": "trace",
+    "QueryRewriter": "rewriting",
     "RedundancyFilter": "filtering",
     "RelevanceFilter": "filtering",
+    "ScoreScaleError": "errors",
     "Segmenter": "segmentation",
     "Selection": "types",
     "SentenceContextIndex": "index",
     "Span": "types",
+    "Trace": "trace",
     "WordSentenceIndex": "index",
+    "chunkrag": "presets",
     "load_encoder": "encoders",
+    "load_index": "index",
+    "load_llm": "llm",
     "load_reranker": "rerank",
+    "read_documents": "documents",
     "split_sentences": "sentences",
+    "weighted_chunks": "index",
+    "weighted_sentences": "index",
 }
+"""The module that each public name comes from."""
 
 __version__ = "0.1.0"
-__all__ = sorted(_HOME)
+__all__ = sorted(_MODULE)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _MODULE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULE[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_MODULE})

@@ -15,14 +15,19 @@ from precise_rag.errors import PreciseRagError
 _COMMANDS = (segment, inspect, index, ask, train, eval, demo)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code."""
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
     parser = argparse.ArgumentParser(prog="precise", description=precise_rag.__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=f"precise-rag {precise_rag.__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_parser(subparsers)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns its exit code."""
+    args = build_parser().parse_args(argv)
     try:
         return int(args.run(args))
     except PreciseRagError as error:

@@ -23,9 +23,10 @@ from torch.nn import functional as F
 
 from precise_rag.encoders.sentence_transformer import fast_precision
 from precise_rag.models.checkpoint import load_checkpoint, quantized, save_checkpoint
+from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.blend import Blend, log_odds
 from precise_rag.rerank.cascade import CascadeReranker
-from precise_rag.rerank.packaged import PACKAGED_FOLDER, packaged_reranker
+from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (
     PairNetwork,
     TransformerConfig,
@@ -270,7 +271,7 @@ def fit_cascade(stranger: CascadeReranker, found: Found, folder: str | None) -> 
     table = rarity_table(folder)
     known = found.without(STRANGE).fitting
     features = fit_features(Lists.joined([Lists(lists, table) for lists in known.values()]))
-    packaged = Blend(load_checkpoint(PACKAGED_FOLDER)[0]["blend"]["ranked"])
+    packaged = Blend(load_checkpoint(packaged_model("reranker"))[0]["blend"]["ranked"])
     names, seen, truth, weight = [], [], [], []
     for (name, _), lists in found.kept_out.items():
         some = lists[:BLEND_LISTS]

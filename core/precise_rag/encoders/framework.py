@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from precise_rag.encoders.rows import unit_rows
+from precise_rag.encoders.rows import encoded_rows
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import FloatArray, IntArray
 
@@ -52,13 +52,13 @@ class FrameworkEncoder:
             return np.zeros((0, self.dimension), dtype=np.float32)
         starts = tqdm(range(0, len(texts), _SLICE), desc="encoding", disable=not show_progress)
         vectors = [vector for i in starts for vector in self._documents(list(texts[i : i + _SLICE]))]
-        return unit_rows(vectors, source=self.name)
+        return encoded_rows(vectors, source=self.name)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """The same by the object's query method."""
         if not queries:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        return unit_rows([self._query(query) for query in queries], source=self.name)
+        return encoded_rows([self._query(query) for query in queries], source=self.name)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """(n,) estimated token counts."""

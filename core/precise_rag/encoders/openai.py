@@ -8,7 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from precise_rag._extras import require
-from precise_rag.encoders.rows import unit_rows
+from precise_rag.encoders.rows import encoded_rows
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import FloatArray, IntArray
@@ -59,7 +59,7 @@ class OpenAIEncoder:
             for batch in self._batches(texts):
                 vectors += self._request(batch)
                 progress.update(len(batch))
-        return unit_rows(vectors, source=self.name)
+        return encoded_rows(vectors, source=self.name)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """The same: these models treat queries like documents."""

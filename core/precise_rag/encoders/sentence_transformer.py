@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from precise_rag._extras import require
 from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
-from precise_rag.encoders.rows import unit_rows
+from precise_rag.encoders.rows import encoded_rows
 from precise_rag.encoders.token_ids import ModelInputs, TokenIds, read_ids
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts
@@ -123,7 +123,7 @@ class SentenceTransformerEncoder:
                 with self._lock, fast_precision(model.device.type):
                     rows[batch] = encode(batch.tolist())
                 progress.update(len(batch))
-        return unit_rows(rows, source=self.name)
+        return encoded_rows(rows, source=self.name)
 
     @staticmethod
     def _encode_texts(encode: Callable[..., Any], texts: Sequence[str], batch: list[int]) -> Any:

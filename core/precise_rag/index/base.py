@@ -15,6 +15,7 @@ from precise_rag.index.storage import read_index, write_index
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable, Span
+from precise_rag.vectors import unit_rows
 
 
 class Hits(NamedTuple):
@@ -228,8 +229,7 @@ class DocumentIndex(ABC):
         if vector is None:
             assert self.encoder is not None
             vector = self.encoder.encode_queries([query])[0]
-        vector = np.asarray(vector, dtype=np.float32)
-        return vector / (np.linalg.norm(vector).astype(np.float32) or np.float32(1))
+        return unit_rows(np.asarray(vector, dtype=np.float32)[None])[0]
 
     def _candidates(self, view: View, hits: Hits) -> list[Candidate]:
         collection = view.collection

@@ -1,4 +1,4 @@
-"""The packaged reranker first, then a small cross-encoder on what it puts first."""
+"""The cascade: the packaged reranker, then a small cross-encoder on its best candidates."""
 
 from __future__ import annotations
 
@@ -13,92 +13,97 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag.errors import InputError
 from precise_rag.models.checkpoint import dequantized, load_checkpoint
-from precise_rag.rerank.blend import Blend, log_odds
+from precise_rag.models.packaged import packaged_model
+from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
 if TYPE_CHECKING:
-    from precise_rag.rerank.pair_network import PairReader
+    from precise_rag.rerank.pair_network import PairScorer
 
-CASCADE_FOLDER = Path(__file__).parent.parent / "models" / "reranker-cascade"
+_FOLDER = packaged_model("reranker-cascade")
 
 
-class Read(NamedTuple):
-    """What the cascade knows of the candidates that it reads.
+class Shortlist(NamedTuple):
+    """The r candidates that the cross-encoder reads, with the judgements of both rerankers.
 
-    rows (r,): which they are. columns: what the blend sees of each, "packaged" log-odds and the
-    cross-encoder's logit "reads". first (n,): the packaged reranker's probability of every candidate.
+    rows: (r,) their rows in the list. columns: (r,) each: "packaged", the packaged reranker's
+    log-odds, and "reads", the cross-encoder's logits. packaged: (n,) the packaged reranker's
+    probabilities of all candidates.
     """
 
     rows: IntArray
     columns: dict[str, FloatArray]
-    first: FloatArray
+    packaged: FloatArray
 
 
 class CascadeReranker:
-    """How likely each candidate is to hold what the query asks for, by reading the likeliest with the query.
+    """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
-    The packaged reranker judges all candidates. A cross-encoder (`PairNetwork`) then reads the query
-    together with the `n_read` that it puts first, and one logistic line of both judgements gives their
-    probability. The others follow in the order they have, less likely than any that was read. A
-    candidate is read up to its 256th token.
+    The cross-encoder reads the query together with each of the `n_read` candidates that the packaged
+    reranker puts first, up to their 256th token. A logistic regression over both judgements gives
+    their probabilities. The remaining candidates keep their order and rank below those that were read.
 
-    The network is loaded at the first use, on `device` (by default CUDA where there is one). Its lower
-    layers are those of all-MiniLM-L6-v2, which the extra "offline" brings. Raises MissingExtra without
-    torch, ModelError for damaged weights and where MiniLM cannot be found.
+    folder: a saved model; default: the one in the package. n_read: candidates to read, at least 1;
+    default 20. device: where the network runs, such as "cpu"; default: CUDA if there is one.
+
+    The network is loaded at its first use. Its lower layers are those of all-MiniLM-L6-v2, from the
+    extra "offline" or wherever sentence-transformers finds it. Raises MissingExtra without torch,
+    ModelError if the weights are damaged or MiniLM cannot be found.
     """
 
     name = "cascade"
     score_scale: ScoreScale = "probability"
 
-    def __init__(
-        self, folder: str | Path = CASCADE_FOLDER, *, n_read: int = 20, device: str | None = None
-    ) -> None:
+    def __init__(self, folder: str | Path = _FOLDER, *, n_read: int = 20, device: str | None = None) -> None:
         if n_read < 1:
-            raise InputError(f"n_read is {n_read}; it must be at least 1 (load_reranker() reads none)")
+            raise InputError(
+                f"n_read must be at least 1, got {n_read}; "
+                'load_reranker("packaged") works without the cross-encoder'
+            )
         self._config, tensors = load_checkpoint(folder)
         self._tensors = dequantized(tensors)
         self.weights_sha256: str = self._config["weights_sha256"]
-        self._blend = Blend(self._config["blend"])
+        self._regression = LogisticRegression(self._config["blend"])
         self._n_read = n_read
         self._device = device
         self._lock = Lock()
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """(n,) probabilities, one per candidate, in the order given."""
+        """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
-        rows, columns, scores = self.read(query, candidates)
-        read = self._blend(columns)
+        rows, columns, scores = self.shortlist(query, candidates)
+        read = self._regression(columns)
         if len(rows) < len(scores):
             unread = np.delete(np.arange(len(scores)), rows)
             scores[unread] *= min(1.0, float(read.min()) / max(float(scores[unread].max()), 1e-9))
         scores[rows] = read
         return scores
 
-    def read(self, query: str, candidates: Sequence[Candidate]) -> Read:
-        """What is known of n > 0 candidates before it becomes one probability each."""
-        first = packaged_reranker().score(query, candidates)
-        rows = np.argsort(-first, kind="stable")[: self._n_read]
-        reads = self.logits(query, [candidates[row].text for row in rows])
-        return Read(rows, {"packaged": log_odds(first[rows]), "reads": reads}, first)
+    def shortlist(self, query: str, candidates: Sequence[Candidate]) -> Shortlist:
+        """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder."""
+        packaged = packaged_reranker().score(query, candidates)
+        rows = np.argsort(-packaged, kind="stable")[: self._n_read]
+        logits = self.logits(query, [candidates[row].text for row in rows])
+        return Shortlist(rows, {"packaged": log_odds(packaged[rows]), "reads": logits}, packaged)
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """(n,) what the cross-encoder alone says of each text."""
+        """Return the cross-encoder's (n,) logits of texts."""
         with self._lock:
-            reader = self._reader
-        return reader.logits(query, texts)
+            scorer = self._scorer
+        return scorer.logits(query, texts)
 
     @cached_property
-    def _reader(self) -> PairReader:
+    def _scorer(self) -> PairScorer:
         require("torch", extra="torch")
-        from precise_rag.rerank.pair_network import PairReader, TransformerConfig
+        from precise_rag.rerank.pair_network import PairScorer, TransformerConfig
 
-        sizes = TransformerConfig(n_layers=self._config["n_layers"], n_apart=self._config["n_apart"])
-        return PairReader(sizes, self._tensors, self._device)
+        config = TransformerConfig(n_layers=self._config["n_layers"], n_apart=self._config["n_apart"])
+        return PairScorer(config, self._tensors, self._device)
 
 
 @cache
 def cascade_reranker(device: str | None = None) -> CascadeReranker:
-    """The cascade shipped with this package, read once for a device."""
+    """Return the packaged cascade, loaded once for each device."""
     return CascadeReranker(device=device)

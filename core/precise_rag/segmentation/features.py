@@ -7,13 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from precise_rag.types import FloatArray
-
-
-def normalise(rows: FloatArray) -> FloatArray:
-    """Rows of unit length; a zero row stays zero."""
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    unit: FloatArray = rows / np.maximum(norms, 1e-12)
-    return unit
+from precise_rag.vectors import unit_rows
 
 
 def shifted(rows: FloatArray, places: int) -> FloatArray:
@@ -47,7 +41,7 @@ def cohesion(rows: FloatArray, windows: Sequence[int]) -> FloatArray:
     for window in windows:
         while width < window:
             before, width = before + shifted(before, width), 2 * width
-        unit = normalise(before)
+        unit = unit_rows(before)
         columns.append(np.einsum("ij,ij->i", unit[:n], shifted(unit, -width)[:n]))
     return np.stack(columns, axis=1).astype(np.float32)
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import precise_rag.models
 from precise_rag.errors import ModelError
+from precise_rag.models.packaged import packaged_model
 from precise_rag.segmentation.boundaries import BoundaryModel
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
@@ -25,7 +25,7 @@ def load_model(
     """
     folder = Path(name)
     if str(name) in PACKAGED:
-        folder = Path(precise_rag.models.__path__[0], PACKAGED[str(name)])
+        folder = packaged_model(PACKAGED[str(name)])
     if not (folder / "config.json").is_file():
         raise ModelError(
             f"no segmentation model {str(name)!r}: packaged are {', '.join(PACKAGED)}; "

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-import precise_rag.models
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import load_checkpoint, save_checkpoint
+from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.blending import blend
 from precise_rag.segmentation.boundaries import Reading
@@ -115,7 +115,7 @@ def _words(wanted: dict[str, str] | None) -> SmallModel | None:
     """The packaged small model that a head was weighed with; ModelError if it is another one today."""
     if wanted is None:
         return None
-    model = SmallModel.load(Path(precise_rag.models.__path__[0], wanted["model"]))
+    model = SmallModel.load(packaged_model(wanted["model"]))
     if model.weights_sha256 != wanted["weights_sha256"]:
         raise ModelError(
             f"this model goes with a {wanted['model']} of sha256 {wanted['weights_sha256']}, but the "

@@ -12,9 +12,10 @@ import numpy as np
 from precise_rag.errors import ModelError
 from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.segmentation.boundaries import Reading
-from precise_rag.segmentation.features import cohesion, convolve, normalise, shifted
+from precise_rag.segmentation.features import cohesion, convolve, shifted
 from precise_rag.segmentation.word_pieces import WordPieces
 from precise_rag.types import FloatArray, IntArray, SentenceTable
+from precise_rag.vectors import unit_rows
 
 _BLOCK = 4096
 """Sentences read at once: what bounds memory in a long document."""
@@ -78,7 +79,7 @@ class SmallModel:
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
         t, c = self._tensors, self.config
         starts, ends = offsets[:-1], offsets[1:]
-        pooled = normalise(np.add.reduceat(t["vectors"][ids] * t["weights"][ids], starts))
+        pooled = unit_rows(np.add.reduceat(t["vectors"][ids] * t["weights"][ids], starts))
         first = starts[:, None] + np.arange(c["first_tokens"])
         last = ends[:, None] - 1 - np.arange(c["last_tokens"])
         cues = t["cues"][ids[np.concatenate([np.minimum(first, len(ids) - 1), np.maximum(last, 0)], axis=1)]]

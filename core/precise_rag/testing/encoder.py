@@ -8,6 +8,7 @@ from hashlib import blake2b
 import numpy as np
 
 from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import unit_rows
 
 _WORD = re.compile(r"\w+")
 
@@ -40,8 +41,7 @@ class HashEncoder:
         for row, text in zip(rows, queries, strict=True):
             for word in _WORD.findall(text.lower()) or [""]:
                 row[_bucket(word) % self.dimension if word else 0] += 1
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows
+        return unit_rows(rows)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """(n,) numbers of words."""

@@ -13,7 +13,7 @@ import pytest
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.packaged import packaged_minilm
-from precise_rag.encoders.rows import unit_rows
+from precise_rag.encoders.rows import encoded_rows
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, batches_by_length
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import Encoder
@@ -100,12 +100,12 @@ def test_batches_are_filled_by_token_count_longest_first() -> None:
     assert [batch.tolist() for batch in batches_by_length(np.array([99]), limit=12)] == [[0]]
 
 
-def test_unit_rows_refuses_what_is_no_matrix_of_numbers() -> None:
-    np.testing.assert_allclose(unit_rows([[3, 4], [0, 0]], source="x"), [[0.6, 0.8], [0, 0]])
+def test_encoded_rows_are_checked_and_scaled() -> None:
+    np.testing.assert_allclose(encoded_rows([[3, 4], [0, 0]], source="x"), [[0.6, 0.8], [0, 0]])
     with pytest.raises(ModelError, match="different lengths"):
-        unit_rows([[1.0], [1.0, 2.0]], source="x")
-    with pytest.raises(ModelError, match="must be finite"):
-        unit_rows([[float("nan")]], source="x")
+        encoded_rows([[1.0], [1.0, 2.0]], source="x")
+    with pytest.raises(ModelError, match="NaN or infinity"):
+        encoded_rows([[float("nan")]], source="x")
 
 
 def test_estimated_tokens() -> None:

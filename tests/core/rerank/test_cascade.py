@@ -10,8 +10,9 @@ import torch
 from precise_rag import load_encoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import load_checkpoint, quantized, save_checkpoint
+from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank import load_reranker
-from precise_rag.rerank.cascade import CASCADE_FOLDER, CascadeReranker
+from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (
     PairNetwork,
@@ -116,5 +117,5 @@ def test_the_one_in_the_box_prefers_the_answer() -> None:
 
 
 def test_the_one_in_the_box_was_fitted_to_this_packaged_reranker() -> None:
-    config, _ = load_checkpoint(CASCADE_FOLDER)
+    config, _ = load_checkpoint(packaged_model("reranker-cascade"))
     assert config["packaged_sha256"] == packaged_reranker().weights_sha256

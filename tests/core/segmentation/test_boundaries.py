@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.segmentation.boundaries import choose_cuts
-from precise_rag.segmentation.features import cohesion, normalise, pair_features, shifted
+from precise_rag.segmentation.features import cohesion, pair_features, shifted
 from precise_rag.segmentation.long_sentences import cut_long
+from precise_rag.vectors import unit_rows
 
 
 def cuts(gains: list[float], lengths: list[int], **limits: object) -> list[int]:
@@ -69,7 +70,7 @@ def test_pair_features_by_hand() -> None:
 
 
 def test_cohesion_compares_sums_of_windows() -> None:
-    rows = normalise(np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32))
+    rows = unit_rows(np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32))
     found = cohesion(rows, (1, 2, 4))
     for column, window in enumerate((1, 2, 4)):
         for gap in range(8):

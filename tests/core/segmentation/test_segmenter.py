@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import precise_rag.models
 from precise_rag import Document, Segmenter
 from precise_rag.errors import InputError, ModelError
+from precise_rag.models.packaged import packaged_model
 from precise_rag.segmentation import GreedySegmenter, SegmenterOptions
 from precise_rag.segmentation.boundaries import Reading
 from precise_rag.segmentation.segmenter import gap_gains, same_scores
@@ -179,7 +179,7 @@ def test_a_long_document_is_read_in_blocks_without_a_seam(small: Segmenter, monk
 
 
 def test_damaged_foreign_and_missing_models_are_refused(tmp_path: Path) -> None:
-    source = Path(precise_rag.models.__path__[0], "segmentation-small")
+    source = packaged_model("segmentation-small")
     for name in ("model.safetensors", "vocabulary.txt"):
         folder = tmp_path / name
         copytree(source, folder)

@@ -11,9 +11,13 @@ and encoded contexts only; decision 11 has what was measured.
 import numpy as np
 
 from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import unit_rows
 
 _REACH = 150
 """Tokens that count as surroundings on either side: about a paragraph."""
+
+_SHORTEST = 1e-3
+"""A sum of vectors this short is zero except for rounding."""
 
 
 def chunk_vectors(
@@ -29,23 +33,17 @@ def chunk_vectors(
     weighted = np.concatenate([vectors * weights[:, None], np.zeros_like(vectors[:1])]).astype(np.float32)
     own = _sums(weighted, starts, ends)
     if alpha == 1:
-        return _unit(own)
+        return unit_rows(own, shortest=_SHORTEST)
     places = np.concatenate([[0], np.cumsum(weights)])
     first = np.searchsorted(places, places[starts] - _REACH)
     behind = np.searchsorted(places, places[ends] + _REACH, side="right") - 1
-    around = _unit(_sums(weighted, first, behind) - own)
-    own = _unit(own)
-    return _unit(np.where(around.any(axis=1, keepdims=True), alpha * own + (1 - alpha) * around, own))
+    around = unit_rows(_sums(weighted, first, behind) - own, shortest=_SHORTEST)
+    own = unit_rows(own, shortest=_SHORTEST)
+    mixed = np.where(around.any(axis=1, keepdims=True), alpha * own + (1 - alpha) * around, own)
+    return unit_rows(mixed, shortest=_SHORTEST)
 
 
 def _sums(rows: FloatArray, starts: IntArray, ends: IntArray) -> FloatArray:
     """(m, d) sums of rows[start:end], none of them empty; the last row is not part of any."""
     total: FloatArray = np.add.reduceat(rows, np.stack([starts, ends], axis=1).ravel())[::2]
     return total
-
-
-def _unit(rows: FloatArray) -> FloatArray:
-    """Rows of length one; what is zero, but for rounding, stays zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: FloatArray = np.where(lengths > 1e-3, rows / np.maximum(lengths, 1e-3), 0)
-    return unit

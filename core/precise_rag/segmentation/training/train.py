@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import precise_rag.models
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
+from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.blending import blend_by_halves, fit_weights
 from precise_rag.segmentation.sage import SageModel
@@ -137,7 +137,7 @@ def train_sage(
     tensors = sage_tensors(network)
     fields = {"family": "sage", "encoder": source, "options": {}, **network.config.to_dict()}
     if words is not None:
-        small = SmallModel.load(Path(precise_rag.models.__path__[0], words))
+        small = SmallModel.load(packaged_model(words))
         head, _ = held_out_logits(trained, forward, corpus, settings)
         tensors["blend"], areas = _weigh(head, small, documents, corpus)
         report = {**report, **areas}

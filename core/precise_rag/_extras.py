@@ -1,4 +1,4 @@
-"""Optional dependencies, asked for at the moment of use."""
+"""Optional dependencies, imported when they are first used."""
 
 import importlib
 from types import ModuleType
@@ -7,10 +7,12 @@ from precise_rag.errors import MissingExtra
 
 
 def require(module: str, *, extra: str) -> ModuleType:
-    """The imported `module`.
+    """Import and return an optional module.
 
-    Raises MissingExtra, naming the pip command, if `module` itself is not installed. An import
-    error inside an installed module is a fault of that installation and is passed on unchanged.
+    module: dotted name.
+    extra: the extra of precise-rag that installs it.
+    Raises MissingExtra with the pip command if the module is not installed. An import error inside
+    an installed module is passed on unchanged.
     """
     try:
         return importlib.import_module(module)

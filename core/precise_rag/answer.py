@@ -11,7 +11,13 @@ from precise_rag.types import Judgement, Selection
 
 
 class Round(NamedTuple):
-    """One turn of the feedback loop."""
+    """One round of the feedback loop.
+
+    min_k: the selector's min_k in this round.
+    selection: the candidates kept and dropped.
+    text: the answer.
+    judgement: the LLM's judgement of the answer, if it was judged.
+    """
 
     min_k: int
     selection: Selection
@@ -21,11 +27,15 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, what it stands on, and how it came about.
+    """The answer to a question, with the context it is based on.
 
-    kind: "generated" by a language model, or "context" when none is configured, in which case
-    `text` is the selected context itself and nothing was invented. note: why the loop stopped,
-    and anything the caller should know.
+    text: the answer.
+    kind: "generated" by an LLM; or "context" if no LLM is configured, and `text` is the selected context.
+    selection: the candidates kept and dropped.
+    judgement: the LLM's judgement of the answer, if it was judged.
+    rounds: all rounds of the feedback loop, in order.
+    note: why the loop stopped, and warnings.
+    trace: the record of every stage, if one was made.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Files and folders to documents: .txt, .md, .jsonl, .jsonl.gz."""
+"""Reading documents from .txt, .md, .jsonl and .jsonl.gz files."""
 
 import gzip
 import json
@@ -10,21 +10,23 @@ from precise_rag.errors import InputError
 from precise_rag.types import Document
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".jsonl.gz")
-"""The file names that are read."""
+"""Endings of the files that can be read."""
 
 _RECORD_FIELDS = ("id", "text", "sections", "sentences")
-"""Fields of a .jsonl record that become the document itself; the others become its metadata."""
+"""Fields of a .jsonl record that do not become metadata."""
 
 
 def read_documents(*paths: str | Path) -> Iterator[Document]:
-    """The documents of the given files and, recursively, folders, in sorted order.
+    """Read documents from files and folders.
 
-    The id of a text file is its path as seen from the folder given (its name, if the file itself
-    was given). A .jsonl record is `{"id", "text"}`, or has `"sections": [{"paragraphs": […]}]` in
-    place of a text; without an id it gets `<file>#<line>`. Text is kept as it is in the file.
-
-    Raises InputError, naming the file and line, for a path that does not exist, a folder with
-    nothing to read, a file that is not UTF-8 text, a malformed record and an id seen twice.
+    paths: .txt, .md, .jsonl or .jsonl.gz files, or folders that contain such files at any depth.
+    A text file is one document; its id is its path within the given folder, or its file name. Each
+    line of a .jsonl file is one document: an object with "text", or with
+    `"sections": [{"paragraphs": […]}]` instead, and optionally "id" (default `<file>#<line>`). Its
+    other fields become metadata.
+    Returns an iterator over the documents, sorted by path within each folder.
+    Raises InputError, naming the file and line, if a path does not exist, a folder has no such file,
+    a file is not UTF-8 text, a record is malformed or an id occurs twice.
     """
     seen: dict[str, str] = {}
     for path in map(Path, paths):
@@ -33,7 +35,7 @@ def read_documents(*paths: str | Path) -> Iterator[Document]:
                 if document.id in seen:
                     raise InputError(
                         f"document id {document.id!r} occurs twice: in {seen[document.id]} and in {place}; "
-                        "give each document an id of its own"
+                        "give each document a unique id"
                     )
                 seen[document.id] = place
                 yield document
@@ -48,7 +50,7 @@ def _files(path: Path) -> list[tuple[Path, str]]:
         raise InputError(f"{path}: no such file or folder")
     files = sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(SUFFIXES))
     if not files:
-        raise InputError(f"{path}: nothing to read here; expected files ending in {', '.join(SUFFIXES)}")
+        raise InputError(f"{path}: nothing to read; expected files ending in {', '.join(SUFFIXES)}")
     return [(file, file.relative_to(path).as_posix()) for file in files]
 
 
@@ -61,9 +63,10 @@ def _read(file: Path, name: str) -> Iterator[tuple[Document, str]]:
 
 
 def read_json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Each record of a .jsonl(.gz) file with its line number and its place in words, for messages.
+    """Read the records of a .jsonl or .jsonl.gz file.
 
-    Raises InputError for a line that is not a JSON object.
+    Returns an iterator over (line number, file and line for error messages, record).
+    Raises InputError if a line is not a JSON object.
     """
     for number, line in enumerate(read_text(file).split("\n"), start=1):
         if not line.strip():
@@ -79,9 +82,9 @@ def read_json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
 
 
 def read_text(file: Path) -> str:
-    """The UTF-8 text of a file, unpacked if its name ends in .gz.
+    """Read a UTF-8 text file, unpacking it if its name ends in .gz.
 
-    Raises InputError if it is something else.
+    Raises InputError if the file is not UTF-8 text.
     """
     try:
         data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
@@ -94,7 +97,7 @@ def read_text(file: Path) -> str:
             f"{file}: not UTF-8 text ({error.reason} at byte {error.start}); convert it first"
         ) from error
     if "\0" in text:
-        raise InputError(f"{file}: looks like a binary file (it holds NUL bytes); give text")
+        raise InputError(f"{file}: looks like a binary file (it contains NUL bytes); expected UTF-8 text")
     return text
 
 

@@ -1,71 +1,72 @@
-"""Every error this library raises on purpose.
+"""The errors that this library raises.
 
     PreciseRagError
-    ├── InputError (ValueError)             a text, file, option or score that cannot be used
-    │   ├── ScoreScaleError                 scores on a scale the caller's method cannot use
-    │   └── EmptyIndexError                 a search on an index that holds nothing
+    ├── InputError (ValueError)             a text, file, option or score is not valid
+    │   ├── ScoreScaleError                 the method cannot use scores on this scale
+    │   └── EmptyIndexError                 the index holds nothing to search
     ├── MissingExtra (ImportError)          an optional dependency is not installed
-    ├── ModelError (OSError)                a model that cannot be found, read or trusted
-    ├── IndexFormatError (OSError)          a saved index that cannot be read with this version or encoder
-    └── LLMError (RuntimeError)             a language model call that gave no usable completion
-        ├── LLMConnectionError              no connection, or the stream stalled
-        ├── LLMAuthenticationError          401 or 403
-        ├── LLMRateLimitError               429 after all retries
-        ├── LLMServerError                  5xx after all retries
+    ├── ModelError (OSError)                a model cannot be found or read, or its checksum is wrong
+    ├── IndexFormatError (OSError)          a saved index cannot be read by this version or with this encoder
+    └── LLMError (RuntimeError)             a language model call returned no usable reply
+        ├── LLMConnectionError              the server cannot be reached, or its reply stalled
+        ├── LLMAuthenticationError          the server rejected the key: status 401 or 403
+        ├── LLMRateLimitError               too many requests: still status 429 after all retries
+        ├── LLMServerError                  server error: still status 5xx after all retries
         ├── ContextLengthError              the prompt is longer than the model accepts
-        ├── LLMResponseError                the server answered with something that is no completion
-        └── BudgetExceeded                  the next call would pass the caller's budget
+        ├── LLMResponseError                the reply is not a chat completion
+        └── BudgetExceeded                  the next call would exceed the budget
 
-Messages say what was given, what was expected and what to do.
+Each error also derives from the built-in error in brackets. A message states what was given, what
+was expected and what to do.
 """
 
 
 class PreciseRagError(Exception):
-    """Base of all errors raised on purpose by precise-rag."""
+    """Base class of all errors that precise-rag raises."""
 
 
 class InputError(PreciseRagError, ValueError):
-    """A text, file, option or score that cannot be used."""
+    """A text, file, option or score is not valid."""
 
 
 class ScoreScaleError(InputError):
-    """Scores on a scale that the method asked for cannot use."""
+    """The method cannot use scores on this scale."""
 
 
 class EmptyIndexError(InputError):
-    """A search on an index that holds nothing."""
+    """The index holds nothing to search."""
 
 
 class MissingExtra(PreciseRagError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed. The message names the pip command that installs it."""
 
 
 class ModelError(PreciseRagError, OSError):
-    """A model that cannot be found, read or trusted."""
+    """A model cannot be found or read, or its checksum is wrong."""
 
 
 class IndexFormatError(PreciseRagError, OSError):
-    """A saved index that this version, or this encoder, cannot read."""
+    """A saved index cannot be read by this version or with this encoder."""
 
 
 class LLMError(PreciseRagError, RuntimeError):
-    """A language model call that gave no usable completion."""
+    """A language model call returned no usable reply."""
 
 
 class LLMConnectionError(LLMError):
-    """The server could not be reached, or its answer stalled."""
+    """The server cannot be reached, or its reply stalled."""
 
 
 class LLMAuthenticationError(LLMError):
-    """The server refused the key (401 or 403)."""
+    """The server rejected the key (status 401 or 403)."""
 
 
 class LLMRateLimitError(LLMError):
-    """The server still answered 429 after every retry."""
+    """The server still answered with status 429 (too many requests) after all retries."""
 
 
 class LLMServerError(LLMError):
-    """The server still answered 5xx after every retry."""
+    """The server still answered with a status from 500 to 599 after all retries."""
 
 
 class ContextLengthError(LLMError):
@@ -73,8 +74,8 @@ class ContextLengthError(LLMError):
 
 
 class LLMResponseError(LLMError):
-    """The server answered with something that is no completion."""
+    """The server's reply is not a chat completion."""
 
 
 class BudgetExceeded(LLMError):
-    """The next call would pass the caller's budget of calls, tokens, seconds or money."""
+    """The next call would exceed the budget of calls, tokens, seconds or money."""

@@ -1,4 +1,4 @@
-"""What users may bring: each a protocol with one or two methods."""
+"""The interfaces that users can implement to replace a part of the library."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,63 +18,77 @@ from precise_rag.types import (
 
 @runtime_checkable
 class SentenceSplitter(Protocol):
-    """Cuts text into sentences. `name` (with version) goes into cache keys and saved indexes."""
+    """Splits text into sentences."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name and version of the splitter."""
+        ...
 
     def split(self, text: str) -> list[Span]:
-        """Spans that tile `text`: in order, each starting where the last one ended."""
+        """Split `text` into spans that cover it: in order, each starting where the previous one ends."""
         ...
 
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns texts into vectors of unit length. `name` identifies the vectors it makes."""
+    """Turns texts into vectors of unit length."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Identifies the vectors: encoders with the same name must return the same vectors."""
+        ...
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """Length of a vector."""
+        ...
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """(n, d) float32 rows of unit length, one per text, in order."""
+        """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
         ...
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """The same for queries, where the model treats them differently."""
+        """Encode n queries. Same as `encode` unless the model treats queries differently."""
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """(n,) token counts without special tokens, untruncated; also called while another thread encodes."""
+        """Count the tokens of n texts, without special tokens and truncation. Returns (n,) int64.
+
+        Must be safe to call while another thread encodes.
+        """
         ...
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Scores candidates against a query, all on one known scale."""
+    """Scores candidates for a query."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def score_scale(self) -> ScoreScale: ...
+    def score_scale(self) -> ScoreScale:
+        """The scale of all scores."""
+        ...
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """(n,) scores, one per candidate, in the order given. Higher is better."""
+        """Score n candidates for a query. Returns (n,) scores in the order given; higher is better."""
         ...
 
 
 @runtime_checkable
 class LLM(Protocol):
-    """A chat model, called synchronously or asynchronously."""
+    """A chat model with a synchronous and an asynchronous call."""
 
     @property
     def name(self) -> str: ...
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """One completion. `schema` is a JSON schema the text should follow, where the model can."""
+        """Return the model's reply to `messages`.
+
+        schema: JSON schema for the reply; a model without structured output may ignore it.
+        """
         ...
 
     async def acomplete(
@@ -84,10 +98,10 @@ class LLM(Protocol):
 
 @runtime_checkable
 class StreamingLLM(LLM, Protocol):
-    """A chat model that can also give its answer piece by piece.
+    """A chat model that can also stream its reply.
 
-    The pieces join to the whole text. A Completion may come last, to say what the call used; without
-    it, tokens are estimated.
+    `stream` and `astream` yield pieces of text that join to the whole reply. The last item may be a
+    Completion with the call's token counts; without one, tokens are estimated.
     """
 
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]: ...
@@ -102,16 +116,22 @@ class Index(Protocol):
     def __len__(self) -> int: ...
 
     def search(self, query: str, top_k: int = 10) -> list[Candidate]:
-        """At most `top_k` candidates, best first. Raises EmptyIndexError if nothing is indexed."""
+        """Return at most `top_k` candidates, best first. Raises EmptyIndexError if nothing is indexed."""
         ...
 
-    def add(self, documents: Iterable[Document]) -> None: ...
+    def add(self, documents: Iterable[Document]) -> None:
+        """Add documents; a document with a known id replaces the old one."""
+        ...
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
+        """Remove documents by id. Raises InputError and changes nothing if an id is unknown."""
         ...
 
-    def save(self, path: str | Path) -> None: ...
+    def save(self, path: str | Path) -> None:
+        """Write the index to the folder `path`."""
+        ...
 
     @classmethod
-    def load(cls, path: str | Path, encoder: Encoder) -> Self: ...
+    def load(cls, path: str | Path, encoder: Encoder) -> Self:
+        """Read the index that was saved in the folder `path`."""
+        ...

@@ -1,4 +1,4 @@
-"""Words as the packaged reranker sees them: stems, how rare each is, and which are names."""
+"""The words of a text as the packaged reranker reads them: stems, their rarity, and names."""
 
 import re
 from functools import lru_cache
@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 IdfTable = npt.NDArray[np.uint8]
-"""Rarity of a stem by the hash of its letters, in steps of 1 / IDF_STEPS; a power of two long."""
+"""Rarity of each stem, at the index `slot(stem, len(table))`, in units of 1 / IDF_STEPS."""
 
 IDF_STEPS = 16
 
-# One ideograph, kana or Thai letter is a word of its own: these scripts put no spaces between words.
+# Each ideograph, kana and Thai letter is one word: these scripts put no spaces between words.
 _WORD = re.compile(
     r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
 )
@@ -32,14 +32,18 @@ _ENDINGS = (
 
 
 class Words(NamedTuple):
-    """The words of a text in order: their stems, and whether each is written as a name or number."""
+    """The words of a text, in order.
+
+    stems: the stem of each word.
+    marked: whether each word looks like a name or a number.
+    """
 
     stems: tuple[str, ...]
     marked: tuple[bool, ...]
 
 
 def read_words(text: str) -> Words:
-    """The words of `text`. A capital marks a name unless it opens a sentence."""
+    """Read the words of `text`. A capitalised word looks like a name unless it begins a sentence."""
     stems: list[str] = []
     marked: list[bool] = []
     end = 0
@@ -55,7 +59,7 @@ def read_words(text: str) -> Words:
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """`word` without its commonest English ending; three letters at least are left."""
+    """Remove a common English ending from a lower-case word, leaving at least three letters."""
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)] + instead
@@ -69,15 +73,15 @@ _SHAPING = (
     "where which who whom whose why will with would"
 )
 QUESTION_WORDS = frozenset(map(stem, _SHAPING.split()))
-"""Stems that shape a question and say nothing of its subject."""
+"""Stems of words that form a question but do not name its subject."""
 
 
 def idf(word_stem: str, table: IdfTable) -> float:
-    """How rare a stem is: minus the natural logarithm of the share of paragraphs that hold it."""
+    """Return how rare a stem is: minus the natural logarithm of the share of paragraphs with it."""
     return float(table[slot(word_stem, len(table))]) / IDF_STEPS
 
 
 @lru_cache(maxsize=1 << 16)
 def slot(word_stem: str, size: int) -> int:
-    """Where the table of `size` entries keeps a stem."""
+    """Return the index of a stem in a table of `size` entries."""
     return crc32(word_stem.encode("utf-8", "surrogatepass")) % size

@@ -1,4 +1,4 @@
-"""Estimated token counts, for where no tokenizer is at hand."""
+"""Token counts estimated without a tokenizer."""
 
 import re
 from collections.abc import Sequence
@@ -16,8 +16,7 @@ def estimate_tokens(text: str) -> int:
     """Estimate how many tokens a model's tokenizer makes of `text`.
 
     Counts one token for every six letters of a Latin word, every two letters of a word in another
-    alphabet, each CJK character and each punctuation mark. Whoever shows the number says that it is
-    an estimate.
+    alphabet, each CJK character and each punctuation mark.
 
     >>> estimate_tokens("Eels, abcdefgh")
     4
@@ -31,5 +30,5 @@ def estimate_token_counts(texts: Sequence[str]) -> IntArray:
 
 
 def estimate_prompt_tokens(messages: Sequence[Message]) -> int:
-    """Estimate the tokens of a chat prompt, with a few for the frame of each message."""
+    """Estimate the tokens of a chat prompt, including the overhead of each message."""
     return sum(estimate_tokens(message.content) + _MESSAGE_OVERHEAD for message in messages)

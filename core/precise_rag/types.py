@@ -3,8 +3,8 @@
     Document → Span/SentenceTable → Chunk → Candidate → Selection
     Message → Completion → Judgement
 
-All are frozen. Offsets count Unicode code points of the document's text, so
-`document.text[x.start : x.end] == x.text` holds for every Chunk and Candidate.
+All are frozen dataclasses or named tuples. Offsets count Unicode code points, so
+`document.text[x.start : x.end] == x.text` holds for every Chunk and Candidate `x`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,20 @@ FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 
 ScoreScale = Literal["probability", "logit", "cosine", "bm25", "rank"]
-"""What a score means: a calibrated `probability` in [0, 1]; an unbounded `logit`; a `cosine` in
-[-1, 1]; an unbounded non-negative `bm25` (or any other non-negative ratio scale); or a fused or
-`rank`-derived number of which only the order means anything."""
+"""What a score means. Higher is better on every scale.
 
-SCORE_SCALES: tuple[str, ...] = get_args(ScoreScale)
+probability: a calibrated probability, in [0, 1].
+logit: the log-odds of a probability, unbounded.
+cosine: a cosine similarity, in [-1, 1].
+bm25: a BM25 score or another non-negative score whose ratios mean something.
+rank: a fused or rank-based score; only the order means something.
+"""
+
+_SCORE_SCALES: tuple[str, ...] = get_args(ScoreScale)
 
 
 class Span(NamedTuple):
-    """`text[start:end]` of some text, in code points."""
+    """The part `text[start:end]` of a text, in code points."""
 
     start: int
     end: int
@@ -39,7 +44,12 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with an id that is unique in its collection, and the caller's own metadata."""
+    """A text to index.
+
+    id: unique in its collection.
+    text: the text; may be empty.
+    metadata: anything you want back with each Chunk and Candidate of the document.
+    """
 
     id: str
     text: str
@@ -47,7 +57,7 @@ class Document:
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
-            raise InputError(f"Document id must be a non-empty string, got {self.id!r}")
+            raise InputError(f"Document: id must be a non-empty string, got {self.id!r}")
         if not isinstance(self.text, str):
             raise InputError(
                 f"Document {self.id!r}: text must be a string, "
@@ -57,7 +67,14 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The indexed unit: consecutive whole sentences of one document."""
+    """Consecutive whole sentences of one document: the unit that is indexed.
+
+    doc_id: the document's id.
+    start, end: offsets in the document's text.
+    text: the document's text from start to end.
+    n_tokens: number of tokens, if counted.
+    metadata: the document's metadata.
+    """
 
     doc_id: str
     start: int
@@ -74,10 +91,18 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A piece of a document with its score for one query. Higher is better.
+    """A piece of a document with its score for one query.
 
-    `scores` keeps what earlier stages gave (for instance `{"dense": 0.61, "bm25": 8.4}`);
-    `passage` is the span of the passage or segment that the piece belongs to.
+    doc_id: the document's id.
+    start, end: offsets in the document's text.
+    text: the document's text from start to end.
+    score: higher is better.
+    score_scale: what the score means (see `ScoreScale`).
+    n_tokens: number of tokens, if counted.
+    passage: span of the passage or segment that contains the piece, if known.
+    scores: scores of earlier stages by name, for instance `{"dense": 0.61, "bm25": 8.4}`.
+    metadata: the document's metadata.
+    Raises InputError if score is NaN or score_scale is unknown.
     """
 
     doc_id: str
@@ -92,13 +117,15 @@ class Candidate:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if self.score_scale not in SCORE_SCALES:
+        if self.score_scale not in _SCORE_SCALES:
             raise InputError(
-                f"score_scale is {self.score_scale!r}; expected one of {', '.join(SCORE_SCALES)}"
+                f"score_scale must be one of {', '.join(_SCORE_SCALES)}, got {self.score_scale!r}"
             )
         score = float(self.score)
         if math.isnan(score):
-            raise InputError(f"Candidate {self.id}: score is NaN; a missing score must not become a number")
+            raise InputError(
+                f"Candidate {self.id}: score must be a number, got NaN; leave out candidates without a score"
+            )
         object.__setattr__(self, "score", score)
 
     @property
@@ -117,11 +144,16 @@ def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentenceTable:
-    """The sentences of one document, each encoded once (DESIGN: embed each sentence once).
+    """The sentences of one document with their vectors.
 
-    spans: (n, 2) int64, tiling the text in order. paragraphs: (n,) int64, the index of each
-    sentence's paragraph, ascending from 0. n_tokens: (n,) int64 by the encoder's tokenizer.
-    vectors: (n, d) float32 of unit length, or None where no encoder took part.
+    Every stage reads this table, so each sentence is encoded only once.
+
+    doc_id: the document's id.
+    spans: (n, 2) start and end of each sentence; together they cover the text in order.
+    paragraphs: (n,) number of each sentence's paragraph, ascending from 0.
+    n_tokens: (n,) number of tokens of each sentence.
+    vectors: (n, d) rows of unit length; None if the sentences were not encoded.
+    Raises InputError if the shapes do not agree.
     """
 
     doc_id: str
@@ -134,14 +166,14 @@ class SentenceTable:
         n = len(self.spans)
         if self.spans.shape != (n, 2) or self.paragraphs.shape != (n,) or self.n_tokens.shape != (n,):
             raise InputError(
-                f"SentenceTable {self.doc_id!r}: spans {self.spans.shape}, "
-                f"paragraphs {self.paragraphs.shape} and n_tokens {self.n_tokens.shape} "
-                "must be (n, 2), (n,) and (n,)"
+                f"SentenceTable {self.doc_id!r}: spans, paragraphs and n_tokens must have shapes "
+                f"(n, 2), (n,) and (n,), got {self.spans.shape}, {self.paragraphs.shape} "
+                f"and {self.n_tokens.shape}"
             )
         if self.vectors is not None and (self.vectors.ndim != 2 or len(self.vectors) != n):
             raise InputError(
-                f"SentenceTable {self.doc_id!r}: vectors {self.vectors.shape} must be ({n}, d), "
-                "one row a sentence"
+                f"SentenceTable {self.doc_id!r}: vectors must have shape ({n}, d), one row per sentence, "
+                f"got {self.vectors.shape}"
             )
 
     def __len__(self) -> int:
@@ -149,7 +181,13 @@ class SentenceTable:
 
 
 class Decision(NamedTuple):
-    """What a selector or filter did with one candidate, and why, in words."""
+    """What a selector or filter decided about one candidate.
+
+    rank: the candidate's rank, from 1.
+    candidate: the candidate.
+    kept: whether it was kept.
+    reason: why it was kept or dropped, in words.
+    """
 
     rank: int
     candidate: Candidate
@@ -159,7 +197,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The outcome of a selector or filter: one decision per candidate, best first."""
+    """The result of a selector or filter: one decision per candidate, best first."""
 
     decisions: tuple[Decision, ...] = ()
 
@@ -174,9 +212,10 @@ class Selection:
         return cls.of((candidate, True, reason) for candidate in candidates)
 
     def then(self, later: Selection) -> Selection:
-        """Combine with a later stage, which decided on what this one kept.
+        """Combine this selection with that of a later stage.
 
-        Returns the later stage's decisions and what this one had dropped, in score order.
+        later: the selection made from this one's kept candidates.
+        Returns the later decisions and this selection's drops, in score order.
         """
         decisions = [*later.decisions, *(decision for decision in self.decisions if not decision.kept)]
         decisions.sort(key=lambda decision: -decision.candidate.score)
@@ -194,7 +233,7 @@ class Selection:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The reason for each rank, kept or dropped."""
+        """The reason of each decision, in rank order."""
         return tuple(d.reason for d in self.decisions)
 
 
@@ -207,10 +246,12 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a language model gave back for one call.
+    """The reply of a language model to one call.
 
-    Token counts come from the server's usage field; `usage_estimated` is True where the server
-    gave none and they were counted here.
+    text: the reply.
+    model: the model's name.
+    input_tokens, output_tokens: tokens of the prompt and of the reply.
+    usage_estimated: True if the server reported no token counts and they were estimated.
     """
 
     text: str
@@ -222,9 +263,12 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """An LLM's opinion of an answer (SAGE, section VI-A).
+    """An LLM's judgement of an answer (SAGE, section VI-A).
 
-    score: 1-10, or None unless status is "parsed". adjustment: -1 less context, +1 more, 0 as is.
+    score: 1 to 10; None unless status is "parsed".
+    adjustment: -1 for less context, 1 for more, 0 for the same.
+    status: "parsed"; "unparsed" if the reply could not be read; "failed" if the call failed.
+    raw: the LLM's reply.
     """
 
     score: int | None

@@ -1,4 +1,4 @@
-"""The comparison of a plan's pipelines as Markdown, as a picture, and without what nobody reads later."""
+"""The comparison of a plan's pipelines as Markdown, as a line chart and as plain values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -37,13 +37,10 @@ Steps = Mapping[str, Sequence[str]]
 """What a part is called, to the pipeline with it and the pipeline without it."""
 
 
-def render_markdown(outcomes: Sequence[Outcome], made: Mapping, steps: Steps) -> str:
+def render_markdown(plan: str, outcomes: Sequence[Outcome], steps: Steps) -> str:
     """Means over the sets, what each part buys, then one table a set."""
-    libraries = ", ".join(f"{library} {number}" for library, number in made["libraries"].items())
     parts = [
-        f"# {made['command'].split()[2].capitalize()}, {made['date']}\n",
-        f"`{made['command']} --data DIR`: {made['machine']}, Python {made['python']}, seed {made['seed']}, "
-        f"at most {made['questions a set at most']} questions a set; {libraries}.\n",
+        f"# {plan.capitalize()}",
         _LEGEND.format(encoder=DEFAULT_ENCODER, baseline=outcomes[0].baseline),
     ]
     for chosen in means_over(outcomes):

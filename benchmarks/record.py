@@ -1,23 +1,40 @@
-"""What the papers' commands share: arguments, the encoder, and where results go."""
+"""Options, the cached encoder and the dated results that the benchmark commands share."""
 
-import argparse
 import json
 import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation.runs.evaluate import circumstances
 
-RESULTS = Path(__file__).parents[1] / "results"
+HERE = Path(__file__).parent
+SAMPLE = "questions a set at most"
+_KEPT_OUT = ("--work", "--vectors", "--cache")
+"""Options that say where a machine keeps its files; a recorded command does without them."""
+_FOLDERS = ("--data", "--real")
+"""Options that name the folder of the question sets; a recorded command says DIR."""
 
 
-def parse_arguments(description: str, sets: str, sample: int = 300) -> argparse.ArgumentParser:
-    """A parser with the options of every command."""
-    parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument(
-        "--data", default=os.environ.get("PRECISE_DATA"), help="folder of the development sets"
-    )
+def new_parser(module: str, doc: str, *, data: bool = True) -> ArgumentParser:
+    """Parser named after the module, with the first line of its docstring; `data` adds --data."""
+    parser = ArgumentParser(prog=f"python -m {module}", description=doc.splitlines()[0])
+    if data:
+        parser.add_argument(
+            "--data",
+            metavar="DIR",
+            default=os.environ.get("PRECISE_DATA"),
+            help="folder of the question sets (default: PRECISE_DATA)",
+        )
+    return parser
+
+
+def parse_arguments(module: str, doc: str, sets: str, sample: int = 300) -> ArgumentParser:
+    """Parser with the options of a command that measures several sets: data, sets, sample, files, seed."""
+    parser = new_parser(module, doc)
     parser.add_argument("--sets", default=sets, help="default: %(default)s")
     parser.add_argument("--sample", type=int, default=sample, help="questions a set at most (%(default)s)")
     parser.add_argument(
@@ -26,32 +43,73 @@ def parse_arguments(description: str, sets: str, sample: int = 300) -> argparse.
     parser.add_argument(
         "--vectors", type=Path, help="vector cache (default: vectors.sqlite in the work folder)"
     )
-    parser.add_argument("--encoder", default=DEFAULT_ENCODER, help="any that the library loads (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     return parser
 
 
-def cached_encoder(args: argparse.Namespace) -> CachedEncoder:
-    """The encoder with every vector kept."""
-    return CachedEncoder(load_encoder(args.encoder), args.vectors or args.work / "vectors.sqlite")
+def add_encoder(parser: ArgumentParser) -> None:
+    """Add --encoder, for commands whose encoder may be changed."""
+    parser.add_argument("--encoder", default=DEFAULT_ENCODER, help="any that the library loads (%(default)s)")
 
 
-def save(name: str, args: argparse.Namespace, markdown: str, data: dict[str, Any]) -> None:
-    """Write benchmarks/results/papers-<name>-<date>.md and .json, and show the first."""
-    encoder = "" if args.encoder == DEFAULT_ENCODER else f" --encoder {args.encoder}"
-    made = {
-        "command": f"python -m benchmarks.papers.{name}{encoder}",
-        "questions a set at most": args.sample,
-        **circumstances(args.seed),
-    }
+def cached_encoder(args: Namespace) -> CachedEncoder:
+    """The encoder of --encoder, or the default one, with every vector kept in a file."""
+    encoder = load_encoder(getattr(args, "encoder", DEFAULT_ENCODER))
+    return CachedEncoder(encoder, args.vectors or args.work / "vectors.sqlite")
+
+
+def command_line(module: str, args: Namespace, words: Sequence[str] | None = None) -> str:
+    """The command that repeats this run: the arguments given, without the folders of this machine.
+
+    words: the arguments; default: those of the process.
+    """
+    given = iter(sys.argv[1:] if words is None else words)
+    kept = [f"python -m {module}"]
+    for word in given:
+        option, equals, _ = word.partition("=")
+        if option in (*_KEPT_OUT, *_FOLDERS):
+            if not equals:
+                next(given, None)
+            if option in _FOLDERS:
+                kept.append(f"{option} DIR")
+        else:
+            kept.append(word)
+    if hasattr(args, "data") and "--data DIR" not in kept:
+        kept.append("--data DIR")
+    return " ".join(kept)
+
+
+def made(module: str, args: Namespace, **facts: Any) -> dict[str, Any]:
+    """How a result was made: command, date, versions, machine, seed, size of the sample, and `facts`."""
+    sample = {SAMPLE: args.sample} if hasattr(args, "sample") else {}
+    record = {"command": command_line(module, args), **sample, **circumstances(getattr(args, "seed", 0))}
+    return {**record, **facts}
+
+
+def stem(topic: str, name: str, made: dict[str, Any]) -> Path:
+    """Path of a result without its suffix: benchmarks/<topic>/results/<name>-<date>."""
+    return HERE / topic / "results" / f"{name}-{made['date']}"
+
+
+def save(topic: str, name: str, made: dict[str, Any], markdown: str, data: dict[str, Any]) -> Path:
+    """Write a result as .md and .json, print the first, and return their path without suffix.
+
+    markdown: begins with a title line; how the result was made is put below it. data: JSON, likewise.
+    """
+    path = stem(topic, name, made)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    title, _, body = markdown.partition("\n")
+    text = f"{title}\n\n{_head(made)}\n\n{body.strip()}\n"
+    Path(f"{path}.md").write_text(text, encoding="utf-8")
+    Path(f"{path}.json").write_text(json.dumps({"made": made, **data}, indent=1) + "\n", encoding="utf-8")
+    print(text)
+    return path
+
+
+def _head(made: dict[str, Any]) -> str:
+    sample = f", at most {made[SAMPLE]} questions a set" if SAMPLE in made else ""
     libraries = ", ".join(f"{library} {number}" for library, number in made["libraries"].items())
-    head = (
-        f"`{made['command']} --data DIR`, {made['date']}: {made['machine']}, Python {made['python']}, seed "
-        f"{args.seed}, at most {args.sample} questions a set; {libraries}.\n\n"
+    return (
+        f"`{made['command']}`, {made['date']}: {made['machine']}, Python {made['python']}, "
+        f"seed {made['seed']}{sample}; {libraries}."
     )
-    title, body = markdown.split("\n", 1)
-    stem = RESULTS / f"papers-{name}-{made['date']}"
-    RESULTS.mkdir(exist_ok=True)
-    stem.with_suffix(".md").write_text(f"{title}\n\n{head}{body.strip()}\n", encoding="utf-8")
-    stem.with_suffix(".json").write_text(json.dumps({"made": made, **data}, indent=1), encoding="utf-8")
-    print(stem.with_suffix(".md").read_text(encoding="utf-8"))

@@ -1,12 +1,12 @@
 """Latency of each stage and memory with 1, 5 and 10 users (the set-up of SAGE's Tables VIII and IX).
 
-    python benchmarks/feedback/concurrency.py [--delay 0.2] [--questions 200] [--long 1000]
+    python -m benchmarks.feedback.concurrency [--delay 0.2] [--questions 200] [--long 1000]
 
 The text is the Python language reference inside the interpreter (the paper: TriviaQA). The language model
 is a local HTTP server in its own process that takes a fixed time for every call, so that what is measured
 is this library: retrieval, the loop, the client. For every third question the judge asks for more context
-while seven chunks or fewer were sent. Two naive pipelines (200-token chunks, 7 of them, no feedback) stand
-beside it. Writes benchmarks/results/feedback-concurrency-DATE.json, and .md with the paper's figures.
+while seven chunks or fewer were sent. Two naive pipelines (200-token chunks, 7 of them, no feedback) are
+measured beside it.
 """
 
 import argparse
@@ -14,20 +14,18 @@ import asyncio
 import gc
 import json
 import multiprocessing
-import platform
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from multiprocessing.connection import Connection
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import numpy as np
 
-import precise_rag
+from benchmarks import record
 from precise_rag import Document, PreciseRAG, Segmenter
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation.report.tables import format_markdown
@@ -35,7 +33,6 @@ from precise_rag.index import BM25Index, DenseIndex
 from precise_rag.llm import OpenAIChat
 from precise_rag.trace import Ledger
 
-HERE = Path(__file__).parent
 USERS = (1, 5, 10)
 PAPER = (
     ("paper: naive RAG", "0.58", "0.000", "9.70 (1,066)", "0.914", "", "1.817"),
@@ -180,7 +177,7 @@ def naive(documents: list[Document], asked: list[str]) -> dict:
 
 
 _LEGEND = """\
-A call of the language model takes {delay:.0f} ms here, whoever asks; the paper's figures are GPT-4o-mini's.
+A call of the language model takes {delay:.0f} ms here; the paper's figures are GPT-4o-mini's.
 The paper's time to build the database is without encoding, ours with it. Its retrieval is a search and a
 reranker on a GPU; ours is search, reranker, redundancy filter and selection on the CPU, where users share the
 cores. F1 needs TriviaQA and a model, and was not measured.
@@ -207,9 +204,8 @@ def render(result: dict) -> str:
     rates = ", ".join(f"{row['users']}: {row['questions_per_second']}" for row in result["users"])
     return "\n\n".join(
         [
-            f"# Several users at a time, {result['date']}",
-            f"`{result['command']}`: {result['machine']}, Python {result['python']}. {result['note']}",
-            __doc__.split("\n\n")[2].split(" Writes")[0],
+            "# Several users at a time",
+            f"{__doc__.split(chr(10) * 2)[2].strip()} {result['note']}".strip(),
             "## SAGE, Tables VIII and IX",
             _LEGEND.format(delay=result["delay_ms"]).strip(),
             format_markdown(header, body),
@@ -228,7 +224,7 @@ async def run(rag: PreciseRAG, args: argparse.Namespace) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = record.new_parser(__spec__.name, __doc__, data=False)
     parser.add_argument("--delay", type=float, default=0.2, help="seconds that each model call takes")
     parser.add_argument("--questions", type=int, default=200, help="for each number of users")
     parser.add_argument("--long", type=int, default=1000, help="questions of the memory test")
@@ -240,13 +236,7 @@ def main() -> None:
         llm = OpenAIChat("local-model", base_url=url, timeout=60)
         rag = PreciseRAG.from_documents(documents, llm=llm, show_progress=True)
         result = {
-            "date": date.today().isoformat(),
-            "command": "python benchmarks/feedback/concurrency.py "
-            f"--delay {args.delay} --questions {args.questions} --long {args.long}",
             "note": args.note,
-            "version": precise_rag.__version__,
-            "python": platform.python_version(),
-            "machine": f"{platform.machine()}, {multiprocessing.cpu_count()} cores, no GPU",
             "delay_ms": args.delay * 1e3,
             "indexing_seconds": round(time.perf_counter() - started, 1),
             "resident_mb_after_indexing": round(resident_mb(), 1),
@@ -264,12 +254,7 @@ def main() -> None:
         )
     print("(milliseconds: mean / 95th percentile)")
     print("MB after each 100 of the long run:", *result["resident_mb_each_100_questions"])
-    folder = HERE.parent / "results"
-    folder.mkdir(exist_ok=True)
-    file = folder / f"feedback-concurrency-{result['date']}.json"
-    file.write_text(json.dumps(result, indent=1) + "\n")
-    file.with_suffix(".md").write_text(render(result))
-    print(file.relative_to(HERE.parents[1]))
+    record.save("feedback", "concurrency", record.made(__spec__.name, args), render(result), result)
 
 
 if __name__ == "__main__":

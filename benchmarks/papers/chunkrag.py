@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.compare import unseen
-from benchmarks.record import cached_encoder, parse_arguments, save
+from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
 from precise_rag.evaluation import Dataset, Positions, load_development_set, score_evidence
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.filtering import DynamicThreshold, RedundancyFilter
@@ -40,13 +40,15 @@ PAPER_RELEVANCE = (0.180, 0.467)
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, "rgb,squad,hotpotqa,covidqa", sample=100).parse_args()
+    parser = parse_arguments(__spec__.name, __doc__, "rgb,squad,hotpotqa,covidqa", sample=100)
+    add_encoder(parser)
+    args = parser.parse_args()
     encoder = cached_encoder(args)
     results = {}
     for name in args.sets.split(","):
         dataset = unseen(load_development_set(name, args.data).with_evidence()).sample(args.sample, args.seed)
         results[name] = measure(dataset, encoder)
-    save("chunkrag", args, render(results), {"results": results})
+    save("papers", "chunkrag", made(__spec__.name, args), render(results), {"results": results})
 
 
 def measure(dataset: Dataset, encoder: Encoder) -> dict:

@@ -15,7 +15,7 @@ from itertools import islice
 
 import numpy as np
 
-from benchmarks.record import cached_encoder, parse_arguments, save
+from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
 from benchmarks.retrieval.real import real_documents
 from precise_rag.evaluation import (
     Dataset,
@@ -39,7 +39,8 @@ PAPER_SET = "hotpotqa"
 
 
 def main() -> None:
-    parser = parse_arguments(__doc__, "hotpotqa,nq,squad")
+    parser = parse_arguments(__spec__.name, __doc__, "hotpotqa,nq,squad")
+    add_encoder(parser)
     parser.add_argument("--more", type=int, default=1500, help="documents (%(default)s)")
     args = parser.parse_args()
     encoder = cached_encoder(args)
@@ -53,7 +54,8 @@ def main() -> None:
             others = (document for document in real_documents(args.data) if document.id not in own)
             larger = replace(dataset, name="", documents=(*dataset.documents, *islice(others, args.more)))
             useful[f"{name} among {args.more:,} more"] = useful_sentences(larger, encoder)
-    save("pareto", args, render(useful, sizes, curves), {"useful": useful, "sizes": sizes, "alpha": curves})
+    data = {"useful": useful, "sizes": sizes, "alpha": curves}
+    save("papers", "pareto", made(__spec__.name, args), render(useful, sizes, curves), data)
 
 
 def useful_sentences(dataset: Dataset, encoder: Encoder) -> dict[str, tuple[float, float]]:

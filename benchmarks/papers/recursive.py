@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.record import cached_encoder, parse_arguments, save
+from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
 from benchmarks.retrieval.real import real_documents
 from precise_rag.evaluation import Dataset, Positions, RankedPassages, load_development_set, ranking_scores
 from precise_rag.evaluation.report.tables import format_markdown
@@ -50,7 +50,8 @@ METHODS: dict[str, dict[str, int]] = {
 
 
 def main() -> None:
-    parser = parse_arguments(__doc__, "squad,hotpotqa,fairytaleqa")
+    parser = parse_arguments(__spec__.name, __doc__, "squad,hotpotqa,fairytaleqa")
+    add_encoder(parser)
     parser.add_argument("--sizes", default="10000,20000,45000", help="of SQuAD's set (%(default)s)")
     args = parser.parse_args()
     encoder = cached_encoder(args)
@@ -62,7 +63,8 @@ def main() -> None:
             for size in filter(None, args.sizes.split(",")):
                 larger = among(dataset, int(size), args.data)
                 results[f"squad among {int(size):,}"] = measure(larger, encoder)
-    save("recursive", args, render(results), {"encoder": encoder.name, "results": results})
+    data = {"encoder": encoder.name, "results": results}
+    save("papers", "recursive", made(__spec__.name, args), render(results), data)
 
 
 def among(dataset: Dataset, n_sentences: int, data: str) -> Dataset:

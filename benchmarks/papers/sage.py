@@ -17,15 +17,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from precise_rag.evaluation.runs.pipelines import load_plan
 
 from benchmarks.compare import unseen
-from benchmarks.record import cached_encoder, parse_arguments, save
+from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.measures.measurer import Row
 from precise_rag.evaluation.report.tables import answer_cells, answer_columns, format_markdown
 from precise_rag.evaluation.runs.answering import answer_questions
 from precise_rag.evaluation.runs.evaluate import Outcome, evaluate
-from precise_rag.evaluation.runs.pipelines import load_plan
 from precise_rag.llm import OpenAIChat
 
 PAPER_RETRIEVERS = (
@@ -58,7 +58,8 @@ PAPER_COST = {
 
 
 def main() -> None:
-    parser = parse_arguments(__doc__, "fairytaleqa,squad,nq,quality,qasper")
+    parser = parse_arguments(__spec__.name, __doc__, "fairytaleqa,squad,nq,quality,qasper")
+    add_encoder(parser)
     parser.add_argument("--llm", help="an OpenAI-compatible chat model that answers the questions")
     parser.add_argument("--base-url")
     parser.add_argument("--metrics", default="F1,ROUGE-L,BLEU-1,BLEU-4", help="METEOR needs NLTK's WordNet")
@@ -81,12 +82,8 @@ def main() -> None:
     if judged:
         parts += [beside_the_paper(judged), modules(judged), cost(judged)]
     parts += [table(outcome) for outcome in outcomes]
-    save(
-        "sage",
-        args,
-        "\n\n".join(parts),
-        {"results": [outcome.to_dict() for outcome in outcomes]},
-    )
+    results = [outcome.to_dict() for outcome in outcomes]
+    save("papers", "sage", made(__spec__.name, args), "\n\n".join(parts), {"results": results})
 
 
 def beside_the_paper(outcomes: Sequence[Outcome]) -> str:

@@ -7,14 +7,14 @@ What differs from the paper: the CPU of this machine for a rented RTX 3090; Fair
 GPT-4 was not asked, its time and price are the paper's own (section I: 8 hours and 90 dollars for a million
 tokens), and a second of ours costs what a second of the paper's server does (5.3 dollars a day). Three
 documents of each set. Times are CPU times on one thread, models loaded, nothing cached; the rest of
-indexing is encoding the chunks. Table X, the features of the head: benchmarks/segmentation/ablation.py.
+indexing is encoding the chunks. Table X, the features of the head: benchmarks.segmentation.ablation.
 """
 
 import time
 
 import numpy as np
 
-from benchmarks.record import parse_arguments, save
+from benchmarks.record import add_encoder, made, parse_arguments, save
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown
@@ -32,14 +32,16 @@ N_DOCUMENTS = 3
 
 
 def main() -> None:
-    args = parse_arguments(__doc__, ",".join(PAPER)).parse_args()
+    parser = parse_arguments(__spec__.name, __doc__, ",".join(PAPER))
+    add_encoder(parser)
+    args = parser.parse_args()
     encoder = load_encoder(args.encoder, device="cpu")
     results = {
         f"{name}, {model}": measure(name, model, encoder, args.data, args.seed)
         for name in args.sets.split(",")
         for model in MODELS
     }
-    save("sage_segmentation", args, render(results), {"results": results})
+    save("papers", "sage-segmentation", made(__spec__.name, args), render(results), {"results": results})
 
 
 def measure(name: str, model: str, encoder: Encoder, folder: str | None, seed: int) -> dict[str, float]:

@@ -1,32 +1,30 @@
 """LlamaIndex LLMRerank: what it costs, and between which bounds its quality lies.
 
     python -m benchmarks.peers.llm_rerank --data DIR
-    python -m benchmarks.peers.llm_rerank --data DIR --llm MODEL [--base-url URL]    # a model of yours
+    python -m benchmarks.peers.llm_rerank --data DIR --llm MODEL [--base-url URL]    # your model
 
 LLMRerank as it comes (its own prompt, ten chunks a call) over the 20 best chunks of 200 tokens. Without
-a model of yours, two stand-ins answer over HTTP, through the same client: a judge that knows the evidence
+your own model, two stand-ins answer over HTTP, through the same client: a judge that knows the evidence
 and is never wrong, so that no model can do better with these chunks, and one that cannot tell chunks
 apart, so that the search's order stays. Calls and tokens are what is really sent. Beside them our path,
-which asks no model. Writes benchmarks/results/peers-llm-rerank-<date>.md and .json.
+which asks no model. Writes benchmarks/peers/results/llm-rerank-<date>.md and .json.
 """
 
 import argparse
-import json
-import os
 import re
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+from precise_rag.evaluation.runs.pipelines import PipelineSettings, Plan
+
+from benchmarks import record
 from benchmarks.compare import SETS, unseen
 from benchmarks.compare_tables import mean_over_sets
-from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import BUDGETS, Dataset, load_development_set
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.evaluation.report.tables import format_markdown
-from precise_rag.evaluation.runs.evaluate import Outcome, circumstances, evaluate
-from precise_rag.evaluation.runs.pipelines import PipelineSettings, Plan
+from precise_rag.evaluation.runs.evaluate import Outcome, evaluate
 from precise_rag.llm import OpenAIChat
 from precise_rag.protocols import LLM, Encoder
 from tests.support.chat_server import ChatServer, says
@@ -43,18 +41,12 @@ CUT = "Let's try this now:"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("PRECISE_DATA"))
-    parser.add_argument("--sets", default=SETS, help="default: %(default)s")
-    parser.add_argument("--sample", type=int, default=100, help="questions a set at most")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = record.parse_arguments(__spec__.name, __doc__, SETS, sample=100)
     parser.add_argument("--llm", metavar="MODEL")
     parser.add_argument("--base-url")
-    parser.add_argument("--work", type=Path, default=Path("evaluation"))
-    parser.add_argument("--vectors", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    encoder = CachedEncoder(load_encoder(DEFAULT_ENCODER), args.vectors or args.work / "vectors.sqlite")
+    encoder = record.cached_encoder(args)
     datasets = [
         unseen(load_development_set(name, args.data).with_evidence()).sample(args.sample, args.seed)
         for name in args.sets.split(",")
@@ -125,7 +117,6 @@ def visible(text: str) -> str:
 
 
 def save(rows: dict[str, list[Outcome]], args: argparse.Namespace) -> None:
-    made = circumstances(args.seed)
     first = next(iter(rows.values()))
     lines = [(PLAIN.name, first), *((name, outcomes) for name, outcomes in rows.items())]
     lines += [(WHOLE.name, first), (AS_IT_COMES.name, first)]
@@ -145,22 +136,16 @@ def save(rows: dict[str, list[Outcome]], args: argparse.Namespace) -> None:
         for name, values in table.items()
     ]
     header = ["pipeline", *map(str, BUDGETS), "calls a question", "tokens asked", "tokens kept"]
-    libraries = ", ".join(f"{library} {number}" for library, number in made["libraries"].items())
-    asked = f" --llm {args.llm}" if args.llm else ""
-    command = f"python -m benchmarks.peers.llm_rerank --sample {args.sample}{asked}"
     sets = ", ".join(outcome.dataset.name for outcome in first)
-    text = (
-        f"# LlamaIndex LLMRerank, {made['date']}\n\n`{command} --data DIR`: {made['machine']}, seed "
-        f"{args.seed}, at most {args.sample} questions a set; {libraries}.\n\n"
+    text = [
+        "# LlamaIndex LLMRerank",
         f"Recall of evidence (%) by tokens sent, mean over {sets}, and what ranking itself asks of a "
-        f"language model for one question.\n\n{__doc__.split(chr(10) * 2)[2].split(' Writes')[0].strip()}\n\n"
-    )
-    stem = Path(__file__).parents[1] / "results" / f"peers-llm-rerank-{made['date']}"
-    stem.with_suffix(".md").write_text(text + format_markdown(header, body) + "\n", encoding="utf-8")
-    stem.with_suffix(".json").write_text(
-        json.dumps({"made": {"command": command, **made}, "mean": table}, indent=1) + "\n", encoding="utf-8"
-    )
-    print(stem.with_suffix(".md").read_text(encoding="utf-8"))
+        "language model for one question.",
+        __doc__.split("\n\n")[2].split(" Writes")[0].strip(),
+        format_markdown(header, body),
+    ]
+    made = record.made(__spec__.name, args)
+    record.save("peers", "llm-rerank", made, "\n\n".join(text), {"mean": table})
 
 
 if __name__ == "__main__":

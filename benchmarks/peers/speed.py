@@ -5,7 +5,7 @@
 Whole documents of one set in seeded order up to --kilobytes, and the questions about them. The encoder is
 the real one, with no cache: what is timed is what a user waits for. Times are CPU times (the process's, all
 its threads), so that other work on the machine does not count; loading models is not counted. Writes
-benchmarks/results/peers-speed-<date>.md and .json.
+benchmarks/peers/results/speed-<date>.md and .json.
 """
 
 import argparse
@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from precise_rag.evaluation.runs.pipelines import Pipeline, PipelineSettings, load_plan
 
+from benchmarks import record
 from benchmarks.compare import unseen
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.evaluation import Dataset, load_development_set
 from precise_rag.evaluation.measures.measurer import Measurer
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.evaluation.report.tables import format_markdown
-from precise_rag.evaluation.runs.evaluate import circumstances
-from precise_rag.evaluation.runs.pipelines import Pipeline, PipelineSettings, load_plan
 from precise_rag.evaluation.runs.run import Piece, Run
 from precise_rag.types import Document, Selection
 
@@ -51,8 +51,7 @@ OURS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("PRECISE_DATA"))
+    parser = record.new_parser(__spec__.name, __doc__)
     parser.add_argument("--set", default="squad", help="documents and questions (default: %(default)s)")
     parser.add_argument("--kilobytes", type=int, default=200)
     parser.add_argument("--sample", type=int, default=100, help="questions at most")
@@ -65,7 +64,7 @@ def main() -> None:
         return
     results: dict[str, dict[str, Any] | None] = {}
     for name in pipelines:
-        command = [sys.executable, "-m", "benchmarks.peers.speed", "--one", name]
+        command = [sys.executable, "-m", __spec__.name, "--one", name]
         for option in ("data", "set", "kilobytes", "sample", "seed"):
             command += [f"--{option}", str(getattr(args, option))]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **ONE})
@@ -142,7 +141,6 @@ def as_run(settings: PipelineSettings, found: dict[str, Selection]) -> Run:
 
 
 def save(results: dict[str, dict[str, Any] | None], args: argparse.Namespace) -> None:
-    made = circumstances(args.seed)
     known = {name: one for name, one in results.items() if one}
     body = [
         [
@@ -161,21 +159,16 @@ def save(results: dict[str, dict[str, Any] | None], args: argparse.Namespace) ->
     header = ["pipeline", "recall@400", "recall@1600", "tokens kept"]
     header += ["cutting, MB/s", "build, s", "a question, ms", "units", "peak MB"]
     size = next(iter(known.values()))
-    libraries = ", ".join(f"{library} {number}" for library, number in made["libraries"].items())
-    text = (
-        f"# Quality and speed of the peers, {made['date']}\n\n`python -m benchmarks.peers.speed --data DIR "
-        f"--set {args.set} --kilobytes {args.kilobytes} --sample {args.sample}`: "
-        f"{made['machine']}; {args.set}, "
-        f"{size['bytes'] / 1e6:.2f} MB, {size['questions']} questions, seed {args.seed}; {DEFAULT_ENCODER} "
-        f"on the CPU for all; {libraries}.\n\n{_LEGEND}\n"
-    )
-    failed = "".join(f"\n{name} did not run.\n" for name, one in results.items() if not one)
-    stem = Path(__file__).parents[1] / "results" / f"peers-speed-{made['date']}"
-    stem.with_suffix(".md").write_text(text + format_markdown(header, body) + "\n" + failed, encoding="utf-8")
-    stem.with_suffix(".json").write_text(
-        json.dumps({"made": made, "results": results}, indent=1) + "\n", encoding="utf-8"
-    )
-    print(stem.with_suffix(".md").read_text(encoding="utf-8"))
+    text = [
+        "# Quality and speed of the peers",
+        f"{args.set}, {size['bytes'] / 1e6:.2f} MB, {size['questions']} questions; {DEFAULT_ENCODER} on the "
+        "CPU for all.",
+        _LEGEND.strip(),
+        format_markdown(header, body),
+        *(f"{name} did not run." for name, one in results.items() if not one),
+    ]
+    made = record.made(__spec__.name, args)
+    record.save("peers", "speed", made, "\n\n".join(text), {"results": results})
 
 
 if __name__ == "__main__":

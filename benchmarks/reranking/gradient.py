@@ -1,6 +1,6 @@
 """Gradient selection against a fixed number of chunks at equal recall, and how far its settings matter.
 
-    PRECISE_DATA=DIR python benchmarks/reranking/gradient.py [--reranker cascade] [--plot FILE.svg]
+    python -m benchmarks.reranking.gradient --data DIR [--reranker cascade] [--plot FILE.svg]
         [--vectors FILE] [--cache DIR]
 
 Candidates are reranked by the packaged reranker or another. Recall is the share of a question's evidence, in
@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.reranking.held_out import held_out, new_parser, save
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate
-from training.reranker.lists import CandidateList, arguments, held_out, save
+from training.reranker.lists import CandidateList
 
 SETTINGS = [
     {"min_k": min_k, "ratio": ratio, "floor": floor}
@@ -95,7 +96,7 @@ def plot(chosen: dict[str, Ranked], settings: dict, path: Path) -> None:
 
 
 def main() -> None:
-    parser = arguments(__doc__.splitlines()[0])
+    parser = new_parser(__spec__.name, __doc__)
     parser.add_argument("--reranker", default="packaged", help="(%(default)s)")
     parser.add_argument("--plot", type=Path, help="draw score curves with cuts into this file")
     options = parser.parse_args()
@@ -111,7 +112,8 @@ def main() -> None:
             same = [r for r in rows if r["kind"] == kind and all(r[key] == v for key, v in settings.items())]
             mean = {key: float(np.mean([r[key] for r in same])) for key in list(same[0])[5:]}
             rows.append({"set": "mean of sets", "kind": kind, **settings, **mean})
-    save("gradient" if options.reranker == "packaged" else f"gradient-{options.reranker}", rows)
+    name = "gradient" if options.reranker == "packaged" else f"gradient-{options.reranker}"
+    save(__spec__.name, name, "Gradient selection against a fixed number of chunks", options, rows)
     if options.plot:
         plot(chosen, {"min_k": 7, "ratio": 0.3}, options.plot)
 

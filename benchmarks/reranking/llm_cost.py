@@ -1,6 +1,6 @@
 """What the relevance filter costs per question: batched against the paper's three calls.
 
-    PRECISE_DATA=DIR python benchmarks/reranking/llm_cost.py [--questions 10] [--top 15] [--cache DIR]
+    python -m benchmarks.reranking.llm_cost --data DIR [--questions 10] [--top 15] [--cache DIR]
 
 The model is a local HTTP server that speaks the chat-completions protocol and gives every chunk a
 score, so that what is counted is what would be sent and paid. Tokens are estimates (see
@@ -13,10 +13,10 @@ import time
 
 import numpy as np
 
+from benchmarks.reranking.held_out import held_out, new_parser, save
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm import OpenAIChat
 from precise_rag.trace import Trace
-from training.reranker.lists import arguments, held_out, save
 
 MODES = {
     "batch of 10": {"mode": "batch", "batch_size": 10},
@@ -40,7 +40,7 @@ def reply(request: dict) -> object:
 def main() -> None:
     from tests.support.chat_server import ChatServer
 
-    parser = arguments(__doc__.splitlines()[0])
+    parser = new_parser(__spec__.name, __doc__)
     parser.add_argument("--questions", type=int, default=10, help="of each set")
     parser.add_argument("--top", type=int, default=15, help="candidates that are filtered")
     options = parser.parse_args()
@@ -69,7 +69,7 @@ def main() -> None:
                         "ms": seconds * 1e3 / len(traces),
                     }
                 )
-    save("llm_cost", rows)
+    save(__spec__.name, "llm-cost", "What the relevance filter costs", options, rows)
 
 
 if __name__ == "__main__":

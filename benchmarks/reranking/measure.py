@@ -1,6 +1,6 @@
 """How well each way of ranking orders the same candidates, and how good its probabilities are.
 
-    PRECISE_DATA=DIR python benchmarks/reranking/measure.py [--reranker NAME…] [--vectors FILE] [--cache DIR]
+    python -m benchmarks.reranking.measure --data DIR [--reranker NAME…] [--vectors FILE] [--cache DIR]
 
 Questions and documents that nothing was trained on: three whole sets, and the other half of four.
 nDCG@10, MRR@10 and recall@10 count a question without a relevant candidate as 0, and take the
@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.reranking.held_out import UNSEEN, held_out, new_parser, save
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
-from training.reranker.lists import HALVED, UNSEEN, CandidateList, arguments, held_out, save
+from training.reranker.lists import HALVED, CandidateList
 
 Ranker = Callable[[CandidateList], np.ndarray]
 BY_SCORE = ("retrieval", "dense", "bm25")
@@ -159,7 +160,7 @@ def _row(
 
 
 def main() -> None:
-    parser = arguments(__doc__.splitlines()[0])
+    parser = new_parser(__spec__.name, __doc__)
     parser.add_argument("--reranker", nargs="*", default=[], help="further names or paths for load_reranker")
     parser.add_argument("--questions", type=int, help="of each set at most")
     options = parser.parse_args()
@@ -180,7 +181,10 @@ def main() -> None:
     for label, sets in (("unseen sets", UNSEEN), ("all", (*UNSEEN, *HALVED))):
         rows += measured.means(label, sets, options.kinds)
     save(
+        __spec__.name,
         "measure",
+        "Rerankers on the same candidates",
+        options,
         rows,
         differences=_differences(measured, options.kinds),
         reliability=list(measured.reliability()),
@@ -189,8 +193,6 @@ def main() -> None:
 
 def _differences(measured: Measured, kinds: Sequence[str]) -> list[dict[str, Any]]:
     rows = measured.differences("unseen", UNSEEN, kinds) + measured.differences("half seen", HALVED, kinds)
-    for row in rows:
-        print("{sets}, {kind}, {ranker}: {gain:+.3f} ({low:+.3f} to {high:+.3f})".format(**row))
     return rows
 
 

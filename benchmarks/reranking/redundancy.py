@@ -1,6 +1,6 @@
 """How much the redundancy filter removes at each threshold, and how much evidence goes with it.
 
-    PRECISE_DATA=DIR python benchmarks/reranking/redundancy.py [--vectors FILE] [--cache DIR]
+    python -m benchmarks.reranking.redundancy --data DIR [--vectors FILE] [--cache DIR]
 
 ChunkRAG (section 6.1) reports 20.5 % removed at 0.5 down to 8.5 % at 0.9. "lost" is the share of the
 evidence characters covered by the candidates that no kept candidate covers, although a kept one may say
@@ -13,10 +13,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from benchmarks.reranking.gradient import evidence_in
+from benchmarks.reranking.held_out import held_out, new_parser, save
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.types import Candidate
-from training.reranker.lists import CandidateList, arguments, encoder, held_out, save
+from training.reranker.lists import CandidateList, encoder
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -27,7 +28,7 @@ def covered(candidates: Iterable[Candidate], one: CandidateList) -> int:
 
 
 def main() -> None:
-    parser = arguments(__doc__.splitlines()[0])
+    parser = new_parser(__spec__.name, __doc__)
     parser.add_argument("--questions", type=int, default=200, help="of each set at most")
     options = parser.parse_args()
     vectors = encoder(options.vectors)
@@ -58,7 +59,7 @@ def main() -> None:
                         "ms": ms,
                     }
                 )
-    save("redundancy", rows)
+    save(__spec__.name, "redundancy", "What the redundancy filter removes", options, rows)
 
 
 if __name__ == "__main__":

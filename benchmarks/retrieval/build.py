@@ -1,19 +1,18 @@
 """What an index costs to build, against plain dense indexing of the same text with the same encoder.
 
-    python -m benchmarks.retrieval.build --data DIR [--sets fairytaleqa] [--documents 6]
+    python -m benchmarks.retrieval.build --data DIR [--set fairytaleqa] [--documents 6]
 
 Nothing is cached. ParetoRAG's paper pays 3.3 times the plain index for encoding every context again.
 """
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.record import RESULTS, parse_arguments
-from precise_rag.encoders import load_encoder
+from benchmarks import record
+from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.runs.evaluate import circumstances
+from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -30,12 +29,13 @@ KINDS: dict[str, Callable[..., Any]] = {
 
 
 def main() -> None:
-    parser = parse_arguments(__doc__, "fairytaleqa")
+    parser = record.new_parser(__spec__.name, __doc__)
+    parser.add_argument("--set", default="fairytaleqa", help="default: %(default)s")
     parser.add_argument("--documents", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3, help="the fastest of them counts (%(default)s)")
     args = parser.parse_args()
     encoder = load_encoder()
-    documents = load_development_set(args.sets, args.data).documents[: args.documents]
+    documents = load_development_set(args.set, args.data).documents[: args.documents]
     encoder.encode([documents[0].text[:200]])
     rows: dict[str, tuple[float, int]] = {}
     for _ in range(args.rounds):  # rounds outside, so that a busy machine slows all kinds alike
@@ -49,22 +49,16 @@ def main() -> None:
 
 
 def save(args: Any, n_characters: int, rows: dict[str, tuple[float, int]]) -> None:
-    """benchmarks/results/retrieval-build-<date>.md"""
-    made = circumstances(args.seed)
     plain = rows["plain dense, 200 tokens"][0]
-    lines = [
-        "# Cost of building an index\n",
-        f"`python -m benchmarks.retrieval.build --data DIR --sets {args.sets} --documents {args.documents}`, "
-        f"{made['date']}: {made['machine']}, Python {made['python']}; {n_characters:,} characters, "
-        f"all-MiniLM-L6-v2, CPU seconds with the first search, best of {args.rounds}.\n",
-        "| index | units | CPU s | against plain 200 tokens |",
-        "|---|---|---|---|",
-        *(f"| {name} | {n:,} | {s:.1f} | {s / plain:.2f} |" for name, (s, n) in rows.items()),
+    body = [[name, f"{n:,}", f"{s:.1f}", f"{s / plain:.2f}"] for name, (s, n) in rows.items()]
+    text = [
+        "# Cost of building an index",
+        f"{n_characters:,} characters, {DEFAULT_ENCODER}, CPU seconds with the first search, best of "
+        f"{args.rounds}.",
+        format_markdown(["index", "units", "CPU s", "against plain 200 tokens"], body),
     ]
-    path = RESULTS / f"retrieval-build-{made['date']}.md"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    path.with_suffix(".json").write_text(json.dumps({"made": made, "rows": rows}, indent=1), encoding="utf-8")
-    print(path.read_text(encoding="utf-8"))
+    made = record.made(__spec__.name, args)
+    record.save("retrieval", "build", made, "\n\n".join(text), {"characters": n_characters, "rows": rows})
 
 
 if __name__ == "__main__":

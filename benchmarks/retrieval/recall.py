@@ -5,17 +5,16 @@
 Plain search is dense, BM25 (bm25s) and hybrid (0.5/0.5) over LangChain's recursive splitter at 100 and
 200 tokens. The last columns compare each of our hybrids with the plain search that is best on that
 set at that budget, question by question; taking the best of six in hindsight favours the plain side.
-`--sets checks` takes questions that no setting was chosen on, see benchmarks/retrieval/checks.py.
+`--sets checks` takes questions that no setting was chosen on (benchmarks.retrieval.checks).
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.record import RESULTS, cached_encoder, parse_arguments
+from benchmarks import record
 from benchmarks.retrieval.checks import CHECKS, load_check_set
 from benchmarks.retrieval.panels import panels
 from precise_rag.evaluation import (
@@ -30,7 +29,6 @@ from precise_rag.evaluation import (
 )
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.evaluation.peers.units import UnitIndex
-from precise_rag.evaluation.runs.evaluate import circumstances
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex, SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate
@@ -57,11 +55,11 @@ Recalls = dict[str, np.ndarray]
 
 
 def main() -> None:
-    parser = parse_arguments(__doc__, SETS, sample=200)
+    parser = record.parse_arguments(__spec__.name, __doc__, SETS, sample=200)
     parser.add_argument("--systems", default=SYSTEMS, help="groups of systems (%(default)s)")
     parser.add_argument("--plot", action="store_true", help="draw recall over alpha and over tokens")
     args = parser.parse_args()
-    encoder = cached_encoder(args)
+    encoder = record.cached_encoder(args)
     sets = ",".join(CHECKS) if args.sets == "checks" else args.sets
     results: dict[str, Recalls] = {}
     for name in sets.split(","):
@@ -74,9 +72,9 @@ def main() -> None:
             for system, search in GROUPS[group](dataset, encoder)
         }
         print(table(name, results[name]), flush=True)
-        save(args, results)
+        path = save(args, results)
         if args.plot:
-            draw(stem(args), results)
+            draw(path, results)
 
 
 def recalls(corpus: Positions, dataset: Dataset, search: Search) -> np.ndarray:
@@ -205,31 +203,18 @@ def _gain(ours: np.ndarray, peers: Sequence[np.ndarray]) -> str:
     return f"{gain.mean:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]"
 
 
-def stem(args: Any) -> Path:
-    """benchmarks/results/retrieval-recall-<systems>-<date>, or without systems where all are measured."""
+def save(args: Any, results: dict[str, Recalls]) -> Path:
+    """Write the tables and the means; the name says which groups were measured if not all were."""
     systems = "" if args.systems == SYSTEMS else f"-{args.systems.replace(',', '-')}"
     checks = "-checks" if set(args.sets.split(",")) <= {"checks", *CHECKS} else ""
-    return RESULTS / f"retrieval-recall{checks}{systems}-{circumstances(args.seed)['date']}"
-
-
-def save(args: Any, results: dict[str, Recalls]) -> None:
-    """The tables as .md, and the means as .json."""
-    made = circumstances(args.seed)
-    file = stem(args)
-    RESULTS.mkdir(exist_ok=True)
-    head = (
-        "# Recall of evidence (%) at token budgets, with 95 % bootstrap intervals\n\n"
-        f"`python -m benchmarks.retrieval.recall --data DIR --systems {args.systems} --sets {args.sets}`, "
-        f"{made['date']}: {made['machine']}, Python {made['python']}, seed {args.seed}, at most "
-        f"{args.sample} questions a set; all-MiniLM-L6-v2.\n"
-    )
-    text = head + summary(results) + "\n".join(table(name, found) for name, found in results.items()) + "\n"
-    Path(f"{file}.md").write_text(text, encoding="utf-8")
+    text = "# Recall of evidence (%) at token budgets, with 95 % bootstrap intervals\n" + summary(results)
     means = {
         name: {system: values.mean(axis=0).round(4).tolist() for system, values in found.items()}
         for name, found in results.items()
     }
-    Path(f"{file}.json").write_text(json.dumps({"made": made, "recall": means}), encoding="utf-8")
+    made = record.made(__spec__.name, args)
+    markdown = text + "\n".join(table(name, found) for name, found in results.items())
+    return record.save("retrieval", f"recall{checks}{systems}", made, markdown, {"recall": means})
 
 
 def draw(file: Path, results: dict[str, Recalls]) -> None:

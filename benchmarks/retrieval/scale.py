@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.record import RESULTS
+from benchmarks import record
 from benchmarks.retrieval.real import real_documents
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.runs.evaluate import circumstances
+from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, DocumentIndex, FaissIndex, HybridIndex, SentenceContextIndex
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.vectors import vector_columns
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = record.new_parser(__spec__.name, __doc__, data=False)
     parser.add_argument("--sentences", type=int, default=1_000_000, help="at least (%(default)s)")
     parser.add_argument("--dimension", type=int, default=384, help="of made vectors (%(default)s)")
     parser.add_argument("--queries", type=int, default=50)
@@ -191,24 +191,17 @@ def _zipf(random: np.random.Generator, n: int) -> Iterator[np.ndarray]:
 
 
 def save(args: argparse.Namespace, rows: Rows, measured: list[dict[str, Any]]) -> None:
-    """benchmarks/results/retrieval-scale-<real or sentences>-<date>.md"""
-    made_by = circumstances(0)
     names = list(measured[0])
-    command = f"--real DIR --sentences {args.sentences}" if args.real else f"--sentences {args.sentences}"
-    command += f" --device {args.device}" if args.device else ""
-    lines = [
-        f"# {len(rows.collection):,} sentences of {rows.vectors.shape[1]} dimensions: {rows.made_in}\n",
-        f"`python -m benchmarks.retrieval.scale {command} --queries {args.queries} --kinds {args.kinds}`, "
-        f"{made_by['date']}: {made_by['machine']}, Python {made_by['python']}. Build is without encoding; "
-        "peak memory is the process's so far, with the float32 vectors in it; latency is one query at a "
-        "time, without encoding the query; recall is of the same search by numpy in float32.\n",
-        "| " + " | ".join(names) + " |",
-        "|---" * len(names) + "|",
-        *("| " + " | ".join(str(row[n]) for n in names) + " |" for row in measured),
+    text = [
+        f"# {len(rows.collection):,} sentences of {rows.vectors.shape[1]} dimensions: {rows.made_in}",
+        "Build is without encoding; peak memory is the process's so far, with the float32 vectors in it; "
+        "latency is one query at a time, without encoding the query; recall is of the same search by numpy "
+        "in float32.",
+        format_markdown(names, [[str(row[name]) for name in names] for row in measured]),
     ]
-    name = "real" if args.real else str(args.sentences)
-    path = RESULTS / f"retrieval-scale-{name}-{made_by['date']}.md"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    made = record.made(__spec__.name, args)
+    name = f"scale-{'real' if args.real else args.sentences}"
+    record.save("retrieval", name, made, "\n\n".join(text), {"what": rows.made_in, "rows": measured})
 
 
 if __name__ == "__main__":

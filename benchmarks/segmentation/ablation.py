@@ -1,6 +1,6 @@
 """SAGE's feature ablation (its Table X) in three protocols, on frozen and on fine-tuned sentence vectors.
 
-    python benchmarks/segmentation/ablation.py FILE… [--test FILE] [--sentences 80000] [--only frozen]
+    python -m benchmarks.segmentation.ablation FILE… [--test FILE] [--sentences 80000] [--only frozen]
 
 Positives are neighbouring sentences of one paragraph. Negatives, as many: `adjacent` the two
 sentences around a paragraph break; `same document` sentences of two paragraphs of one document;
@@ -11,7 +11,6 @@ MLPs of the four feature sets and three protocols together on one encoder, or wi
 one set's alone. Paper, fine-tuned, on QASPER: 84.5 / 85.6 / 88.4 / 91.8 % for the four feature sets.
 """
 
-import argparse
 import itertools
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
+from benchmarks import record
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.segmentation.training.data import LabelledDocument, is_held_out, read_labelled
 from precise_rag.segmentation.training.fine_tuning import embed, trainable
@@ -195,9 +195,7 @@ def fine_tune(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = record.new_parser(__spec__.name, __doc__, data=False)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--test", nargs="*", type=Path, default=[], help="files tested on as a whole, each")
     parser.add_argument("--sentences", type=int, default=80_000, help="of the training documents at most")

@@ -1,6 +1,6 @@
-"""How well are human boundaries found? Documents never trained on, by domain, against other methods.
+"""How well human boundaries are found on documents never trained on, by domain, against other methods.
 
-    python benchmarks/segmentation/boundaries.py --data DIR [--limit 1500] [--by small,random] [--sets choi]
+    python -m benchmarks.segmentation.boundaries --data DIR [--limit 1500] [--by small,random] [--sets choi]
 
 Of the training files only the documents that `precise train` holds out (by id) are used, in seeded
 order up to --limit sentences of each set. Labels: paragraph breaks, and section breaks. Every method
@@ -8,15 +8,12 @@ reads the sentences alone, joined by spaces for those that want a text; their cu
 nearest gap. Methods with scores cut as often as the authors did, over all documents of the set:
 accuracy at natural prevalence, balanced accuracy and boundary F1 are at that threshold, and AUC is
 over the scores. Those that decide for themselves are taken with their defaults. P_k and WindowDiff
-by nltk, mean over documents, k half a mean segment. Writes results/segmentation-models-boundaries-<date>.
+by nltk, mean over documents, k half a mean segment. Adds to the result of the same day if there is one.
 """
 
-import argparse
 import json
-import os
 import zlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +21,7 @@ import numpy as np
 from nltk.metrics.segmentation import pk, windowdiff
 from nltk.tokenize.texttiling import TextTilingTokenizer
 
+from benchmarks import record
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.segmentation.pretrained import load_model
@@ -213,32 +211,25 @@ def table(rows: list[dict[str, Any]], names: tuple[str, ...]) -> str:
     return "\n".join(lines)
 
 
-def write(rows: list[dict[str, Any]], stem: Path, limit: int) -> None:
-    """The report and its figures, as .md and .json."""
-    command = f"python benchmarks/segmentation/boundaries.py --data DIR --limit {limit}"
-    parts = [
-        f"# Human boundaries found, {datetime.now(UTC).date().isoformat()}",
-        f"`{command}`; all-MiniLM-L6-v2 where a method encodes, seed 0.",
-        " ".join((__doc__ or "").split("\n\n")[2].split()),
-        "Figures of a method, each set counted once; `cuts` is how many it makes for each of the author's:",
-        table(means(rows), ("cuts", *FIGURES)),
-        "By set:",
-        table(rows, ("gaps", "prevalence", "cuts", *FIGURES)),
-    ]
-    stem.with_suffix(".md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    stem.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+def render(rows: list[dict[str, Any]]) -> str:
+    return "\n\n".join(
+        [
+            "# Human boundaries found",
+            (__doc__ or "").split("\n\n")[2].rpartition(" Adds")[0],
+            "Each set counts the same; `cuts` is how many a method makes for each of the author's:",
+            table(means(rows), ("cuts", *FIGURES)),
+            "By set:",
+            table(rows, ("gaps", "prevalence", "cuts", *FIGURES)),
+        ]
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=os.environ.get("PRECISE_DATA"))
+    parser = record.new_parser(__spec__.name, __doc__)
     parser.add_argument("--by", help="methods, comma-separated (default: all)")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--limit", type=int, default=1_500, help="sentences of each set, about")
     parser.add_argument("--cache", type=Path, default=Path("vectors.sqlite"), help="vectors computed before")
-    parser.add_argument("--results", type=Path, default=Path(__file__).parents[1] / "results")
     args = parser.parse_args()
     makers = load_methods(args.cache)
     methods = {name: makers[name]() for name in (args.by.split(",") if args.by else makers)}
@@ -256,18 +247,16 @@ def main() -> None:
                 if figures and not pointless:
                     rows.append({"set": name, "kind": kind, "by": by, **figures})
                     print(json.dumps(rows[-1]), flush=True)
-    date = datetime.now(UTC).date().isoformat()
-    stem = args.results / f"segmentation-models-boundaries-{date}"
-    if stem.with_suffix(".json").exists():  # what was measured today and not again
+    made = record.made(__spec__.name, args)
+    earlier = Path(f"{record.stem('segmentation', 'models-boundaries', made)}.json")
+    if earlier.exists():  # what was measured today and not again
         new = {(row["set"], row["by"]) for row in rows}
-        old = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+        old = json.loads(earlier.read_text(encoding="utf-8"))["rows"]
         rows += [row for row in old if (row["set"], row["by"]) not in new]
     order = list(makers)
     rows.sort(key=lambda row: order.index(row["by"]))
     rows.sort(key=lambda row: (KINDS.index(row["kind"]), list(SETS).index(row["set"])))
-    args.results.mkdir(parents=True, exist_ok=True)
-    write(rows, stem, args.limit)
-    print(stem.with_suffix(".md").read_text(encoding="utf-8"))
+    record.save("segmentation", "models-boundaries", made, render(rows), {"rows": rows})
 
 
 if __name__ == "__main__":

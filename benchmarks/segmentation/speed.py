@@ -1,7 +1,7 @@
 """Speed and memory of whole text to chunks with offsets, and how both grow with the text.
 
-    python benchmarks/segmentation/speed.py FILE… [--splitters …] [--sizes 0.01,0.1,1,10] [--processes 1]
-    python benchmarks/segmentation/speed.py FILE… --encoder-share [--sizes 0.1,1]
+    python -m benchmarks.segmentation.speed FILE… [--splitters …] [--sizes 0.01,0.1,1,10] [--processes 1]
+    python -m benchmarks.segmentation.speed FILE… --encoder-share [--sizes 0.1,1]
 
 Each splitter runs in a process of its own, on one BLAS thread, (or --threads) after loading and one warm-up.
 Documents are those of the files, repeated until the size is reached; peak memory is the process's.
@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from typing import Any
+
+from benchmarks import record
 
 SPLITTERS = ("small", "langchain-recursive", "llamaindex-sentence", "chonkie-recursive")
 
@@ -140,9 +142,7 @@ def load(kind: str, processes: int) -> Callable[[Iterator], Iterator[int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = record.new_parser(__spec__.name, __doc__, data=False)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--splitters", default=",".join(SPLITTERS))
     parser.add_argument("--sizes", default="0.01,0.1,1,10")
@@ -160,7 +160,7 @@ def main() -> None:
     header: list[str] | None = None
     for kind in ["encoder-share"] if args.encoder_share else args.splitters.split(","):
         for size in args.sizes.split(","):
-            command = [sys.executable, __file__, *args.files, "--one", kind, "--sizes", size]
+            command = [sys.executable, "-m", __spec__.name, *args.files, "--one", kind, "--sizes", size]
             command += ["--processes", str(args.processes)]
             environment = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
             environment |= {"TOKENIZERS_PARALLELISM": "true" if args.threads > 1 else "false"}

@@ -5,41 +5,29 @@ with a dense score alone, chunks with BM25 alone.
 """
 
 import hashlib
-import json
-import os
 import pickle
-import platform
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import precise_rag
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import Dataset, Evidence, Question, load_development_set
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex
 from precise_rag.protocols import Encoder
-from precise_rag.rerank import PackagedReranker
 from precise_rag.types import Candidate
 
 N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
-
-UNSEEN = ("hotpotqa", "nq", "cuad")
-"""Development sets of which nothing is trained on."""
 
 HALVED = ("squad", "covidqa", "fairytaleqa", "qmsum")
 """Development sets of which half of the documents may be trained on; the other half is for measuring."""
 
 TRAINING = ("fairytaleqa", "qmsum")
 """Sets with a training split."""
-
-SAMPLES = {"squad": 300, "fairytaleqa": 300}
-"""How many questions of the large sets are measured on."""
 
 
 class CandidateList(NamedTuple):
@@ -112,19 +100,6 @@ def _index(dataset: Dataset, kind: str, encoder: Encoder) -> tuple[Any, dict[str
     return BM25Index.build(documents, encoder, chunks="100 tokens"), {}
 
 
-def held_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
-    """(set, kind, lists) of all that nothing was trained on."""
-    encode = encoder(options.vectors)
-    for name in (*UNSEEN, *HALVED):
-        dataset = read_set(f"dev/{name}", options.data)
-        if name in HALVED:
-            kept = tuple(q for q in dataset.questions if not may_train_on(q.group))
-            dataset = replace(dataset, questions=kept)
-        dataset = replace(dataset.sample(SAMPLES.get(name), seed=1), name=f"held-out/{name}")
-        for kind in options.kinds:
-            yield name, kind, candidate_lists(dataset, kind, encode, options.cache)
-
-
 def folders(description: str) -> ArgumentParser:
     """A parser of where a script here reads and keeps things."""
     parser = ArgumentParser(description=description)
@@ -132,33 +107,6 @@ def folders(description: str) -> ArgumentParser:
     parser.add_argument("--vectors", help="file that keeps sentence vectors")
     parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists and what they need")
     return parser
-
-
-def arguments(description: str) -> ArgumentParser:
-    """The same with the kinds of lists to measure."""
-    parser = folders(description)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    return parser
-
-
-def save(name: str, rows: list[dict[str, Any]], **more: Any) -> None:
-    """Write benchmarks/results/reranking-NAME-DATE.json with versions and processor, and print a table."""
-    columns = list(rows[0])
-    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
-    for row in rows:
-        print("| " + " | ".join(f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()) + " |")
-    folder = Path(__file__).parents[1] / "results"
-    folder.mkdir(exist_ok=True)
-    facts = {
-        "date": date.today().isoformat(),
-        "precise_rag": precise_rag.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "processor": f"{os.cpu_count()} x {platform.machine()}, shared",
-        "reranker": PackagedReranker().weights_sha256,
-    }
-    path = folder / f"reranking-{name}-{facts['date']}.json"
-    path.write_text(json.dumps({**facts, "rows": rows, **more}, indent=1) + "\n")
 
 
 def is_relevant(candidate: Candidate, question: Question) -> bool:

@@ -1,0 +1,59 @@
+"""Candidate lists of questions and documents that no reranker was trained on, and their results."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks import record
+from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.rerank import PackagedReranker
+from training.reranker.lists import (
+    HALVED,
+    KINDS,
+    CandidateList,
+    candidate_lists,
+    encoder,
+    may_train_on,
+    read_set,
+)
+
+UNSEEN = ("hotpotqa", "nq", "cuad")
+"""Development sets of which nothing is trained on."""
+
+SAMPLES = {"squad": 300, "fairytaleqa": 300}
+"""How many questions of the large sets are measured on."""
+
+
+def new_parser(module: str, doc: str) -> ArgumentParser:
+    """Parser with the folders and the kinds of lists."""
+    parser = record.new_parser(module, doc)
+    parser.add_argument("--vectors", help="file that keeps sentence vectors")
+    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    return parser
+
+
+def held_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
+    """(set, kind, lists) of the unseen sets, and of the halves kept out of training."""
+    encode = encoder(options.vectors)
+    for name in (*UNSEEN, *HALVED):
+        dataset = read_set(f"dev/{name}", options.data)
+        if name in HALVED:
+            kept = tuple(q for q in dataset.questions if not may_train_on(q.group))
+            dataset = replace(dataset, questions=kept)
+        dataset = replace(dataset.sample(SAMPLES.get(name), seed=1), name=f"held-out/{name}")
+        for kind in options.kinds:
+            yield name, kind, candidate_lists(dataset, kind, encode, options.cache)
+
+
+def save(
+    module: str, name: str, title: str, options: Namespace, rows: list[dict[str, Any]], **more: Any
+) -> None:
+    """Write the rows as a table and as JSON, with `more` beside them."""
+    columns = list(rows[0])
+    body = [[f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
+    made = record.made(module, options, reranker=PackagedReranker().weights_sha256)
+    markdown = f"# {title}\n\n{format_markdown(columns, body)}"
+    record.save("reranking", name, made, markdown, {"rows": rows, **more})

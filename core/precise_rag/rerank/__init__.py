@@ -1,10 +1,10 @@
-"""Better scores for a list of candidates, on a scale that selection can cut on."""
+"""Rerankers: better scores for a list of candidates."""
 
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
 from precise_rag.rerank.framework import FrameworkReranker
-from precise_rag.rerank.loading import default_reranker, load_reranker
+from precise_rag.rerank.load import default_reranker, load_reranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.reranking import rerank
 

@@ -22,14 +22,17 @@ DEFAULT_COHERE = "rerank-v3.5"
 
 
 class CohereReranker:
-    """Relevance in [0, 1] from Cohere, by its client's `rerank` of version 2.
+    """Hosted reranker of Cohere, through version 2 of its client. Scores are probabilities.
 
-    model: for instance "rerank-v3.5", or ChunkRAG's "rerank-english-v3.0". api_key: by default that
-    of the environment (CO_API_KEY). timeout: seconds for one request. max_retries: how often the
-    client repeats a request after 429, 5xx or a broken connection; nothing else retries. batch_size:
-    documents in one request; more candidates make more requests.
-    Raises an LLMError that says what failed. The connection stays open for the next question; `close`
-    ends it, as does leaving a `with` block.
+    model: such as "rerank-v3.5" (default), or ChunkRAG's "rerank-english-v3.0".
+    api_key: default: the environment's CO_API_KEY.
+    base_url: default: Cohere's own.
+    timeout: seconds for one request.
+    max_retries: repetitions of a request after status 429, 5xx or a broken connection.
+    batch_size: documents in one request; more candidates take several requests.
+
+    The connection stays open between calls; `close` or leaving a `with` block closes it.
+    Raises LLMError: of the subclass that names the cause, such as LLMRateLimitError.
     """
 
     score_scale: ScoreScale = "probability"
@@ -52,7 +55,7 @@ class CohereReranker:
         self._batch_size = batch_size
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """(n,) scores, one per candidate, in the order given."""
+        """Return (n,) scores in [0, 1], one per candidate, in their order."""
         scores = np.full(len(candidates), np.nan, dtype=np.float32)
         for first in range(0, len(candidates), self._batch_size):
             texts = [c.text for c in candidates[first : first + self._batch_size]]
@@ -74,7 +77,7 @@ class CohereReranker:
         return scores
 
     def close(self) -> None:
-        """Close the connection; the next question opens a new one."""
+        """Close the connection; the next call opens a new one."""
         self.__dict__.pop("_client", None)
         if (http := self.__dict__.pop("_http", None)) is not None:
             http.close()
@@ -96,7 +99,7 @@ class CohereReranker:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """What Cohere's client raises, as one of our errors."""
+        """Translate the errors of Cohere's client into ours."""
         errors, http = require("cohere.core", extra="cohere"), require("httpx", extra="cohere")
         try:
             yield

@@ -1,4 +1,4 @@
-"""Any sentence-transformers CrossEncoder with one output, as a reranker."""
+"""Rerankers from sentence-transformers' cross-encoders."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,11 +14,14 @@ from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 
 class CrossEncoderReranker:
-    """Probabilities from a cross-encoder: its logit through one sigmoid, whatever the model's own
-    configuration would do.
+    """A sentence-transformers CrossEncoder with one output. Scores are probabilities.
 
-    The model is loaded at the first use, in bf16 on CUDA. Raises ModelError if it cannot be loaded
-    or gives more than one number per pair.
+    name_or_path: a model on the hub, or a local folder. device: such as "cpu"; default:
+    sentence-transformers'. batch_size: pairs in one forward pass.
+
+    Scores are the sigmoid of the model's logit; the activation in the model's configuration is
+    ignored. The model is loaded at its first use, in bfloat16 on CUDA.
+    Raises ModelError if it cannot be loaded or has more than one output.
     """
 
     score_scale: ScoreScale = "probability"
@@ -30,7 +33,7 @@ class CrossEncoderReranker:
         self._lock = Lock()
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """(n,) probabilities, one per candidate, in the order given."""
+        """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         torch = require("torch", extra="torch")
@@ -51,10 +54,8 @@ class CrossEncoderReranker:
         except (OSError, ValueError) as error:
             raise ModelError(
                 f"cannot load the cross-encoder {self.name!r}: {str(error).splitlines()[0]} "
-                "(a name needs the network or a local copy; load_reranker() needs neither)"
+                "(a name needs a network or a local copy; load_reranker() needs neither)"
             ) from error
         if model.num_labels != 1:
-            raise ModelError(
-                f"{self.name!r} gives {model.num_labels} numbers per pair; a reranker must give one score"
-            )
+            raise ModelError(f"the cross-encoder {self.name!r} must have one output, got {model.num_labels}")
         return model.bfloat16() if model.device.type == "cuda" else model

@@ -1,19 +1,17 @@
-"""What the packaged reranker knows of each candidate: cheap features of a query and a list.
+"""Features of the packaged reranker, from the query, the texts and the retrieval scores.
 
-A feature that cannot be known (no dense score, no neighbours, no names in the query) is NaN, never
-a made-up number; the model has a learned branch for it.
+A feature that cannot be known (no dense score, no neighbours, no names in the query) is NaN; the
+network has learned what that means.
 """
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from collections.abc import Sequence
 
 import numpy as np
 
-from precise_rag.stems import QUESTION_WORDS, IdfTable, Words, idf, read_words
+from precise_rag.rerank.query_terms import Positions, QueryTerms
+from precise_rag.stems import IdfTable, Words, read_words
 from precise_rag.types import Candidate, FloatArray
 
 FEATURES = (
@@ -47,130 +45,66 @@ FEATURES = (
     "query_terms",
     "query_rarity",
 )
-"""Names of the columns of `features`, in order."""
-
-_WINDOW = 16
-"""Words of a candidate that are looked at together."""
-
-_PAIR = 3
-"""How far apart two words may be and still count as next to each other."""
+"""Names of the features, in the order of their columns."""
 
 _NEAR = 600
-"""Characters between two candidates of one document that are neighbours."""
+"""Two candidates of one document are neighbours if fewer characters lie between them."""
 
 _K1, _B = 1.2, 0.75
+"""Parameters of BM25 within the list."""
 
 _NO_LETTER = re.compile(r"[\W\d_]+")
 _SENTENCE_ENDS = tuple(".!?\"'”’)。！？")
 
-_ASKS_NUMBER = re.compile(
-    r"\b(when|how (many|much|old|long|far|often|large|tall)|what (year|date|time|percent\w*|age|number))\b"
-)
-_ASKS_PERSON = re.compile(r"\b(who|whom|whose)\b")
-
-Columns = dict[str, FloatArray]
+FeatureColumns = dict[str, FloatArray]
+"""(n,) values of each feature, by its name."""
 
 
-@dataclass(frozen=True)
-class Query:
-    """A query's terms in order with their rarity, its names, and the kind of answer it asks for."""
+def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -> FloatArray:
+    """Return (n, len(FEATURES)) float32 features of n > 0 candidates, NaN where unknown.
 
-    weight: Mapping[str, float]
-    names: frozenset[str]
-    asks_number: bool
-    asks_person: bool
-
-    @classmethod
-    def read(cls, text: str, table: IdfTable) -> "Query":
-        """The query in `text`; words that only shape a question are left out if others remain."""
-        words = read_words(text)
-        terms = [s for s in words.stems if s not in QUESTION_WORDS] or words.stems
-        marked = {s for s, is_name in zip(words.stems, words.marked, strict=True) if is_name}
-        lower = text.lower()
-        return cls(
-            {term: idf(term, table) for term in terms},
-            frozenset(marked & set(terms)),
-            bool(_ASKS_NUMBER.search(lower)),
-            bool(_ASKS_PERSON.search(lower)),
-        )
-
-    @cached_property
-    def total(self) -> float:
-        """Rarity of all terms together."""
-        return sum(self.weight.values()) or 1.0
-
-    @cached_property
-    def rarest(self) -> float:
-        """Rarity of the rarest term."""
-        return max(self.weight.values(), default=0.0) or 1.0
-
-    @cached_property
-    def pairs(self) -> list[tuple[str, str]]:
-        """Terms that follow each other."""
-        return list(pairwise(self.weight))
-
-    def share(self, terms: Iterable[str]) -> float:
-        """Rarity of `terms` as a share of the query's."""
-        return sum(self.weight[term] for term in terms) / self.total
-
-
-def features(query: str, candidates: Sequence[Candidate], table: IdfTable) -> FloatArray:
-    """(n, len(FEATURES)) float32 values for n > 0 candidates, NaN where unknown.
-
-    A row depends on its candidate, the query and the list as a set, not on the list's order.
+    A row depends on its candidate, on the query and on the other candidates, not on their order.
     """
-    asked = Query.read(query, table)
+    terms = QueryTerms.of(query, idf_table)
     texts = [read_words(c.text) for c in candidates]
-    places = [_places(asked, words) for words in texts]
-    columns = _lexical(asked, texts, places)
+    positions = [terms.positions(words) for words in texts]
+    columns = _lexical(terms, texts, positions)
     columns |= _form(candidates)
     columns |= _retrieval(candidates)
-    columns |= _neighbourhood(asked, candidates, places, columns)
+    columns |= _neighbourhood(terms, candidates, positions, columns)
     whole_list = {
         "list_coverage": columns["coverage"].max(),
         "list_dense": _best(columns["dense"]),
-        "query_terms": len(asked.weight),
-        "query_rarity": asked.total / max(len(asked.weight), 1),
+        "query_terms": len(terms.rarity),
+        "query_rarity": terms.total / max(len(terms.rarity), 1),
     }
     columns |= {name: np.full(len(candidates), value) for name, value in whole_list.items()}
     return np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float32)
 
 
-Places = dict[str, list[int]]
-"""Where in a text each query term stands, counted in words."""
-
-
-def _places(query: Query, words: Words) -> Places:
-    places: Places = {}
-    for place, word in enumerate(words.stems):
-        if word in query.weight:
-            places.setdefault(word, []).append(place)
-    return places
-
-
-def _lexical(query: Query, texts: Sequence[Words], places: Sequence[Places]) -> Columns:
-    """How much of the query the words of each candidate cover, and what they add to it."""
+def _lexical(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
+    """How much of the query the words of each candidate cover, and how many other words it has."""
     lengths = np.array([max(len(words.stems), 1) for words in texts], dtype=np.float32)
     norms = _K1 * (1.0 - _B + _B * lengths / lengths.mean())
     bm25 = [
-        sum(query.weight[t] * len(at) * (_K1 + 1.0) / (len(at) + norm) for t, at in found.items())
-        / query.total
-        for found, norm in zip(places, norms, strict=True)
+        sum(terms.rarity[t] * len(at) * (_K1 + 1.0) / (len(at) + norm) for t, at in found.items())
+        / terms.total
+        for found, norm in zip(positions, norms, strict=True)
     ]
     columns = {
-        "coverage": [query.share(found) for found in places],
-        "window_coverage": [_window_coverage(query, found) for found in places],
-        "pair_coverage": [_pair_coverage(query, found) for found in places],
+        "coverage": [terms.coverage(found) for found in positions],
+        "window_coverage": [terms.window_coverage(found) for found in positions],
+        "pair_coverage": [terms.pair_coverage(found) for found in positions],
         "lexical": bm25,
         "rarest_covered": [
-            max((query.weight[t] for t in found), default=0.0) / query.rarest for found in places
+            max((terms.rarity[t] for t in found), default=0.0) / terms.rarest for found in positions
         ],
-        "name_coverage": [_name_coverage(query, found) for found in places],
+        "name_coverage": [terms.name_coverage(found) for found in positions],
         "novelty": [
-            len({s for s in words.stems if s not in query.weight}) / length
+            len({s for s in words.stems if s not in terms.rarity}) / length
             for words, length in zip(texts, lengths, strict=True)
         ],
-        "answer_type": [_answer_type(query, words) for words in texts],
+        "answer_type": [terms.answer_type(words) for words in texts],
     }
     out = {name: np.array(values, dtype=np.float32) for name, values in columns.items()}
     out["log_words"] = np.log(lengths)
@@ -178,50 +112,8 @@ def _lexical(query: Query, texts: Sequence[Words], places: Sequence[Places]) -> 
     return out
 
 
-def _window_coverage(query: Query, places: Places) -> float:
-    """The largest share of the query within a few words of the text."""
-    seen = sorted((place, term) for term, at in places.items() for place in at)
-    best, first = 0.0, 0
-    for last in range(len(seen)):
-        while seen[last][0] - seen[first][0] >= _WINDOW:
-            first += 1
-        best = max(best, query.share({term for _, term in seen[first : last + 1]}))
-    return best
-
-
-def _pair_coverage(query: Query, places: Places) -> float:
-    """The share of the query's pairs of terms that stand together in the text too."""
-    rarity = {pair: query.weight[pair[0]] + query.weight[pair[1]] for pair in query.pairs}
-    if not rarity:
-        return math.nan
-    together = sum(
-        value
-        for (a, b), value in rarity.items()
-        if any(abs(i - j) <= _PAIR for i in places.get(a, ()) for j in places.get(b, ()))
-    )
-    return together / (sum(rarity.values()) or 1.0)
-
-
-def _name_coverage(query: Query, places: Places) -> float:
-    """The share of the query's names and numbers that the text has."""
-    total = query.share(query.names)
-    return query.share(query.names & places.keys()) / total if total else math.nan
-
-
-def _answer_type(query: Query, words: Words) -> float:
-    """Whether the text has a number (or a name) that the query, asking for one, has not."""
-    if not (query.asks_number or query.asks_person):
-        return math.nan
-    return float(
-        any(
-            marked and word[0].isdigit() == query.asks_number and word not in query.weight
-            for word, marked in zip(words.stems, words.marked, strict=True)
-        )
-    )
-
-
-def _form(candidates: Sequence[Candidate]) -> Columns:
-    """Whether each candidate looks like prose, and not like a heading, a table or markup."""
+def _form(candidates: Sequence[Candidate]) -> FeatureColumns:
+    """Signs of prose, as opposed to headings, tables and markup."""
     letters = [len(_NO_LETTER.sub("", c.text)) / max(len(c.text), 1) for c in candidates]
     ends = [c.text.rstrip().endswith(_SENTENCE_ENDS) for c in candidates]
     return {
@@ -230,8 +122,8 @@ def _form(candidates: Sequence[Candidate]) -> Columns:
     }
 
 
-def _retrieval(candidates: Sequence[Candidate]) -> Columns:
-    """The scores that retrieval gave, as they are and within the list."""
+def _retrieval(candidates: Sequence[Candidate]) -> FeatureColumns:
+    """The retrieval's scores, as they are and relative to the list."""
     dense, bm25, core, bm25_passage = (
         np.array([c.scores.get(name, math.nan) for c in candidates], dtype=np.float32)
         for name in ("dense", "bm25", "core", "bm25_passage")
@@ -253,9 +145,12 @@ def _retrieval(candidates: Sequence[Candidate]) -> Columns:
 
 
 def _neighbourhood(
-    query: Query, candidates: Sequence[Candidate], places: Sequence[Places], columns: Columns
-) -> Columns:
-    """What stands near each candidate in its document, and how much of the list its document has."""
+    terms: QueryTerms,
+    candidates: Sequence[Candidate],
+    positions: Sequence[Positions],
+    columns: FeatureColumns,
+) -> FeatureColumns:
+    """The best features of each candidate's neighbours, and its document's share of the list."""
     unknown = np.full(len(candidates), math.nan)
     out = {name: unknown.copy() for name in ("near_lexical", "near_coverage", "near_dense", "document_share")}
     documents: dict[str, list[int]] = {}
@@ -268,8 +163,8 @@ def _neighbourhood(
             ]
             if near:
                 out["near_lexical"][row] = columns["lexical_to_best"][near].max()
-                out["near_coverage"][row] = query.share(
-                    set(places[row]).union(*(places[other] for other in near))
+                out["near_coverage"][row] = terms.coverage(
+                    set(positions[row]).union(*(positions[other] for other in near))
                 )
                 out["near_dense"][row] = columns["dense_to_best"][near].max()
     total = columns["lexical"].sum()

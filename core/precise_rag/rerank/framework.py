@@ -1,6 +1,7 @@
 """LlamaIndex postprocessors and LangChain compressors as rerankers.
 
-Recognised by their methods; the framework is imported only to make the documents they take.
+They are recognised by their methods. The framework is imported only to build the documents that they
+take.
 """
 
 import math
@@ -14,21 +15,20 @@ from precise_rag.errors import InputError
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 _PLACE = "precise_rag_place"
-"""Metadata key with a document's place in the list, so that scores find their way back."""
+"""Metadata key for a document's place in the list, by which its score is assigned."""
 
 
 def is_framework_reranker(source: object) -> bool:
-    """Whether `source` is a LlamaIndex postprocessor or a LangChain document compressor."""
+    """Check whether `source` is a LlamaIndex postprocessor or a LangChain document compressor."""
     return hasattr(source, "postprocess_nodes") or hasattr(source, "compress_documents")
 
 
 class FrameworkReranker:
-    """Scores from a postprocessor or compressor that reorders what it is given.
+    """A LlamaIndex postprocessor or LangChain compressor as a reranker.
 
-    score_scale: what its scores mean, which the object does not say. With "rank", the default, only
-    its order is taken (score 1 / place), so selection will ask for a better scale. It must return
-    every document: one that returns a few best leaves the others without a score, and InputError
-    says so.
+    reranker: the object. It must return all documents: set its top_n accordingly. score_scale: what
+    its scores mean; with "rank" (default) only its order is used, and the score is 1 / rank.
+    Raises InputError if it leaves a document without a score.
     """
 
     def __init__(self, reranker: Any, *, score_scale: ScoreScale = "rank") -> None:
@@ -37,7 +37,7 @@ class FrameworkReranker:
         self.score_scale = score_scale
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """(n,) scores, one per candidate, in the order given."""
+        """Return (n,) scores, one per candidate, in their order."""
         run = self._postprocess if hasattr(self._reranker, "postprocess_nodes") else self._compress
         scores = np.full(len(candidates), math.nan, dtype=np.float32)
         for rank, (place, score) in enumerate(run(query, candidates), start=1):
@@ -47,8 +47,8 @@ class FrameworkReranker:
                 scores[place] = score
         if np.isnan(scores).any():
             raise InputError(
-                f"{self.name} gave a score to {int((~np.isnan(scores)).sum())} of {len(scores)} candidates; "
-                "let it return all of them (top_n) with their scores, or use it as a filter after selection"
+                f"{self.name} must score all {len(scores)} candidates, got {int((~np.isnan(scores)).sum())}; "
+                "set its top_n to return all of them with scores, or use it as a filter after selection"
             )
         return scores
 
@@ -74,5 +74,8 @@ class FrameworkReranker:
         metadata: Mapping[str, Any] = document.metadata
         place = metadata.get(_PLACE, document.id)
         if place is None:
-            raise InputError(f"{self.name} drops ids and metadata, so its scores cannot be told apart")
+            raise InputError(
+                f"{self.name} must keep the id or the metadata of each document, "
+                "so that its score can be assigned"
+            )
         return int(place)

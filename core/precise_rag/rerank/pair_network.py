@@ -1,7 +1,7 @@
-"""The network of the small cross-encoder: MiniLM, with question and candidate apart below and together above.
+"""The cascade's cross-encoder: MiniLM whose upper layers read query and candidate together.
 
-The words and lower layers are the official all-MiniLM-L6-v2, never trained, and read a text by itself;
-the upper ones start from it, are trained, and read both texts at once.
+The embeddings and lower layers are those of the official all-MiniLM-L6-v2; they read each text by
+itself and are not trained. The upper layers start as MiniLM's, read both texts at once, and are trained.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,16 @@ from precise_rag.encoders.sentence_transformer import (
 )
 from precise_rag.types import FloatArray
 
-QUESTION_TOKENS = 64
+QUERY_TOKENS = 64
 CANDIDATE_TOKENS = 256
+"""Tokens of a query and of a candidate that are read; later ones are cut off."""
+
 _BATCH_TOKENS = 4_096
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
-    """Sizes; `n_apart` of the `n_layers` read question and candidate apart."""
+    """Sizes of the network. n_apart: how many of the n_layers read query and candidate apart."""
 
     n_layers: int = 6
     n_apart: int = 3
@@ -40,8 +42,8 @@ class TransformerConfig:
     epsilon: float = 1e-12
 
 
-class Layer(nn.Module):
-    """Self-attention and a two-layer network, each added to its input and normalised (BERT's order)."""
+class TransformerLayer(nn.Module):
+    """BERT's layer: self-attention and a feed-forward network, each added and normalised."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -54,7 +56,10 @@ class Layer(nn.Module):
         self.norm2 = nn.LayerNorm(config.width, eps=config.epsilon)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """(b, l, width) from the same; mask, added to the attention's logits, fits (b, heads, l, l)."""
+        """Return (b, l, width) states from states of the same shape.
+
+        mask: added to the attention's logits; broadcasts to (b, heads, l, l).
+        """
         b, length, _ = x.shape
         split = self.query_key_value(x).view(b, length, 3, self.heads, self.width // self.heads)
         query, key, value = split.permute(2, 0, 3, 1, 4)
@@ -69,17 +74,17 @@ class Layer(nn.Module):
 
 
 class PairNetwork(nn.Module):
-    """Logits of pairs of texts.
+    """Cross-encoder: one logit for a query and a candidate.
 
-    The score begins as MiniLM's cosine of the two texts' mean token vectors; training adds to it what
-    the layers that see both texts find.
+    Before training, the logit is a multiple of MiniLM's cosine of the two texts, and attention from one
+    text to the other is nearly shut. Training starts from there.
     """
 
     COSINE = 12.0
-    """What the cosine counts before training."""
+    """Weight of the cosine before training."""
 
     ACROSS = -4.0
-    """What is added, before training, to the logits of attention from one text to the other."""
+    """Added to the attention's logits from one text to the other, before training."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -87,8 +92,10 @@ class PairNetwork(nn.Module):
         self.words = nn.Embedding(config.vocabulary, config.width)
         self.places = nn.Embedding(config.positions, config.width)
         self.norm = nn.LayerNorm(config.width, eps=config.epsilon)
-        self.apart = nn.ModuleList(Layer(config) for _ in range(config.n_apart))
-        self.together = nn.ModuleList(Layer(config) for _ in range(config.n_layers - config.n_apart))
+        self.apart = nn.ModuleList(TransformerLayer(config) for _ in range(config.n_apart))
+        self.together = nn.ModuleList(
+            TransformerLayer(config) for _ in range(config.n_layers - config.n_apart)
+        )
         self.sides = nn.Parameter(torch.zeros(2, config.width))
         n_together = config.n_layers - config.n_apart
         self.across = nn.Parameter(torch.full((n_together, config.heads), self.ACROSS))
@@ -97,82 +104,88 @@ class PairNetwork(nn.Module):
         nn.init.constant_(self.head.weight[:, -config.width :], self.COSINE)
         nn.init.constant_(self.head.bias, -0.5 * self.COSINE)
 
-    def read(self, ids: Tensor, there: Tensor) -> Tensor:
-        """(b, l, width) states of texts by themselves; ids (b, l), there (b, l) false at padding."""
+    def encode(self, ids: Tensor, is_token: Tensor) -> Tensor:
+        """Return (b, l, width) states of texts, each by itself.
+
+        ids: (b, l) token ids. is_token: (b, l), false at padding.
+        """
         places = torch.arange(ids.shape[1], device=ids.device)
         x: Tensor = self.norm(self.words(ids) + self.places(places))
-        mask = _mask(there)
+        mask = _mask(is_token)
         for layer in self.apart:
             x = layer(x, mask)
         return x
 
-    def score(self, question: Tensor, asked: Tensor, candidate: Tensor, there: Tensor) -> Tensor:
-        """(b,) logits from the states of both texts, with where they are no padding."""
-        n_asked = question.shape[1]
-        x = torch.cat([question + self.sides[0], candidate + self.sides[1]], dim=1)
-        mask = _mask(torch.cat([asked, there], dim=1))
-        side = torch.arange(x.shape[1], device=x.device) < n_asked
+    def score(self, query: Tensor, in_query: Tensor, candidate: Tensor, in_candidate: Tensor) -> Tensor:
+        """Return (b,) logits.
+
+        query, candidate: states from `encode`. in_query, in_candidate: their masks, false at padding.
+        """
+        length = query.shape[1]
+        x = torch.cat([query + self.sides[0], candidate + self.sides[1]], dim=1)
+        mask = _mask(torch.cat([in_query, in_candidate], dim=1))
+        side = torch.arange(x.shape[1], device=x.device) < length
         other = (side[:, None] != side).float()
         for layer, across in zip(self.together, self.across, strict=True):
             x = layer(x, mask + across[:, None, None] * other)
-        first, second = x[:, :n_asked], x[:, n_asked:]
-        a, b = _mean(first, asked), _mean(second, there)
+        first, second = x[:, :length], x[:, length:]
+        a, b = _mean(first, in_query), _mean(second, in_candidate)
         unit = F.normalize(a, dim=-1) * F.normalize(b, dim=-1)
-        seen = torch.cat([first[:, 0].float(), second[:, 0].float(), a, b, (a - b).abs(), unit], dim=-1)
-        return F.linear(seen, self.head.weight, self.head.bias)[:, 0]
+        pair = torch.cat([first[:, 0].float(), second[:, 0].float(), a, b, (a - b).abs(), unit], dim=-1)
+        return F.linear(pair, self.head.weight, self.head.bias)[:, 0]
 
 
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """(n, width) token ids, 0 after the end, and where they are tokens.
+    """Return (n, width) token ids, 0 at padding, and the (n, width) mask, false at padding.
 
-    The width is a multiple of 16: tensors of ever new sizes leave the heap in pieces, and a step then
-    takes several times as long after some hundred.
+    The width is a multiple of 16: tensors of many different sizes fragment the heap and slow training.
     """
     width = -(-max(map(len, rows)) // 16) * 16
     ids = torch.zeros(len(rows), width, dtype=torch.long)
-    for row, found in enumerate(rows):
-        ids[row, : len(found)] = torch.tensor(found)
-    lengths = torch.tensor([len(found) for found in rows])
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = torch.tensor(row)
+    lengths = torch.tensor([len(row) for row in rows])
     return ids, torch.arange(width) < lengths[:, None]
 
 
 def token_ids(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[int]]:
-    """Token ids of each text, cut to `limit` with the last one kept, which ends a text."""
-    found = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
-    return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in found]
+    """Return the token ids of each text: at most `limit`, the last of them the end-of-text token."""
+    rows = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
+    return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in rows]
 
 
 def minilm() -> SentenceTransformerEncoder:
-    """The model that the network begins as, from the extra "offline" or as sentence-transformers finds it."""
+    """Load all-MiniLM-L6-v2, from the extra "offline" or as sentence-transformers finds it."""
     return SentenceTransformerEncoder(MINILM, device="cpu")
 
 
 def minilm_pair_network(config: TransformerConfig, encoder: SentenceTransformerEncoder) -> PairNetwork:
-    """A cross-encoder whose every layer is that of `minilm()`, before training."""
-    found = encoder.module[0].auto_model.state_dict()
+    """Build the untrained network: every layer is a copy of `encoder`'s, which is `minilm()`."""
+    source = encoder.module[0].auto_model.state_dict()
     network = PairNetwork(config)
     tensors = network.state_dict()
-    tensors["words.weight"] = found["embeddings.word_embeddings.weight"]
-    kind = found["embeddings.token_type_embeddings.weight"][0]
-    tensors["places.weight"] = found["embeddings.position_embeddings.weight"] + kind
+    tensors["words.weight"] = source["embeddings.word_embeddings.weight"]
+    kind = source["embeddings.token_type_embeddings.weight"][0]
+    tensors["places.weight"] = source["embeddings.position_embeddings.weight"] + kind
     for part in ("weight", "bias"):
-        tensors[f"norm.{part}"] = found[f"embeddings.LayerNorm.{part}"]
+        tensors[f"norm.{part}"] = source[f"embeddings.LayerNorm.{part}"]
         for layer in range(config.n_layers):
             apart = layer < config.n_apart
             ours = f"apart.{layer}" if apart else f"together.{layer - config.n_apart}"
             theirs = f"encoder.layer.{layer}"
-            three = [found[f"{theirs}.attention.self.{name}.{part}"] for name in ("query", "key", "value")]
+            three = [source[f"{theirs}.attention.self.{name}.{part}"] for name in ("query", "key", "value")]
             tensors[f"{ours}.query_key_value.{part}"] = torch.cat(three)
-            for name, its in _NAMES.items():
-                tensors[f"{ours}.{name}.{part}"] = found[f"{theirs}.{its}.{part}"]
+            for name, its in _MINILM_NAMES.items():
+                tensors[f"{ours}.{name}.{part}"] = source[f"{theirs}.{its}.{part}"]
     network.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
     return network
 
 
-class PairReader:
-    """A trained network with its tokenizer; `trained`: what differs from MiniLM, by name.
+class PairScorer:
+    """Scores texts against a query with a trained network.
 
-    device: by default CUDA where there is one.
+    config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
+    device: such as "cpu"; default: CUDA if there is one.
     """
 
     def __init__(
@@ -190,25 +203,25 @@ class PairReader:
         self._tokenizer = encoder.tokenizer
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """(n,) one per text; the query is read up to its 64th token, a text up to its 256th."""
+        """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
         logits = np.zeros(len(texts), dtype=np.float32)
         ids = token_ids(self._tokenizer, texts, CANDIDATE_TOKENS)
         with torch.inference_mode():
-            asked, is_asked = self._padded(token_ids(self._tokenizer, [query], QUESTION_TOKENS))
-            question = self._network.read(asked, is_asked)
+            query_ids, in_query = self._padded(token_ids(self._tokenizer, [query], QUERY_TOKENS))
+            query_states = self._network.encode(query_ids, in_query)
             for rows in batches_by_length(np.array([len(row) for row in ids]), _BATCH_TOKENS):
-                shown, is_shown = self._padded([ids[row] for row in rows])
-                both = question.expand(len(rows), -1, -1), is_asked.expand(len(rows), -1)
-                found = self._network.score(*both, self._network.read(shown, is_shown), is_shown)
-                logits[rows] = found.float().cpu().numpy()
+                batch, in_batch = self._padded([ids[row] for row in rows])
+                queries = query_states.expand(len(rows), -1, -1), in_query.expand(len(rows), -1)
+                scores = self._network.score(*queries, self._network.encode(batch, in_batch), in_batch)
+                logits[rows] = scores.float().cpu().numpy()
         return logits
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        ids, there = padded(rows)
-        return ids.to(self._device), there.to(self._device)
+        ids, is_token = padded(rows)
+        return ids.to(self._device), is_token.to(self._device)
 
 
-_NAMES = {
+_MINILM_NAMES = {
     "out": "attention.output.dense",
     "norm1": "attention.output.LayerNorm",
     "up": "intermediate.dense",
@@ -217,10 +230,10 @@ _NAMES = {
 }
 
 
-def _mask(there: Tensor) -> Tensor:
-    return (~there)[:, None, None, :] * -1e4
+def _mask(is_token: Tensor) -> Tensor:
+    return (~is_token)[:, None, None, :] * -1e4
 
 
-def _mean(x: Tensor, there: Tensor) -> Tensor:
-    weight = there[..., None].float()
+def _mean(x: Tensor, is_token: Tensor) -> Tensor:
+    weight = is_token[..., None].float()
     return (x.float() * weight).sum(1) / weight.sum(1)

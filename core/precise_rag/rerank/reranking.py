@@ -1,4 +1,4 @@
-"""Candidates in the order of a reranker's scores."""
+"""Reranking of candidates."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,18 +9,18 @@ from precise_rag.types import Candidate, best_first
 
 
 def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> list[Candidate]:
-    """New candidates, best first, scored by `reranker`.
+    """Score candidates with a reranker and return new ones, best first.
 
-    The score they came with is kept in `scores["retrieval"]`, or in `scores["reranked"]` where an
-    earlier reranking has used that. Everything else stays as it was.
-    Raises InputError if the reranker does not give one number per candidate.
+    The former score is kept in `scores["retrieval"]`, or in `scores["reranked"]` if the candidates
+    have been reranked before. Nothing else changes.
+    Raises InputError if the reranker does not return one score per candidate.
     """
     given = list(candidates)
     scores = reranker.score(query, given)
     if len(scores) != len(given):
         raise InputError(
-            f"reranker {reranker.name!r} gave {len(scores)} scores for {len(given)} candidates; "
-            "it must give one each, in the order given"
+            f"reranker {reranker.name!r} must return one score per candidate, in their order; "
+            f"got {len(scores)} scores for {len(given)} candidates"
         )
     return best_first(
         replace(c, score=float(score), score_scale=reranker.score_scale, scores=_with_former(c))

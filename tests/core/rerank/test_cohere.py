@@ -32,7 +32,7 @@ def reranker(server: ChatServer, **options: Any) -> CohereReranker:
     return CohereReranker(api_key="key", base_url=url, **{"timeout": 5.0, "max_retries": 2, **options})
 
 
-def test_scores_go_by_the_index_of_each_result() -> None:
+def test_scores_are_assigned_by_the_index_of_each_result() -> None:
     with ChatServer(by_length) as server, reranker(server) as cohere:
         ranked = rerank("a question", CANDIDATES, cohere)
     assert [c.text for c in ranked] == ["xxxxx", "xxxx", "xxx", "xx", "x"]
@@ -43,7 +43,7 @@ def test_scores_go_by_the_index_of_each_result() -> None:
     assert server.headers[0]["authorization"] == "Bearer key"
 
 
-def test_more_documents_than_a_request_takes_make_more_requests() -> None:
+def test_more_documents_than_the_batch_size_take_several_requests() -> None:
     with ChatServer(by_length) as server, reranker(server, model=ENGLISH, batch_size=2) as cohere:
         scores = cohere.score("q", CANDIDATES)
     assert scores == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
@@ -52,7 +52,7 @@ def test_more_documents_than_a_request_takes_make_more_requests() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_busy_servers_are_asked_again_by_one_layer(status: int) -> None:
+def test_requests_to_a_busy_server_are_repeated_by_the_client_alone(status: int) -> None:
     busy = Reply({"message": "busy"}, status, {"retry-after-ms": "1"})
     replies = iter([busy, busy])
     with (
@@ -72,7 +72,7 @@ def test_busy_servers_are_asked_again_by_one_layer(status: int) -> None:
         (400, LLMError, "refused the request with 400"),
     ],
 )
-def test_failures_say_what_failed(status: int, error: type[LLMError], said: str) -> None:
+def test_errors_name_the_cause(status: int, error: type[LLMError], said: str) -> None:
     with (
         ChatServer([Reply({"message": "no"}, status, {"retry-after-ms": "1"})]) as server,
         reranker(server) as cohere,
@@ -85,7 +85,7 @@ def test_failures_say_what_failed(status: int, error: type[LLMError], said: str)
 @pytest.mark.parametrize(
     ("index", "said"), [(9, "scored document 9 of 5"), (0, "left 4 of 5 documents without a score")]
 )
-def test_results_that_do_not_fit_are_refused(index: int, said: str) -> None:
+def test_results_for_other_documents_are_refused(index: int, said: str) -> None:
     body = {"id": "r", "results": [{"index": index, "relevance_score": 0.5}], "meta": {}}
     with (
         ChatServer([Reply(body)]) as server,
@@ -95,7 +95,7 @@ def test_results_that_do_not_fit_are_refused(index: int, said: str) -> None:
         cohere.score("q", CANDIDATES)
 
 
-def test_silence_ends_at_the_timeout() -> None:
+def test_no_answer_within_the_timeout_is_a_connection_error() -> None:
     with (
         ChatServer([Reply({}, stall=30.0)]) as server,
         reranker(server, timeout=0.05, max_retries=0) as cohere,
@@ -104,7 +104,7 @@ def test_silence_ends_at_the_timeout() -> None:
         cohere.score("q", CANDIDATES)
 
 
-def test_no_server_is_a_connection_error() -> None:
+def test_a_missing_server_is_a_connection_error() -> None:
     with ChatServer(by_length) as server:
         pass
     with (
@@ -114,17 +114,12 @@ def test_no_server_is_a_connection_error() -> None:
         gone.score("q", CANDIDATES)
 
 
-@pytest.mark.parametrize(("name", "expected"), [("cohere", "cohere:rerank-v3.5"), (f"cohere:{ENGLISH}",) * 2])
-def test_by_name(name: str, expected: str) -> None:
-    assert load_reranker(name).name == expected
-
-
-def test_nothing_to_score_needs_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_list_needs_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CO_API_KEY", raising=False)
     assert len(load_reranker("cohere").score("q", [])) == 0
 
 
-def test_a_missing_key_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CO_API_KEY", raising=False)
     with (
         CohereReranker() as cohere,

@@ -40,7 +40,7 @@ TEXTS = ["bridge opens", "bread", "river bridge opens bread"]
 CANDIDATES = [Candidate("d", i, i + len(t), t, 0.0, "rank") for i, t in enumerate(TEXTS)]
 
 
-def test_scores_are_one_sigmoid_of_the_models_logits(model: Path) -> None:
+def test_scores_are_the_sigmoid_of_the_models_logit(model: Path) -> None:
     reranker = load_reranker(model, device="cpu")
     scores = reranker.score("river bridge", CANDIDATES)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
@@ -55,7 +55,7 @@ def test_scores_are_one_sigmoid_of_the_models_logits(model: Path) -> None:
 
 def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
     reranker = load_reranker(str(tiny_model(tmp_path / "three", 3)), device="cpu")
-    with pytest.raises(ModelError, match="3 numbers per pair"):
+    with pytest.raises(ModelError, match="must have one output, got 3"):
         reranker.score("river", CANDIDATES)
 
 

@@ -53,7 +53,7 @@ def compressor() -> Any:
 
 
 @pytest.mark.parametrize("kind", ["postprocessor", "compressor"])
-def test_scores_come_back_to_their_candidates(kind: str, request: pytest.FixtureRequest) -> None:
+def test_scores_are_assigned_to_their_candidates(kind: str, request: pytest.FixtureRequest) -> None:
     reranker = load_reranker(request.getfixturevalue(kind)(), score_scale="probability")
     ranked = rerank("q", CANDIDATES, reranker)
     assert [c.text for c in ranked] == BY_LENGTH
@@ -63,24 +63,24 @@ def test_scores_come_back_to_their_candidates(kind: str, request: pytest.Fixture
 
 
 @pytest.mark.parametrize("kind", ["postprocessor", "compressor"])
-def test_without_a_scale_only_the_order_counts(kind: str, request: pytest.FixtureRequest) -> None:
+def test_without_a_score_scale_only_the_order_is_used(kind: str, request: pytest.FixtureRequest) -> None:
     ranked = rerank("q", CANDIDATES, load_reranker(request.getfixturevalue(kind)()))
     assert [c.text for c in ranked] == BY_LENGTH
     assert [c.score for c in ranked] == pytest.approx([1.0, 1 / 2, 1 / 3])
     assert {c.score_scale for c in ranked} == {"rank"}
 
 
-def test_what_is_not_returned_has_no_score(postprocessor: Any) -> None:
-    with pytest.raises(InputError, match="ByLength gave a score to 2 of 3 candidates"):
+def test_all_documents_must_be_returned(postprocessor: Any) -> None:
+    with pytest.raises(InputError, match="ByLength must score all 3 candidates, got 2"):
         rerank("q", CANDIDATES, load_reranker(postprocessor(top_n=2)))
 
 
-def test_documents_without_scores_have_an_order_at_most(compressor: Any) -> None:
+def test_documents_without_scores_are_ranked_by_order_only(compressor: Any) -> None:
     assert [c.text for c in rerank("q", CANDIDATES, load_reranker(compressor(scored=False)))] == BY_LENGTH
-    with pytest.raises(InputError, match="gave a score to 0 of 3"):
+    with pytest.raises(InputError, match="must score all 3 candidates, got 0"):
         rerank("q", CANDIDATES, load_reranker(compressor(scored=False), score_scale="logit"))
 
 
-def test_documents_that_cannot_be_told_apart_are_refused(compressor: Any) -> None:
-    with pytest.raises(InputError, match="cannot be told apart"):
+def test_documents_must_keep_an_id_or_metadata(compressor: Any) -> None:
+    with pytest.raises(InputError, match="must keep the id or the metadata"):
         rerank("q", CANDIDATES, load_reranker(compressor(bare=True)))

@@ -1,4 +1,4 @@
-"""A reranker from a name, a path or an object."""
+"""Rerankers by name, path or object."""
 
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,21 @@ from precise_rag.types import ScoreScale
 def load_reranker(
     reranker: Any = "packaged", device: str | None = None, *, score_scale: ScoreScale | None = None
 ) -> Reranker:
-    """The reranker meant by `reranker`.
+    """Load a reranker by name or path, or wrap an object.
 
-    "packaged": the one shipped with this package, no download. "cascade": the same, and then the small
-    cross-encoder shipped with it on the best 20; it needs the extra "offline" and some tenths of a
-    second a query. "cohere" or "cohere:MODEL": Cohere's.
-    Any other name, or a path: a sentence-transformers CrossEncoder, loaded at its first use on
-    `device`. A LlamaIndex postprocessor or LangChain compressor is wrapped; say what its scores mean
-    by `score_scale`, else only its order counts. An object that scores already comes back as it is.
+    reranker: one of
+
+    - "packaged": the packaged reranker. No download, no torch.
+    - "cascade": the packaged reranker, then a small cross-encoder on its 20 best. Slower; needs the
+      extra "offline".
+    - "cohere" or "cohere:MODEL": a hosted reranker of Cohere.
+    - any other name, or a path: a sentence-transformers CrossEncoder, loaded at its first use.
+    - a LlamaIndex postprocessor or a LangChain compressor, which is wrapped.
+    - an object with name, score_scale and score(query, candidates), which is returned as it is.
+
+    device: where a network runs, such as "cpu"; default: CUDA if there is one. score_scale: what the
+    scores of a wrapped object mean; default: only its order is used.
+    Raises InputError if `reranker` is none of these.
     """
     if isinstance(reranker, Path):
         return CrossEncoderReranker(reranker, device=device)
@@ -42,12 +49,11 @@ def load_reranker(
     if is_framework_reranker(reranker):
         return FrameworkReranker(reranker, score_scale=score_scale or "rank")
     raise InputError(
-        f"{type(reranker).__name__} is no reranker; pass a name, a path, a LlamaIndex postprocessor, a "
-        "LangChain compressor, or an object with name, score_scale and score(query, candidates)"
+        f"reranker must be a name, a path, a LlamaIndex postprocessor, a LangChain compressor, or an object "
+        f"with name, score_scale and score(query, candidates), got {type(reranker).__name__}"
     )
 
 
 def default_reranker(encoder: Encoder | None) -> Reranker:
-    """What reranks where nobody says: the cascade beside all-MiniLM-L6-v2, of which it is made, else the
-    packaged reranker, which needs nothing."""
+    """Return the default reranker: the cascade if the encoder is all-MiniLM-L6-v2, else the packaged one."""
     return load_reranker("cascade" if encoder is not None and encoder.name == MINILM else "packaged")

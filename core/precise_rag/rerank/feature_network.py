@@ -1,4 +1,4 @@
-"""The packaged reranker's network: a few matrix products, evaluated with numpy alone."""
+"""The packaged reranker's network, evaluated with numpy alone."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,21 +10,23 @@ from precise_rag.types import FloatArray
 
 
 class FeatureNetwork:
-    """A linear model of the features plus a small two-layer network of the same.
+    """Logits from feature rows: a linear model plus a network with two hidden layers.
 
-    Each feature enters twice: standardised and clipped, 0 where it is unknown, and as a mark that
-    says so. tensors: "mean" and "deviation" (f,); "linear" (2f,) and "bias" (1,); "weight1" (h, 2f),
-    "bias1" (h,), "weight2" (h, h), "bias2" (h,), "weight3" (h,).
+    Each feature enters twice: standardised and clipped (0 if unknown), and as a flag that is 1 if
+    it is unknown.
+
+    tensors: "mean" and "deviation" (f,); "linear" (2f,) and "bias" (1,); "weight1" (h, 2f),
+    "bias1" (h,), "weight2" (h, h), "bias2" (h,), "weight3" (h,), for f features and h hidden units.
     """
 
     CLIP = 4.0
-    """Deviations beyond which a feature counts no further."""
+    """Standard deviations at which a feature is clipped."""
 
     def __init__(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
         self._tensors = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
 
     def __call__(self, rows: FloatArray) -> FloatArray:
-        """(n,) logits for (n, f) feature rows."""
+        """Return (n,) logits for (n, f) feature rows."""
         t = self._tensors
         x = self.inputs(rows, t["mean"], t["deviation"])
         hidden = _silu(x @ t["weight1"].T + t["bias1"])
@@ -34,7 +36,7 @@ class FeatureNetwork:
 
     @classmethod
     def inputs(cls, rows: FloatArray, mean: FloatArray, deviation: FloatArray) -> FloatArray:
-        """(…, 2f) what the network sees of (…, f) features."""
+        """Return the (…, 2f) inputs of the network for (…, f) features, NaN where unknown."""
         unknown = np.isnan(rows)
         known = np.where(unknown, 0.0, np.clip((rows - mean) / deviation, -cls.CLIP, cls.CLIP))
         return np.concatenate([known, unknown], axis=-1).astype(np.float32)

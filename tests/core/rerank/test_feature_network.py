@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from precise_rag.rerank.network import FeatureNetwork
+from precise_rag.rerank.feature_network import FeatureNetwork
 
 # Two features and one hidden unit. Inputs are (known 1, known 2, unknown 1, unknown 2).
 TENSORS = {
@@ -23,7 +23,7 @@ def silu(x: float) -> float:
     return x / (1 + math.exp(-x))
 
 
-def test_the_network_by_hand() -> None:
+def test_logits_worked_out_by_hand() -> None:
     rows = np.array([[3.0, 2.0], [np.nan, -1.0], [1000.0, np.nan]], dtype=np.float32)
     expected = [
         1.0 + 20.0 + 0.5 + 3 * silu(2 * silu(2.0)),
@@ -33,9 +33,7 @@ def test_the_network_by_hand() -> None:
     assert FeatureNetwork(TENSORS)(rows) == pytest.approx(expected, rel=1e-5)
 
 
-def test_unknown_features_are_marked_and_known_ones_clipped() -> None:
+def test_unknown_features_are_flagged_and_known_ones_clipped() -> None:
     rows = np.array([[5.0, np.nan], [-99.0, 9.0]], dtype=np.float32)
-    assert FeatureNetwork.inputs(rows, TENSORS["mean"], TENSORS["deviation"]).tolist() == [
-        [2.0, 0.0, 0.0, 1.0],
-        [-4.0, 4.0, 0.0, 0.0],
-    ]
+    inputs = FeatureNetwork.inputs(rows, TENSORS["mean"], TENSORS["deviation"])
+    assert inputs == pytest.approx(np.array([[2.0, 0.0, 0.0, 1.0], [-4.0, 4.0, 0.0, 0.0]]))

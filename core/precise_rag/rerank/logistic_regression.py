@@ -1,0 +1,38 @@
+"""Logistic regression over named columns, and its inverse."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from precise_rag.types import FloatArray
+
+
+class LogisticRegression:
+    """Probabilities from a weighted sum of named columns.
+
+    weights: weight of each column by its name; "offset" (default: 0) is added to the sum. A column
+    that is the same for a whole list raises or lowers all its probabilities and keeps their order.
+    """
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self._weights = {name: weight for name, weight in weights.items() if name != "offset"}
+        self._offset = weights.get("offset", 0.0)
+
+    def __call__(self, columns: Mapping[str, FloatArray | float]) -> FloatArray:
+        """Return (n,) probabilities.
+
+        columns: values by name, (n,) or one number for all. Columns without a weight are ignored.
+        Raises KeyError if a column that has a weight is missing.
+        """
+        odds = sum(
+            (w * np.asarray(columns[name]) for name, w in self._weights.items()), np.float64(self._offset)
+        )
+        probabilities: FloatArray = (1.0 / (1.0 + np.exp(-np.clip(odds, -700.0, 700.0)))).astype(np.float32)
+        return probabilities
+
+
+def log_odds(probabilities: FloatArray) -> FloatArray:
+    """Return the (n,) log-odds of probabilities; those of 0 and 1 are finite."""
+    inside = np.clip(probabilities.astype(np.float64), 1e-7, 1.0 - 1e-7)
+    odds: FloatArray = np.log(inside / (1.0 - inside)).astype(np.float32)
+    return odds

@@ -1,0 +1,119 @@
+"""A query's terms, and how much of them a text covers."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from precise_rag.stems import QUESTION_WORDS, IdfTable, Words, idf, read_words
+
+Positions = dict[str, list[int]]
+"""The query terms in a text, each with its positions, counted in words."""
+
+_WINDOW = 16
+"""Length of the window of `window_coverage`, in words."""
+
+_PAIR_DISTANCE = 3
+"""Words between two terms that still count as neighbours."""
+
+_ASKS_NUMBER = re.compile(
+    r"\b(when|how (many|much|old|long|far|often|large|tall)|what (year|date|time|percent\w*|age|number))\b"
+)
+_ASKS_PERSON = re.compile(r"\b(who|whom|whose)\b")
+
+
+@dataclass(frozen=True)
+class QueryTerms:
+    """The terms of a query with their rarity, and the kind of answer it asks for.
+
+    rarity: idf of each term, in the order of the query. names: the terms written as a name or
+    number. asks_number, asks_person: whether it asks for a number or date, or for a person.
+    """
+
+    rarity: Mapping[str, float]
+    names: frozenset[str]
+    asks_number: bool
+    asks_person: bool
+
+    @classmethod
+    def of(cls, query: str, idf_table: IdfTable) -> "QueryTerms":
+        """Read the terms of `query`. Words that only shape a question are left out if others remain."""
+        words = read_words(query)
+        terms = [s for s in words.stems if s not in QUESTION_WORDS] or words.stems
+        marked = {s for s, is_name in zip(words.stems, words.marked, strict=True) if is_name}
+        lower = query.lower()
+        return cls(
+            {term: idf(term, idf_table) for term in terms},
+            frozenset(marked & set(terms)),
+            bool(_ASKS_NUMBER.search(lower)),
+            bool(_ASKS_PERSON.search(lower)),
+        )
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of the rarity of all terms; 1 if that is 0."""
+        return sum(self.rarity.values()) or 1.0
+
+    @cached_property
+    def rarest(self) -> float:
+        """Rarity of the rarest term; 1 if that is 0."""
+        return max(self.rarity.values(), default=0.0) or 1.0
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[str, str], float]:
+        """Neighbouring terms, with their rarity together."""
+        return {(a, b): self.rarity[a] + self.rarity[b] for a, b in pairwise(self.rarity)}
+
+    def positions(self, words: Words) -> Positions:
+        """Find the query's terms in a text."""
+        found: Positions = {}
+        for position, stem in enumerate(words.stems):
+            if stem in self.rarity:
+                found.setdefault(stem, []).append(position)
+        return found
+
+    def coverage(self, terms: Iterable[str]) -> float:
+        """Return the rarity of `terms` as a share of the whole query's, 0 to 1."""
+        return sum(self.rarity[term] for term in terms) / self.total
+
+    def window_coverage(self, positions: Positions) -> float:
+        """Return the largest coverage within 16 words of the text."""
+        seen = sorted((position, term) for term, several in positions.items() for position in several)
+        best, first = 0.0, 0
+        for last in range(len(seen)):
+            while seen[last][0] - seen[first][0] >= _WINDOW:
+                first += 1
+            best = max(best, self.coverage({term for _, term in seen[first : last + 1]}))
+        return best
+
+    def pair_coverage(self, positions: Positions) -> float:
+        """Return the share of neighbouring query terms that are close in the text; NaN without any."""
+        if not self._pairs:
+            return math.nan
+        close = sum(
+            rarity
+            for (a, b), rarity in self._pairs.items()
+            if any(abs(i - j) <= _PAIR_DISTANCE for i in positions.get(a, ()) for j in positions.get(b, ()))
+        )
+        return close / (sum(self._pairs.values()) or 1.0)
+
+    def name_coverage(self, positions: Positions) -> float:
+        """Return the share of the query's names and numbers that are in the text; NaN without any."""
+        total = self.coverage(self.names)
+        return self.coverage(self.names & positions.keys()) / total if total else math.nan
+
+    def answer_type(self, words: Words) -> float:
+        """Return 1 if the text holds a number or name of the kind asked for, else 0.
+
+        The number or name must not be in the query. NaN if the query asks for neither.
+        """
+        if not (self.asks_number or self.asks_person):
+            return math.nan
+        return float(
+            any(
+                marked and stem[0].isdigit() == self.asks_number and stem not in self.rarity
+                for stem, marked in zip(words.stems, words.marked, strict=True)
+            )
+        )

@@ -1,7 +1,8 @@
-"""Document compressors: they keep the right few of the documents that a retriever found.
+"""Document compressors: rerank documents, select them by score, drop repetitions.
 
-Each is a `BaseDocumentCompressor`, for ContextualCompressionRetriever and its like, and at the
-same time a Runnable over `{"query", "documents"}`, for LCEL.
+Each is a `BaseDocumentCompressor`, for ContextualCompressionRetriever and its like, and also a
+Runnable over `{"query", "documents"}`, for LCEL. It takes the documents of any retriever and returns
+new ones. The documents passed in are not changed.
 """
 
 from abc import abstractmethod
@@ -15,7 +16,7 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import TypedDict
 
-from langchain_precise.convert import kept_documents, to_candidates
+from langchain_precise.convert import from_selection, to_candidates
 from langchain_precise.events import observe, observing
 from precise_rag.encoders import load_encoder
 from precise_rag.filtering import RedundancyFilter
@@ -25,99 +26,100 @@ from precise_rag.selection import GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
 
-_SELECTOR = GradientSelector()
+_GRADIENT = GradientSelector()
 _REDUNDANCY = RedundancyFilter()
 
 
 class CompressorInput(TypedDict):
-    """What a compressor takes as a Runnable."""
+    """The input of a compressor as a Runnable."""
 
     query: str
     documents: list[Document]
 
 
-class PreciseCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorInput, list[Document]]):
-    """Any selector or filter of the core, as a document compressor.
+class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorInput, list[Document]]):
+    """Base of the compressors, which keep some documents and drop the rest.
 
-    Documents come back as copies with their ids and metadata, best first, with the score in
-    `metadata["relevance_score"]` and the reason in `metadata["precise_rag"]`. Every decision,
-    on the dropped ones too, goes to the callbacks as a custom event (see `events`).
+    Kept documents are copies, best first, with the score in `metadata["relevance_score"]` and the
+    reason in `metadata["precise_rag"]`. Every decision, on dropped documents too, is sent to the
+    callbacks as a custom event.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Settings are; a model that is given as an object rather than by name is not."""
+        """Return True: settings can be saved, but a model only if it is given by name."""
         return True
 
     @abstractmethod
-    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
-        """The core's decision on each candidate; model calls on the way go into `trace`."""
+    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
+        """Return the core's decision on each candidate; language model calls are recorded in `trace`."""
 
-    async def adecide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
-        """`decide` without blocking the event loop."""
-        return await run_in_executor(None, self.decide, query, candidates, trace)
+    async def adecide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
+        """Run `decide` without blocking the event loop."""
+        return await run_in_executor(None, self.decide, candidates, query, trace)
 
     def candidates(self, documents: Sequence[Document]) -> list[Candidate]:
-        """The documents as the core sees them."""
+        """Return the documents as core candidates."""
         return to_candidates(documents)
 
     def select(self, documents: Sequence[Document], query: str) -> Selection:
-        """Each document, kept or dropped, with its score and the reason."""
-        return self.decide(query, self.candidates(documents), Trace(query))
+        """Return the decision on each document: kept or dropped, with its score and the reason."""
+        return self.decide(self.candidates(documents), query, Trace(query))
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """Copies of the documents that are worth keeping, best first."""
+        """Return copies of the kept documents, best first."""
         return self.invoke({"query": query, "documents": list(documents)}, {"callbacks": callbacks})
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """`compress_documents` without blocking the event loop."""
+        """Run `compress_documents` without blocking the event loop."""
         return await self.ainvoke({"query": query, "documents": list(documents)}, {"callbacks": callbacks})
 
     def as_runnable(self) -> RunnableSerializable[CompressorInput, list[Document]]:
-        """Itself: it takes `{"query", "documents"}` and gives documents."""
+        """Return this object, typed as the Runnable from `{"query", "documents"}` to documents."""
         return self
 
     def invoke(
         self, input: CompressorInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Copies of the documents that are worth keeping, best first."""
+        """Return copies of the kept documents, best first."""
         return self._call_with_config(self._compress, input, config, **kwargs)
 
     async def ainvoke(
         self, input: CompressorInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """`invoke` without blocking the event loop."""
+        """Run `invoke` without blocking the event loop."""
         return await self._acall_with_config(self._acompress, input, config, **kwargs)
 
     def _compress(self, input: CompressorInput) -> list[Document]:
-        candidates = self.candidates(input["documents"])
-        trace = Trace(input["query"], observer=observe)
+        documents, query = input["documents"], input["query"]
+        trace = Trace(query, observer=observe)
         with trace.stage(self.get_name()) as stage:
-            stage.outcome = selection = self.decide(input["query"], candidates, trace)
-        return kept_documents(selection, input["documents"], candidates)
+            stage.outcome = selection = self.decide(self.candidates(documents), query, trace)
+        return from_selection(selection, documents)
 
     async def _acompress(self, input: CompressorInput) -> list[Document]:
-        candidates = self.candidates(input["documents"])
+        documents, query = input["documents"], input["query"]
         async with observing() as observer:
-            trace = Trace(input["query"], observer=observer)
+            trace = Trace(query, observer=observer)
             with trace.stage(self.get_name()) as stage:
-                stage.outcome = selection = await self.adecide(input["query"], candidates, trace)
-        return kept_documents(selection, input["documents"], candidates)
+                stage.outcome = selection = await self.adecide(self.candidates(documents), query, trace)
+        return from_selection(selection, documents)
 
 
-class RerankCompressor(PreciseCompressor):
-    """Scores documents against the query and puts the best first.
+class RerankCompressor(SelectionCompressor):
+    """Scores documents against the query and returns the best; their former scores stay in the facts.
 
-    reranker: "packaged", "cascade" (better, slower), any other name that `load_reranker` takes, or an
-    object of one's own.
-    top_n: how many are kept, all by default. score_scale: what the scores of another LangChain
-    compressor mean, where that is the reranker.
+    reranker: "packaged" (no download), "cascade" (better, slower), "cohere:<model>", a CrossEncoder
+    name or path, a reranker object, or another LangChain compressor.
+    top_n: how many documents to return; default: all.
+    score_scale: scale of the scores if the reranker is another LangChain compressor; by default only
+    its order counts.
     """
 
     reranker: Any = "packaged"
@@ -127,11 +129,11 @@ class RerankCompressor(PreciseCompressor):
     _reranker: Reranker = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Load the reranker now rather than in the first request."""
+        """Load the reranker now, not at the first query."""
         self._reranker = load_reranker(self.reranker, score_scale=self.score_scale)
 
-    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
-        """The best `top_n` candidates are kept."""
+    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
+        """Keep the best `top_n` candidates."""
         ranked = rerank(query, candidates, self._reranker)
         n_kept = len(ranked) if self.top_n is None else self.top_n
         return Selection.of(
@@ -140,36 +142,36 @@ class RerankCompressor(PreciseCompressor):
         )
 
 
-class GradientSelectionCompressor(PreciseCompressor):
+class GradientSelectionCompressor(SelectionCompressor):
     """Keeps documents up to the first sharp drop of the score (SAGE, section V).
 
-    reranker: gives the scores to cut on: "packaged", "cascade", another name that `load_reranker` takes, or
-    an object of one's own. It is not asked where the documents carry scores to cut on already,
-    because one of our components reranked them or `score_scale` says what their
-    `relevance_score` means. None: never rerank. The other fields are those of `GradientSelector`.
+    reranker: gives the scores to cut on; None never reranks. It is not called if the documents come
+    from a precise-rag reranker, or if `score_scale` is set.
+    score_scale: the scale of the documents' own `relevance_score`, which is then cut on as it is.
+    The other fields are those of `GradientSelector`.
     """
 
     reranker: Any = "packaged"
     score_scale: ScoreScale | None = None
-    min_k: int = _SELECTOR.min_k
-    ratio: float = _SELECTOR.ratio
-    max_k: int | None = _SELECTOR.max_k
-    max_tokens: int | None = _SELECTOR.max_tokens
-    floor: float | None = _SELECTOR.floor
-    min_keep: int = _SELECTOR.min_keep
-    min_gap: float = _SELECTOR.min_gap
-    count_tokens: Callable[[str], int] | None = Field(default=_SELECTOR.count_tokens, exclude=True)
-    assume_ratio: bool = _SELECTOR.assume_ratio
+    min_k: int = _GRADIENT.min_k
+    ratio: float = _GRADIENT.ratio
+    max_k: int | None = _GRADIENT.max_k
+    max_tokens: int | None = _GRADIENT.max_tokens
+    floor: float | None = _GRADIENT.floor
+    min_keep: int = _GRADIENT.min_keep
+    min_gap: float = _GRADIENT.min_gap
+    count_tokens: Callable[[str], int] | None = Field(default=_GRADIENT.count_tokens, exclude=True)
+    assume_ratio: bool = _GRADIENT.assume_ratio
 
     _reranker: Reranker | None = PrivateAttr(None)
 
     def model_post_init(self, context: Any) -> None:
-        """Check the options and load the reranker now rather than in the first request."""
+        """Check the settings and load the reranker now, not at the first query."""
         self.selector()
         self._reranker = None if self.reranker is None else load_reranker(self.reranker)
 
     def selector(self) -> GradientSelector:
-        """The core's selector with these settings."""
+        """Return the core's selector with these settings."""
         return GradientSelector(
             min_k=self.min_k,
             ratio=self.ratio,
@@ -183,46 +185,44 @@ class GradientSelectionCompressor(PreciseCompressor):
         )
 
     def candidates(self, documents: Sequence[Document]) -> list[Candidate]:
-        """The documents as the core sees them, their scores on `score_scale`."""
+        """Return the documents as core candidates, their own scores on `score_scale`."""
         return to_candidates(documents, self.score_scale)
 
-    def rank(self, query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The candidates with scores to cut on, best first."""
-        if self._reranker is None or self.score_scale is not None or _calibrated(candidates):
+    def rank(self, candidates: Sequence[Candidate], query: str) -> list[Candidate]:
+        """Return the candidates with scores to cut on: the reranker's, or their own."""
+        if self._reranker is None or self.score_scale is not None or _are_reranked(candidates):
             return list(candidates)
         return rerank(query, candidates, self._reranker)
 
-    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
-        """The candidates before the first sharp drop are kept."""
-        return self.selector().select(self.rank(query, candidates))
+    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
+        """Keep the candidates before the first sharp drop."""
+        return self.selector().select(self.rank(candidates, query))
 
 
-class RedundancyCompressor(PreciseCompressor):
+class RedundancyCompressor(SelectionCompressor):
     """Drops documents that repeat a better one (ChunkRAG, section 3).
 
-    encoder: what tells paraphrases from mere likeness: a name, an object of the core's, or
-    LangChain embeddings; without one only nearly the same words count as a repetition. The other
-    fields are those of `RedundancyFilter`. Without scores, the earlier document is the better one.
+    Without scores, the earlier document is the better one.
+    encoder: finds repetitions by meaning: a name or path, an encoder object, or LangChain embeddings;
+    by default only nearly equal wording counts.
+    The other fields are those of `RedundancyFilter`.
     """
 
+    encoder: Any = None
     threshold: float = _REDUNDANCY.threshold
     prefilter: float = _REDUNDANCY.prefilter
-    encoder: Any = None
 
     _filter: RedundancyFilter = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Check the options and load the encoder now rather than in the first request."""
-        self._filter = RedundancyFilter(
-            threshold=self.threshold,
-            prefilter=self.prefilter,
-            encoder=None if self.encoder is None else load_encoder(self.encoder),
-        )
+        """Check the settings and load the encoder now, not at the first query."""
+        encoder = None if self.encoder is None else load_encoder(self.encoder)
+        self._filter = RedundancyFilter(threshold=self.threshold, prefilter=self.prefilter, encoder=encoder)
 
-    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
-        """The candidates that repeat no better one are kept."""
+    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
+        """Keep the candidates that repeat no better one."""
         return self._filter.filter(candidates)
 
 
-def _calibrated(candidates: Sequence[Candidate]) -> bool:
+def _are_reranked(candidates: Sequence[Candidate]) -> bool:
     return all(candidate.score_scale in ("probability", "logit") for candidate in candidates)

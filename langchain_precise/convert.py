@@ -1,43 +1,48 @@
-"""LangChain documents to the core's values and back.
+"""Conversion between LangChain documents and core values.
 
-What a result carries in its metadata, beside what its source document had:
+    to_core_documents   documents → core documents, for an index
+    to_candidates       documents → candidates, for a stage of the core
+    from_candidate      a candidate that an index found → a new document
+    from_selection      the kept candidates of a selection → copies of their documents
 
-    relevance_score          python float, higher is better
+A result carries, beside the metadata of its source:
+
+    relevance_score          float, higher is better
     doc_id                   id of the document it was cut from
     start_index, end_index   its place there: source.page_content[start_index:end_index]
-    precise_rag              what the core knows of it, as JSON: score, score_scale, scores,
-                             n_tokens, passage and, after a selection, the reason it was kept
+    precise_rag              the facts of `precise_rag.facts`
 
-Nothing here changes the documents it is given.
+Documents passed in are never changed.
 """
 
-import copy
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from hashlib import blake2b
 from numbers import Real
 from typing import Any
 
 from langchain_core.documents import Document
 
-from precise_rag import types as core
+from precise_rag.facts import FACTS_KEY, noted_fields, noted_scale, read_facts, write_facts
+from precise_rag.types import Candidate, ScoreScale, Selection, Span
+from precise_rag.types import Document as CoreDocument
 
 SCORE = "relevance_score"
 DOC_ID = "doc_id"
 START = "start_index"
 END = "end_index"
-FACTS = "precise_rag"
 
 
-def to_core_documents(documents: Iterable[Document]) -> list[core.Document]:
-    """The same documents for the core.
+def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
+    """Return a core document for each document.
 
-    A document without an id gets a hash of its text as its id, and `#2`, `#3` … behind it where
-    the same text comes again.
+    The id of a document without one is a hash of its text, with `#2`, `#3` … added if the same text
+    comes again.
     """
     seen: Counter[object] = Counter()
     return [
-        core.Document(
+        CoreDocument(
             document.id or _numbered(_content_id(document), document.page_content, seen),
             document.page_content,
             document.metadata,
@@ -46,129 +51,111 @@ def to_core_documents(documents: Iterable[Document]) -> list[core.Document]:
     ]
 
 
-def to_candidates(
-    documents: Iterable[Document], score_scale: core.ScoreScale | None = None
-) -> list[core.Candidate]:
-    """One candidate per document, in the order given, each with an id of its own.
+def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None = None) -> list[Candidate]:
+    """Return one candidate per document, in the order given, each with an id of its own.
 
-    Scores are the documents' own where all have one on one scale: the scale noted by the
-    component of ours that gave the score, else `score_scale`. Scores that are missing, of unknown
-    meaning or of several scales say nothing together: then the order given is the score, on the
-    "rank" scale.
+    score_scale: the scale of a `relevance_score` that has no facts. If any score is missing or of
+    unknown scale, or if the scales differ, the order given replaces all scores, on the "rank" scale.
     """
     documents = list(documents)
     known = [_known_score(document, score_scale) for document in documents]
     comparable = len({scale for _, scale in known}) == 1
-    seen: Counter[object] = Counter()
     candidates = []
-    for position, (document, (score, scale)) in enumerate(zip(documents, known, strict=True)):
-        doc_id, start, end = place = _place(document)
-        facts = _facts(document)
+    for position, (document, (doc_id, span)) in enumerate(zip(documents, _places(documents), strict=True)):
+        score, scale = known[position]
         candidates.append(
-            core.Candidate(
-                doc_id=_numbered(doc_id, place, seen),
-                start=start,
-                end=end,
+            Candidate(
+                doc_id=doc_id,
+                start=span.start,
+                end=span.end,
                 text=document.page_content,
-                score=score if comparable and scale else float(-position),
+                score=score if comparable and scale else -float(position),
                 score_scale=scale if comparable and scale else "rank",
-                n_tokens=facts.get("n_tokens"),
-                passage=core.Span(*facts["passage"]) if "passage" in facts else None,
-                scores=facts.get("scores", {}),
                 metadata=document.metadata,
+                **noted_fields(_facts(document)),
             )
         )
     return candidates
 
 
-def to_document(candidate: core.Candidate, reason: str = "") -> Document:
-    """A new document for a candidate that an index found or a selection kept."""
+def from_candidate(candidate: Candidate, reason: str = "") -> Document:
+    """Return a new document for a candidate that an index found.
+
+    reason: why a selection kept it, if one did.
+    """
     metadata = {
-        **copy.deepcopy(dict(candidate.metadata)),
+        **deepcopy(dict(candidate.metadata)),
         DOC_ID: candidate.doc_id,
         START: candidate.start,
         END: candidate.end,
         SCORE: candidate.score,
-        FACTS: facts_of(candidate, reason),
+        FACTS_KEY: write_facts(candidate, reason),
     }
     return Document(id=candidate.id, page_content=candidate.text, metadata=metadata)
 
 
-def kept_documents(
-    selection: core.Selection, documents: Sequence[Document], candidates: Sequence[core.Candidate]
-) -> list[Document]:
-    """Copies of the documents that a selection kept, best first, with their scores and reasons.
+def from_selection(selection: Selection, documents: Sequence[Document]) -> list[Document]:
+    """Return copies of the kept documents, best first, with their scores and reasons.
 
-    `candidates` are those made of `documents`, in the same order. Where the "rank" scale only
-    repeats the order of documents that have no score, none is written.
+    documents: those that `to_candidates` was given, in the same order. A "rank" score that only
+    repeats the order of documents without scores is not written.
     """
-    source = {c.id: document for c, document in zip(candidates, documents, strict=True)}
+    sources = dict(zip(_places(documents), documents, strict=True))
     kept = []
-    for decision in selection.decisions:
-        if decision.kept:
-            document = source[decision.candidate.id]
-            metadata = copy.deepcopy(document.metadata)
-            if SCORE in metadata or decision.candidate.score_scale != "rank":
-                metadata[SCORE] = decision.candidate.score
-            metadata[FACTS] = facts_of(decision.candidate, decision.reason)
+    for _, candidate, is_kept, reason in selection.decisions:
+        if is_kept:
+            document = sources[candidate.doc_id, Span(candidate.start, candidate.end)]
+            metadata = deepcopy(document.metadata)
+            if SCORE in metadata or candidate.score_scale != "rank":
+                metadata[SCORE] = candidate.score
+            metadata[FACTS_KEY] = write_facts(candidate, reason)
             kept.append(document.model_copy(update={"metadata": metadata}))
     return kept
 
 
-def piece_span(document: Document) -> core.Span | None:
-    """The document's place in the text it was cut from, if it says so and the length agrees."""
+def piece_span(document: Document) -> Span | None:
+    """Return the document's place in its source, or None if it names none or one of another length."""
     start, end = document.metadata.get(START), document.metadata.get(END)
     if isinstance(start, int) and isinstance(end, int) and end - start == len(document.page_content):
-        return core.Span(start, end)
+        return Span(start, end)
     return None
 
 
-def facts_of(candidate: core.Candidate, reason: str = "") -> dict[str, Any]:
-    """What the core knows of a candidate, as JSON values, for later stages to read back."""
-    facts: dict[str, Any] = {"score": candidate.score, "score_scale": candidate.score_scale}
-    if candidate.scores:
-        facts["scores"] = {name: float(score) for name, score in candidate.scores.items()}
-    if candidate.n_tokens is not None:
-        facts["n_tokens"] = int(candidate.n_tokens)
-    if candidate.passage is not None:
-        facts["passage"] = [int(offset) for offset in candidate.passage]
-    if reason:
-        facts["reason"] = reason
-    return facts
-
-
-def _known_score(
-    document: Document, score_scale: core.ScoreScale | None
-) -> tuple[float, core.ScoreScale | None]:
-    """The document's score and what it means; the scale is None where that is not known."""
+def _known_score(document: Document, score_scale: ScoreScale | None) -> tuple[float, ScoreScale | None]:
+    """Return the document's score and its scale; the scale is None if it is not known."""
     score = document.metadata.get(SCORE)
     if not isinstance(score, Real):
         return 0.0, None
-    facts = _facts(document)
-    return float(score), facts["score_scale"] if facts.get("score") == score else score_scale
+    return float(score), noted_scale(_facts(document), score) or score_scale
 
 
 def _facts(document: Document) -> Mapping[str, Any]:
-    """What the core wrote about this very document; nothing if it has been cut since."""
+    """Return the facts about this very document; none if it has been cut since they were written."""
     is_cut = START in document.metadata and piece_span(document) is None
-    facts: Mapping[str, Any] = {} if is_cut else document.metadata.get(FACTS, {})
-    return facts
+    return {} if is_cut else read_facts(document.metadata)
 
 
-def _place(document: Document) -> tuple[str, int, int]:
-    """Where the text comes from: (source id, start, end), or itself if it is not known to be a piece."""
+def _places(documents: Iterable[Document]) -> list[tuple[str, Span]]:
+    """Return the place of each document; `#2`, `#3` … is added to the id if a place comes again."""
+    seen: Counter[object] = Counter()
+    places = [_place(document) for document in documents]
+    return [(_numbered(doc_id, (doc_id, span), seen), span) for doc_id, span in places]
+
+
+def _place(document: Document) -> tuple[str, Span]:
+    """Return the document's source and its span there, or the document itself if that is not known."""
     span = piece_span(document)
     if span is not None and DOC_ID in document.metadata:
-        return str(document.metadata[DOC_ID]), *span
-    return document.id or _content_id(document), 0, len(document.page_content)
+        return str(document.metadata[DOC_ID]), span
+    return document.id or _content_id(document), Span(0, len(document.page_content))
 
 
 def _content_id(document: Document) -> str:
     text = document.page_content.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=8).hexdigest()
+    return blake2b(text, digest_size=8).hexdigest()
 
 
 def _numbered(name: str, key: object, seen: Counter[object]) -> str:
-    """`name`, marked `#2`, `#3` … from the second time that `key` comes."""
+    """Return `name`, with `#2`, `#3` … added from the second time that `key` comes."""
     seen[key] += 1
     return name if seen[key] == 1 else f"{name}#{seen[key]}"

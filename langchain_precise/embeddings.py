@@ -1,4 +1,4 @@
-"""The core's encoders, the offline one among them, as LangChain embeddings."""
+"""Core encoders as LangChain embeddings."""
 
 from typing import Any
 
@@ -8,15 +8,21 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 
 
 class PreciseEmbeddings(Embeddings):
-    """Vectors of unit length from whatever `load_encoder` takes: a model's name or path, or an encoder."""
+    """A core encoder as LangChain embeddings; the default one works offline.
+
+    encoder: a name or path, an encoder object, or anything else that `load_encoder` takes.
+    device: "cpu", "cuda", …; default: a GPU if there is one.
+    """
 
     def __init__(self, encoder: Any = DEFAULT_ENCODER, device: str | None = None) -> None:
         self.encoder = load_encoder(encoder, device)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector per text, in order."""
-        return [vector.tolist() for vector in self.encoder.encode(texts)]
+        """Return one vector of unit length per text, in order."""
+        vectors: list[list[float]] = self.encoder.encode(texts).tolist()
+        return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a query."""
-        return [float(value) for value in self.encoder.encode_queries([text])[0]]
+        """Return the vector of a query."""
+        vector: list[float] = self.encoder.encode_queries([text])[0].tolist()
+        return vector

@@ -1,4 +1,4 @@
-"""A document compressor that asks a language model which documents are relevant."""
+"""A compressor that keeps the documents that a language model finds relevant."""
 
 from collections.abc import MutableMapping, Sequence
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 from langchain_core.runnables.config import ensure_config
 from pydantic import Field, PrivateAttr, SkipValidation
 
-from langchain_precise.compressors import PreciseCompressor
+from langchain_precise.compressors import SelectionCompressor
 from precise_rag.filtering import DynamicThreshold, RelevanceFilter, RelevanceSettings
 from precise_rag.llm import Budget
 from precise_rag.trace import PriceTable, Trace
@@ -15,18 +15,23 @@ from precise_rag.types import Candidate, Selection
 _RELEVANCE = RelevanceSettings()
 
 
-class RelevanceFilterCompressor(PreciseCompressor):
+class RelevanceFilterCompressor(SelectionCompressor):
     """Keeps documents that a language model finds relevant to the query (ChunkRAG, section 3).
 
-    llm: a chat model, or whatever else `load_llm` takes. cache, budget: as in `RelevanceFilter`;
-    the other fields are those of `RelevanceSettings`. A `max_concurrency` in the config of a call
-    lowers the one here. The model's scores are in `metadata["precise_rag"]["scores"]`.
+    Documents keep their own scores; the model's are in `metadata["precise_rag"]["scores"]`. The
+    asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.
+
+    llm: a chat model, or anything else that `load_llm` takes.
+    max_concurrency: calls at a time; a `max_concurrency` in the config of a call can lower it.
+    budget: limits for each query.
+    cache: keeps scores by content, such as a dict or a shelf.
+    The other fields are those of `RelevanceSettings`.
     """
 
     llm: Any
     mode: Literal["batch", "single"] = _RELEVANCE.mode
     batch_size: int = _RELEVANCE.batch_size
-    threshold: DynamicThreshold | None = None
+    threshold: DynamicThreshold = _RELEVANCE.threshold
     ask_threshold: bool = _RELEVANCE.ask_threshold
     unscored: Literal["keep", "drop"] = _RELEVANCE.unscored
     heuristics: Sequence[str] = _RELEVANCE.heuristics
@@ -40,31 +45,22 @@ class RelevanceFilterCompressor(PreciseCompressor):
     _prices: PriceTable = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Check the model and the options now rather than in the first request."""
+        """Check the settings and the model now, not at the first query."""
         self._prices = PriceTable.load()
-        self._filter()
+        self._make_filter()
 
-    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
-        """The candidates that the model finds relevant are kept."""
-        return self._filter().filter(query, candidates, trace=trace)
+    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
+        """Keep the candidates that the model finds relevant."""
+        return self._make_filter().filter(query, candidates, trace=trace)
 
-    async def adecide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
-        """`decide` without blocking the event loop."""
-        return await self._filter().afilter(query, candidates, trace=trace)
+    async def adecide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
+        """Run `decide` without blocking the event loop."""
+        return await self._make_filter().afilter(query, candidates, trace=trace)
 
-    def _filter(self) -> RelevanceFilter:
+    def _make_filter(self) -> RelevanceFilter:
+        settings = {name: getattr(self, name) for name in RelevanceSettings.__dataclass_fields__}
         limit = ensure_config().get("max_concurrency") or self.max_concurrency
+        settings["max_concurrency"] = min(limit, self.max_concurrency)
         return RelevanceFilter(
-            self.llm,
-            cache=self.cache,
-            budget=self.budget,
-            prices=self._prices,
-            mode=self.mode,
-            batch_size=self.batch_size,
-            threshold=self.threshold or _RELEVANCE.threshold,
-            ask_threshold=self.ask_threshold,
-            unscored=self.unscored,
-            heuristics=self.heuristics,
-            instructions=self.instructions,
-            max_concurrency=min(limit, self.max_concurrency),
+            self.llm, cache=self.cache, budget=self.budget, prices=self._prices, **settings
         )

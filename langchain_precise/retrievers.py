@@ -1,4 +1,4 @@
-"""Retrievers: over one of the core's indexes, or over the whole path."""
+"""Retrievers over the core's indexes, and over the whole retrieval path."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -11,12 +11,10 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.runnables.config import run_in_executor
 from pydantic import Field, SkipValidation
 
-from langchain_precise.convert import to_core_documents, to_document
+from langchain_precise.convert import from_candidate, to_core_documents
 from langchain_precise.events import observe, observing
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
-from precise_rag.index import HybridIndex as _HybridIndex
-from precise_rag.index import SentenceContextIndex as _SentenceContextIndex
-from precise_rag.index import WordSentenceIndex as _WordSentenceIndex
+from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
@@ -24,18 +22,22 @@ from precise_rag.types import Candidate, Selection
 
 
 class IndexRetriever(BaseRetriever):
-    """Any index of the core, as a retriever.
+    """Base of the retrievers: searches a core index and returns new documents.
 
-    k: how many documents come back. search_kwargs: further options of the index's own `search`.
-    Both can be overruled in one call: `invoke(query, k=3, …)`. Results are new documents with the
-    metadata of their source, their offsets in it and their score (see `convert`).
+    Each document has the metadata of its source, its id and exact offsets there, its score, and the
+    facts in `metadata["precise_rag"]`.
+
+    index: a core index.
+    k: how many documents to return.
+    search_kwargs: further options of the index's `search`, such as `{"returns": "passage"}`.
+    Both options can be set for one call: `invoke(query, k=3, returns="passage")`.
     """
 
     index: SkipValidation[Index]
     k: int = Field(default=10, ge=1)
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
-    _index_class: ClassVar[Any]
+    index_class: ClassVar[type[DocumentIndex]]
 
     @classmethod
     def from_documents(
@@ -45,33 +47,34 @@ class IndexRetriever(BaseRetriever):
         *,
         k: int = 10,
         search_kwargs: Mapping[str, Any] | None = None,
-        **options: Any,
+        **settings: Any,
     ) -> Self:
-        """A retriever over a new index of `documents`.
+        """Return a retriever over a new index of `documents`.
 
-        encoder: a name or path, an object of the core's, or LangChain embeddings. `options` go to
-        the index.
+        encoder: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
+        encoder.
+        settings: of the index.
         """
-        index = cls._index_class.build(to_core_documents(documents), load_encoder(encoder), **options)
+        index = cls.index_class.build(to_core_documents(documents), load_encoder(encoder), **settings)
         return cls.from_index(index, k=k, search_kwargs=dict(search_kwargs or {}))
 
     @classmethod
     def from_index(cls, index: Index, **fields: Any) -> Self:
-        """A retriever over an index that is built or loaded already."""
+        """Return a retriever over an index that was built by the core or loaded from disk."""
         return cls(index=index, **fields)
 
     def add_documents(self, documents: Iterable[Document]) -> list[str]:
-        """Index more documents, in place of those with the same ids; returns their ids."""
+        """Index more documents and return their ids; one with a known id replaces the old one."""
         added = to_core_documents(documents)
         self.index.add(added)
         return [document.id for document in added]
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Forget documents by id. Raises InputError, changing nothing, if one is unknown."""
+        """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
         self.index.delete(ids)
 
     def search(self, query: str, k: int | None = None, **search_kwargs: Any) -> list[Candidate]:
-        """What the index itself finds, before it becomes documents."""
+        """Return the core's candidates for a query, best first."""
         return self.index.search(query, self.k if k is None else k, **(self.search_kwargs | search_kwargs))
 
     def _get_relevant_documents(
@@ -82,7 +85,7 @@ class IndexRetriever(BaseRetriever):
         k: int | None = None,
         **search_kwargs: Any,
     ) -> list[Document]:
-        return [to_document(candidate) for candidate in self.search(query, k, **search_kwargs)]
+        return [from_candidate(candidate) for candidate in self.search(query, k, **search_kwargs)]
 
     async def _aget_relevant_documents(
         self,
@@ -93,31 +96,32 @@ class IndexRetriever(BaseRetriever):
         **search_kwargs: Any,
     ) -> list[Document]:
         search = partial(self.search, query, k, **search_kwargs)
-        return [to_document(candidate) for candidate in await run_in_executor(None, search)]
+        return [from_candidate(candidate) for candidate in await run_in_executor(None, search)]
 
 
 class SentenceContextRetriever(IndexRetriever):
-    """Finds sentences, each scored together with the passage around it (ParetoRAG)."""
+    """Finds sentences by meaning, each scored together with its passage (ParetoRAG)."""
 
-    _index_class = _SentenceContextIndex
+    index_class = SentenceContextIndex
 
 
 class WordSentenceRetriever(IndexRetriever):
-    """Finds documents by shared words first, then sentences in them by meaning."""
+    """Finds sentences that share words with the query, ranked by meaning (recursive retrieval)."""
 
-    _index_class = _WordSentenceIndex
+    index_class = WordSentenceIndex
 
 
 class HybridRetriever(IndexRetriever):
-    """Finds by words and by meaning at once, both in context; the best sentence brings its passage."""
+    """Finds sentences by words and by meaning at once, each in its context."""
 
-    _index_class = _HybridIndex
+    index_class = HybridIndex
 
 
 class PreciseRetriever(BaseRetriever):
-    """The whole retrieval path: search, reranking, filters, and as many documents as it takes.
+    """The whole retrieval path: search, reranking, filters and selection.
 
-    rag: the path. k: the most that may come back; how many do is read from the scores.
+    rag: the path.
+    k: most documents to return; the selection may keep fewer. Default: no limit.
     """
 
     rag: SkipValidation[PreciseRAG]
@@ -132,18 +136,17 @@ class PreciseRetriever(BaseRetriever):
         k: int | None = None,
         **options: Any,
     ) -> Self:
-        """A retriever over a new hybrid index of `documents`; `options` go to `PreciseRAG`."""
-        return cls(
-            rag=PreciseRAG.from_documents(to_core_documents(documents), encoder=encoder, **options), k=k
-        )
+        """Return a retriever over a new hybrid index of `documents`; `options` go to `PreciseRAG`."""
+        rag = PreciseRAG.from_documents(to_core_documents(documents), encoder=encoder, **options)
+        return cls(rag=rag, k=k)
 
     @classmethod
     def from_index(cls, index: Index, *, k: int | None = None, **options: Any) -> Self:
-        """A retriever over an index that is built or loaded already; `options` go to `PreciseRAG`."""
+        """Return a retriever over an existing index; `options` go to `PreciseRAG`."""
         return cls(rag=PreciseRAG(index, **options), k=k)
 
     def select(self, query: str) -> Selection:
-        """Every candidate, kept or dropped, with its score and the reason."""
+        """Return the decision on each candidate: kept or dropped, with its score and the reason."""
         return self.rag.retrieve(query)
 
     def _get_relevant_documents(
@@ -160,7 +163,7 @@ class PreciseRetriever(BaseRetriever):
 
     @property
     def _path(self) -> Runnable[str, Selection]:
-        """The path as a run of its own, so that what models and filters do in it is traced there."""
+        """The path as a child run, so that its model calls and events are traced there."""
         return RunnableLambda(self._retrieve, self._aretrieve, name=type(self.rag).__name__)
 
     def _retrieve(self, query: str) -> Selection:
@@ -172,4 +175,4 @@ class PreciseRetriever(BaseRetriever):
 
     def _documents(self, selection: Selection, k: int | None) -> list[Document]:
         kept = [decision for decision in selection.decisions if decision.kept]
-        return [to_document(d.candidate, d.reason) for d in kept[: self.k if k is None else k]]
+        return [from_candidate(d.candidate, d.reason) for d in kept[: self.k if k is None else k]]

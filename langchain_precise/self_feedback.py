@@ -1,4 +1,4 @@
-"""An answer that judges itself and asks for more or less context."""
+"""A chain that judges its answers and tries again with more or less context."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -13,23 +13,28 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import TypedDict
 
 from langchain_precise.compressors import GradientSelectionCompressor
-from langchain_precise.convert import kept_documents
+from langchain_precise.convert import from_selection
 from langchain_precise.events import observe, observing
 from precise_rag.answer import Answer
 from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.llm import Budget, load_llm
-from precise_rag.prompts import JudgeStyle
+from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
+from precise_rag.selection import GradientSelector
 from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Selection
 
 _CONTROLLER = FeedbackController()
+_WORDING = Wording()
 
 
 class SelfFeedbackOutput(TypedDict):
-    """What comes back for a question.
+    """The output for one question.
 
-    context: what the answer stands on, best first. score: the judge's, 1 to 10, None where there
-    is none. note: why it stopped there. trace: every stage, model call and round, as JSON values.
+    kind: "generated", or "context" if no model was asked.
+    context: the documents that the answer was written from, best first.
+    score: the judge's, from 1 to 10, or None if the answer was not judged.
+    note: why the loop stopped.
+    trace: every stage, model call and round, as JSON values.
     """
 
     question: str
@@ -42,18 +47,21 @@ class SelfFeedbackOutput(TypedDict):
 
 
 class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
-    """Answers, judges its answer and, where that is weak, answers again from more or less context.
+    """Answers from retrieved context, judges the answer, and tries again with more or less context.
 
-    Source: SAGE, section VI.
+    Returns the best-judged answer (SAGE, section VI).
 
-    retriever: anything from a question to documents; give it a large `k`, since `compressor`
-    decides how much of it the model gets to see. llm: a chat model. judge: the model that judges,
-    by default `llm`. accept, max_rounds, reach: as in `FeedbackController`. The other fields are
-    those of `FeedbackLoop`.
+    retriever: any Runnable from a question to documents; give it a large `k`, from which `compressor`
+    takes a part.
+    llm: writes the answers; a chat model, or anything else that `load_llm` takes.
+    judge: judges them; default `llm`.
+    compressor: ranks the documents once and selects from them in each round.
+    accept, max_rounds, reach: as in `FeedbackController`.
+    live_final: stream the last draft allowed while the model writes it, and judge it afterwards.
+    The other fields are those of `FeedbackLoop`.
 
-    A stream gives the question, the answer piece by piece and the rest at the end, in dictionaries
-    that add up to what `invoke` returns. The answer is streamed when it is accepted; with
-    `live_final`, the last draft allowed is streamed while the model writes it, and judged after.
+    A stream consists of dictionaries that add up to the output of `invoke`: the question, the answer
+    in pieces once it is accepted, and the rest.
     """
 
     retriever: RetrieverLike
@@ -64,10 +72,10 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
     max_rounds: int = _CONTROLLER.max_rounds
     reach: int = _CONTROLLER.reach
     budget: Budget | None = None
-    style: Literal["open", "short"] = "open"
-    judge_prompt: JudgeStyle = "json"
-    answer_instructions: str | None = None
-    judge_instructions: str | None = None
+    style: AnswerStyle = _WORDING.style
+    judge_prompt: JudgeStyle = _WORDING.judge_style
+    answer_instructions: str | None = _WORDING.answer_instructions
+    judge_instructions: str | None = _WORDING.judge_instructions
     prices: PriceTable | None = None
     live_final: bool = False
 
@@ -75,7 +83,7 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
     _loop: FeedbackLoop = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Check the models and options now rather than at the first question."""
+        """Check the models and settings now, not at the first question."""
         self._loop = FeedbackLoop(
             load_llm(self.llm),
             judge=None if self.judge is None else load_llm(self.judge),
@@ -94,31 +102,31 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
         )
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> SelfFeedbackOutput:
-        """The best answer seen, and how it came about."""
+        """Return the best-judged answer, its context and its trace."""
         return self._call_with_config(self._answer, input, config, **kwargs)
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> SelfFeedbackOutput:
-        """`invoke` without blocking the event loop."""
+        """Run `invoke` without blocking the event loop."""
         return await self._acall_with_config(self._aanswer, input, config, **kwargs)
 
     def stream(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[SelfFeedbackOutput]:
-        """The answer piece by piece, in dictionaries that add up."""
+        """Yield dictionaries that add up to the output of `invoke`."""
         return self.transform(iter([input]), config, **kwargs)
 
     def transform(
         self, input: Iterator[str], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[SelfFeedbackOutput]:
-        """`stream` for a question that itself comes in pieces."""
+        """Run `stream` for a question that comes in pieces."""
         return self._transform_stream_with_config(input, self._stream, config, **kwargs)
 
     def astream(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[SelfFeedbackOutput]:
-        """`stream` without blocking the event loop."""
+        """Run `stream` without blocking the event loop."""
 
         async def once() -> AsyncIterator[str]:
             yield input
@@ -128,28 +136,28 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
     def atransform(
         self, input: AsyncIterator[str], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[SelfFeedbackOutput]:
-        """`transform` without blocking the event loop."""
+        """Run `transform` without blocking the event loop."""
         return self._atransform_stream_with_config(input, self._astream, config, **kwargs)
 
     def _answer(self, question: str) -> SelfFeedbackOutput:
         trace = Trace(question, observer=observe)
-        context = self._context(trace, self.retriever.invoke(question))
-        return context.output(self._loop.run(question, context.select, trace=trace))
+        results = self._rank(trace, self.retriever.invoke(question))
+        return results.output(self._loop.run(question, results.select, trace=trace))
 
     async def _aanswer(self, question: str) -> SelfFeedbackOutput:
         async with observing() as observer:
             trace = Trace(question, observer=observer)
             documents = await self.retriever.ainvoke(question)
-            context = await run_in_executor(None, self._context, trace, documents)
-            return context.output(await self._loop.arun(question, context.select, trace=trace))
+            results = await run_in_executor(None, self._rank, trace, documents)
+            return results.output(await self._loop.arun(question, results.select, trace=trace))
 
     def _stream(self, inputs: Iterator[str]) -> Iterator[SelfFeedbackOutput]:
         question = "".join(inputs)
         yield _part(question=question)
         trace = Trace(question, observer=observe)
-        context = self._context(trace, self.retriever.invoke(question))
-        for piece in self._loop.stream(question, context.select, trace=trace, live_final=self.live_final):
-            yield context.piece(piece)
+        results = self._rank(trace, self.retriever.invoke(question))
+        for piece in self._loop.stream(question, results.select, trace=trace, live_final=self.live_final):
+            yield results.piece(piece)
 
     async def _astream(self, inputs: AsyncIterator[str]) -> AsyncIterator[SelfFeedbackOutput]:
         question = "".join([part async for part in inputs])
@@ -157,49 +165,48 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
         async with observing() as observer:
             trace = Trace(question, observer=observer)
             documents = await self.retriever.ainvoke(question)
-            context = await run_in_executor(None, self._context, trace, documents)
-            pieces = self._loop.astream(question, context.select, trace=trace, live_final=self.live_final)
+            results = await run_in_executor(None, self._rank, trace, documents)
+            pieces = self._loop.astream(question, results.select, trace=trace, live_final=self.live_final)
             async with aclosing(pieces):
                 async for piece in pieces:
-                    yield context.piece(piece)
+                    yield results.piece(piece)
 
-    def _context(self, trace: Trace, documents: list[Document]) -> "_Context":
+    def _rank(self, trace: Trace, documents: list[Document]) -> "_RankedResults":
         candidates = self.compressor.candidates(documents)
         with trace.stage("rank") as stage:
-            stage.outcome = ranked = self.compressor.rank(trace.question, candidates)
-        return _Context(self.compressor, documents, candidates, ranked, trace)
+            stage.outcome = ranked = self.compressor.rank(candidates, trace.question)
+        return _RankedResults(self.compressor.selector(), documents, ranked, trace)
 
 
-class _Context(NamedTuple):
-    """What was found for one question, ranked once, of which each round takes more or less."""
+class _RankedResults(NamedTuple):
+    """The retrieved documents of one question, ranked once; each round selects from them again."""
 
-    compressor: GradientSelectionCompressor
+    selector: GradientSelector
     documents: list[Document]
-    candidates: list[Candidate]
     ranked: list[Candidate]
     trace: Trace
 
     def select(self, min_k: int) -> Selection:
-        return self.compressor.selector().select_at(self.ranked, min_k)
+        return self.selector.select_at(self.ranked, min_k)
 
     def output(self, answer: Answer) -> SelfFeedbackOutput:
         return SelfFeedbackOutput(
             question=self.trace.question,
             answer=answer.text,
             kind=answer.kind,
-            context=kept_documents(answer.selection, self.documents, self.candidates),
+            context=from_selection(answer.selection, self.documents),
             score=answer.judgement.score if answer.judgement else None,
             note=answer.note,
             trace=self.trace.to_dict(),
         )
 
     def piece(self, piece: str | Answer) -> SelfFeedbackOutput:
-        """One part of a stream: a piece of the answer, or all else."""
+        """Return one part of a stream: a piece of the answer, or the rest of the output."""
         if isinstance(piece, str):
             return _part(answer=piece)
         return _part(**{k: v for k, v in self.output(piece).items() if k not in ("question", "answer")})
 
 
 def _part(**values: Any) -> SelfFeedbackOutput:
-    """A dictionary that LangChain can add up with others to a whole output."""
+    """Return a dictionary that LangChain can add to others."""
     return cast(SelfFeedbackOutput, AddableDict(values))

@@ -1,38 +1,38 @@
-"""Text splitters that cut where the meaning changes, with offsets that hold."""
+"""Text splitters that cut by exact spans.
 
-import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+Every piece's text is `source.page_content[start_index:end_index]`, also for repeated text and for
+pieces cut from pieces.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
-from langchain_precise.convert import DOC_ID, END, FACTS, START, piece_span
+from langchain_precise.convert import DOC_ID, END, START, piece_span
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
+from precise_rag.facts import FACTS_KEY
 from precise_rag.segmentation import GreedySegmenter, Segmenter
 from precise_rag.types import Chunk, Span
 
 
-class _Segmenter(Protocol):
-    def segment_many(self, texts: Iterable[str]) -> Iterator[list[Chunk]]: ...
+class SpanTextSplitter(TextSplitter):
+    """Base of the text splitters: cuts with a segmenter of the core.
 
-
-class SegmentTextSplitter(TextSplitter):
-    """A text splitter over any segmenter of the core.
-
-    Pieces are verbatim, `source.page_content[start_index:end_index]`, and tile the source unless
-    `strip_whitespace` is asked for. Metadata is copied, a source's id is kept as
-    `metadata["doc_id"]`, and the pieces of a source with an id have ids that stay the same from
-    run to run. A source that is itself a piece (it has `start_index` and `end_index`) gives
-    pieces with offsets in the text that it came from. Blank text gives no pieces.
+    The pieces of a text join to the text, unless `strip_whitespace` is set. Blank text gives no
+    pieces. A piece has a copy of its source's metadata and the source's id as `metadata["doc_id"]`;
+    if the source has an id, so does the piece, and the same one in every run. Pieces of a piece (a
+    document with `start_index` and `end_index`) have offsets in the text that it was cut from.
     """
 
     def __init__(
         self,
-        segmenter: _Segmenter,
+        segmenter: Segmenter | GreedySegmenter,
         *,
         chunk_overlap: int = 0,
         add_start_index: bool = True,
@@ -40,27 +40,27 @@ class SegmentTextSplitter(TextSplitter):
     ) -> None:
         if chunk_overlap != 0:
             raise InputError(
-                f"chunk_overlap is {chunk_overlap}, but pieces that end where the meaning changes do not "
-                "overlap; leave it at 0 (SentenceContextRetriever searches with the surroundings instead)"
+                f"chunk_overlap must be 0, got {chunk_overlap}: these pieces do not overlap; to search "
+                "sentences together with their surroundings, use SentenceContextRetriever"
             )
         super().__init__(chunk_overlap=0, add_start_index=add_start_index, strip_whitespace=strip_whitespace)
         self._segmenter = segmenter
 
     def split_text(self, text: str) -> list[str]:
-        """The pieces of `text`, in order."""
+        """Return the pieces of `text`, in order."""
         return [piece.page_content for piece in self.create_documents([text])]
 
     def create_documents(
         self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None
     ) -> list[Document]:
-        """The pieces of all `texts`, each with a copy of its text's metadata and its offsets."""
+        """Return the pieces of all `texts`, each with a copy of its text's metadata and its offsets."""
         metadatas = metadatas or [{}] * len(texts)
         return self.split_documents(
             Document(text, metadata=metadata) for text, metadata in zip(texts, metadatas, strict=True)
         )
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
-        """The pieces of all `documents`, in order."""
+        """Return the pieces of all `documents`, in order."""
         documents = list(documents)
         chunked = self._segmenter.segment_many(document.page_content for document in documents)
         return [
@@ -71,15 +71,15 @@ class SegmentTextSplitter(TextSplitter):
         ]
 
     def _span(self, chunk: Chunk) -> Span:
-        """The chunk's place, without its outer white space if so asked."""
+        """Return the chunk's span, without outer white space if `strip_whitespace` is set."""
         if not self._strip_whitespace:
             return Span(chunk.start, chunk.end)
         start = chunk.end - len(chunk.text.lstrip())
         return Span(start, max(start, chunk.start + len(chunk.text.rstrip())))
 
     def _piece(self, source: Document, span: Span) -> Document:
-        metadata = copy.deepcopy(source.metadata)
-        metadata.pop(FACTS, None)
+        metadata = deepcopy(source.metadata)
+        metadata.pop(FACTS_KEY, None)
         whole = piece_span(source)
         origin = whole.start if whole else 0
         start, end = origin + span.start, origin + span.end
@@ -95,17 +95,18 @@ class SegmentTextSplitter(TextSplitter):
         )
 
 
-class SemanticSegmentationTextSplitter(SegmentTextSplitter):
-    """Cuts where a small learned model sees the topic change (SAGE, section IV).
+class SemanticSegmentationTextSplitter(SpanTextSplitter):
+    """Cuts where the meaning changes, by a small learned model (SAGE, section IV).
 
-    model: a name, a folder, or a `Segmenter` that is ready. chunk_size: the longest piece allowed,
-    a limit that always holds; in tokens of the model, or in the units of `length_function` where
-    one is given (`from_huggingface_tokenizer` and `from_tiktoken_encoder` give one). By default
-    the model's own limit. options: further ones of `Segmenter.from_pretrained` (threshold,
-    min_tokens, paragraphs …).
+    model: "small" (CPU), "sage-minilm", a folder, or a `Segmenter`.
+    chunk_size: longest piece, always kept to; in the model's tokens, or in units of `length_function`.
+    Default: the model's own limit.
+    length_function: measures a text for `chunk_size`; `from_huggingface_tokenizer` and
+    `from_tiktoken_encoder` set it.
+    options: further options of `Segmenter.from_pretrained`, such as threshold, min_tokens, paragraphs.
 
-    Raises InputError for options that a ready `Segmenter` has already, and for any `chunk_overlap`
-    but 0: pieces that tile the text do not overlap.
+    Raises InputError for options beside a `Segmenter`, which has its own, and for a `chunk_overlap`
+    other than 0.
     """
 
     def __init__(
@@ -125,8 +126,8 @@ class SemanticSegmentationTextSplitter(SegmentTextSplitter):
             options["count_tokens"] = partial(_lengths, length_function)
         if isinstance(model, Segmenter) and options:
             raise InputError(
-                "the Segmenter that was given has its options already; give chunk_size, length_function "
-                "and the like to Segmenter.from_pretrained, or give the name of a model here"
+                "a Segmenter object has its own options; pass chunk_size, length_function and the like to "
+                "Segmenter.from_pretrained, or pass the name of a model here"
             )
         segmenter = model if isinstance(model, Segmenter) else Segmenter.from_pretrained(model, **options)
         super().__init__(
@@ -137,12 +138,16 @@ class SemanticSegmentationTextSplitter(SegmentTextSplitter):
         )
 
 
-class GreedySemanticTextSplitter(SegmentTextSplitter):
-    """Joins each sentence to the piece before it while the two are alike (ChunkRAG).
+class GreedySemanticTextSplitter(SpanTextSplitter):
+    """Joins neighbouring sentences while they are alike and the piece is short (ChunkRAG, section 3).
 
-    encoder: a name or path, an encoder of the core's, or LangChain embeddings. chunk_size: the
-    longest piece, by default the paper's; in characters, or in the units of `length_function`.
-    options: further ones of `GreedySegmenter`.
+    encoder: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
+    encoder.
+    chunk_size: longest piece, in characters, or in units of `length_function`; default: the paper's.
+    length_function: measures a text for `chunk_size`.
+    options: further options of `GreedySegmenter`, such as threshold.
+
+    Raises InputError for a `chunk_overlap` other than 0.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the node parsers and postprocessors share: they are their settings, nothing else."""
+"""The base of the node parsers, postprocessors and embeddings: components that are saved as settings."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -13,36 +13,37 @@ from precise_rag.errors import InputError
 class SettingsComponent(BaseComponent):
     """A component that `to_dict`, `from_dict` and `pickle` carry as its settings alone.
 
-    Models and clients are loaded again where the settings arrive, so that worker processes are
-    sent a few numbers and no weights. An unknown setting is an error.
+    Models and clients are loaded again where the settings arrive, so worker processes receive no
+    weights. Unknown settings raise a ValidationError.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which settings are saved."""
+        """Return the name under which settings are saved."""
         return cls.__name__
 
     @classmethod
     def from_defaults(cls, **settings: Any) -> Self:
-        """The component with the given settings, and defaults for the others."""
+        """Return a component with these settings and defaults for the rest."""
         return cls(**settings)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
-        """The component that `to_dict` described; `kwargs` replace or add settings.
+        """Return the component that `to_dict` described.
 
-        What cannot be written down, such as a function or a client, is passed as keyword.
-        Raises InputError if a custom `id_func` was in use and none is passed.
+        kwargs: settings that replace saved ones, and those that are not saved, such as clients and
+        functions.
+        Raises InputError if the component had its own `id_func` and none is passed.
         """
         settings = {**data, **kwargs}
         saved = settings.get("id_func")
         if isinstance(saved, Mapping):
             if saved.get("id_func_name") != default_id_func.__name__:
                 raise InputError(
-                    f"these settings were saved with id_func {saved.get('id_func_name')!r}, "
-                    "which is code; pass it again: from_dict(data, id_func=…)"
+                    f"settings saved with id_func {saved.get('id_func_name')!r} do not hold that function; "
+                    "pass it again: from_dict(data, id_func=…)"
                 )
             del settings["id_func"]
         return super().from_dict(settings)

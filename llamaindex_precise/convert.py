@@ -1,13 +1,16 @@
-"""LlamaIndex nodes to core values and back.
+"""Conversion between LlamaIndex nodes and core values.
 
-What the core knew of a candidate (place, scale, earlier scores, tokens, passage, the last reason)
-travels in one metadata entry, `FACTS`, which neither embedding models nor LLMs get to see. It is
-read back by the next stage; what it says about the score counts only while the node still has that
-score, since components of others, such as fusion retrievers, rewrite scores. Nodes given by callers
-are never changed; copies are returned.
+    to_core_documents   documents or nodes → core documents, for an index
+    to_candidates       scored nodes → candidates, for a stage of the core
+    from_candidate      a candidate that an index found → a new scored node
+    from_selection      the kept candidates of a selection → copies of their nodes
+
+A result carries `metadata["precise_rag"]`: the facts of `precise_rag.facts`, and its `place`,
+[document id, start, end]. Embedding models and LLMs do not see that entry. The facts count only
+while the node has the score that they are about. Nodes passed in are never changed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from hashlib import sha256
 from typing import Any
@@ -22,16 +25,12 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from precise_rag.types import Candidate, Document, ScoreScale, Selection, Span
-
-FACTS = "precise_rag"
-"""Metadata key of what the core knew of a candidate."""
+from precise_rag.facts import FACTS_KEY, noted_fields, noted_scale, read_facts, write_facts
+from precise_rag.types import Candidate, ScoreScale, Selection, Span
+from precise_rag.types import Document as CoreDocument
 
 _LAYOUT = "llama_index"
-"""Metadata key under which an index keeps what its nodes looked like."""
-
-_POSITION = "position"
-"""Candidate metadata key: the place of its node in the list given."""
+"""Metadata key under which an index keeps the layout fields of its nodes."""
 
 _LAYOUT_FIELDS = (
     "excluded_embed_metadata_keys",
@@ -41,47 +40,73 @@ _LAYOUT_FIELDS = (
     "text_template",
 )
 
+_POSITION = "position"
+"""Candidate metadata key: the node's position in the list that became candidates."""
+
 
 class FoundNode(TextNode):
     """A piece of a document that an index found.
 
-    Its hash is that of the piece, not of what one search found out about it: fusion retrievers take
-    nodes with equal hashes for one node, and some versions drop all but one of them.
+    Its hash leaves out what one search found out about it. Fusion retrievers take nodes with equal
+    hashes for one node, and some versions keep only one of them.
     """
 
     @property
     def hash(self) -> str:
-        """Hash of the id, the text and the document's own metadata."""
-        metadata = {key: value for key, value in self.metadata.items() if key != FACTS}
+        """Hash of the id, the text and the document's metadata."""
+        metadata = {key: value for key, value in self.metadata.items() if key != FACTS_KEY}
         content = f"{self.node_id}{self.text}{metadata}"
         return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def root_source(node: BaseNode) -> RelatedNodeInfo:
-    """The document that `node` comes from: its own source, or else the node itself."""
-    return node.source_node or node.as_related_node_info()
+def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
+    """Return a core document for each Document or TextNode, with what `from_candidate` needs."""
+    documents = []
+    for node in nodes:
+        layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
+        layout |= {"source": root_source(node).node_id, "offset": root_offset(node)}
+        text = node.get_content(MetadataMode.NONE)
+        documents.append(CoreDocument(node.node_id, text, {**node.metadata, _LAYOUT: layout}))
+    return documents
 
 
-def root_offset(node: BaseNode) -> int | None:
-    """Where the text of `node` starts in its root document; None where nobody knows."""
-    if node.source_node is None:
-        return 0
-    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    if start is None or end is None or end - start != len(node.get_content(MetadataMode.NONE)):
-        return None
-    return int(start)
+def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None = None) -> list[Candidate]:
+    """Return one candidate per scored node, in the order given.
 
+    score_scale: the scale of scores that have no facts; by default "rank", of which only the order
+    counts. If any node has no score, the order given replaces all scores, on the "rank" scale.
 
-def to_document(node: BaseNode) -> Document:
-    """A core document for a Document or TextNode, from which `from_candidate` can make nodes again."""
-    layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
-    layout["source"] = root_source(node).node_id
-    layout["offset"] = root_offset(node)
-    return Document(node.node_id, node.get_content(MetadataMode.NONE), {**node.metadata, _LAYOUT: layout})
+    The text of a node that a precise-rag index found is the indexed text; that of any other node is
+    what its embedding model saw (`MetadataMode.EMBED`).
+    """
+    unscored = any(item.score is None for item in nodes)
+    candidates = []
+    for position, item in enumerate(nodes):
+        node = item.node
+        facts = read_facts(node.metadata)
+        scale = None if unscored else noted_scale(facts, item.score)
+        text = node.get_content(MetadataMode.NONE if isinstance(node, FoundNode) else MetadataMode.EMBED)
+        doc_id, span = _place(node, len(text))
+        candidates.append(
+            Candidate(
+                doc_id=doc_id,
+                start=span.start,
+                end=span.end,
+                text=text,
+                score=-float(position) if item.score is None or unscored else item.score,
+                score_scale=scale or (None if unscored else score_scale) or "rank",
+                metadata={**node.metadata, _POSITION: position},
+                **noted_fields(facts if scale else {}),
+            )
+        )
+    return candidates
 
 
 def from_candidate(candidate: Candidate) -> NodeWithScore:
-    """A new scored node for a candidate of an index, pointing to the document it was cut from."""
+    """Return a new scored node for a candidate that an index found.
+
+    It points to its document (SOURCE) and has that document's metadata and excluded keys.
+    """
     fields: dict[str, Any] = dict(candidate.metadata.get(_LAYOUT, {}))
     source, offset = fields.pop("source", candidate.doc_id), fields.pop("offset", 0)
     if offset is not None:
@@ -90,72 +115,42 @@ def from_candidate(candidate: Candidate) -> NodeWithScore:
     info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
     fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}
     node = FoundNode(id_=candidate.id, text=candidate.text, **fields)
-    return NodeWithScore(node=_with_facts(node, candidate), score=float(candidate.score))
-
-
-def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None = None) -> list[Candidate]:
-    """Core candidates for scored nodes, in the order given.
-
-    A piece that an index of ours found is read by the text that was indexed; any other node as its
-    embedding model saw it (`MetadataMode.EMBED`). `score_scale` says what scores of unknown origin
-    mean; unsaid, only their order counts. If any score is missing, the order given stands for all.
-    """
-    unscored = any(item.score is None for item in nodes)
-    candidates = []
-    for position, item in enumerate(nodes):
-        node = item.node
-        facts = _facts(node)
-        if unscored or facts.get("score") != item.score:
-            facts = {}
-        text = node.get_content(MetadataMode.NONE if isinstance(node, FoundNode) else MetadataMode.EMBED)
-        doc_id, span = _place(node, len(text))
-        passage = facts.get("passage")
-        candidates.append(
-            Candidate(
-                doc_id=doc_id,
-                start=span.start,
-                end=span.end,
-                text=text,
-                score=-float(position) if item.score is None or unscored else item.score,
-                score_scale=facts.get("score_scale") or (score_scale if not unscored else None) or "rank",
-                n_tokens=facts.get("n_tokens"),
-                passage=None if passage is None else Span(*passage),
-                scores=facts.get("scores", {}),
-                metadata={**node.metadata, _POSITION: position},
-            )
-        )
-    return candidates
-
-
-def from_candidates(
-    candidates: Iterable[Candidate],
-    nodes: Sequence[NodeWithScore],
-    reasons: Iterable[str] | None = None,
-) -> list[NodeWithScore]:
-    """Copies of the nodes that `to_candidates` was given, scored and explained by `candidates`."""
-    candidates = list(candidates)
-    scored = []
-    for candidate, reason in zip(candidates, reasons or [""] * len(candidates), strict=True):
-        item = nodes[candidate.metadata[_POSITION]]
-        invented = candidate.score_scale == "rank" and item.score is None
-        scored.append(
-            NodeWithScore(
-                node=_with_facts(item.node, candidate, reason),
-                score=None if invented else float(candidate.score),
-            )
-        )
-    return scored
+    return NodeWithScore(node=_with_facts(node, candidate), score=candidate.score)
 
 
 def from_selection(selection: Selection, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
-    """Copies of the kept nodes, in the order of the selection, each with the reason it was kept."""
-    kept = [decision for decision in selection.decisions if decision.kept]
-    return from_candidates((d.candidate for d in kept), nodes, [d.reason for d in kept])
+    """Return copies of the kept nodes, best first, with their scores and reasons.
+
+    nodes: those that `to_candidates` was given, in the same order. A "rank" score that only repeats
+    the order of nodes without scores is not written.
+    """
+    kept = []
+    for _, candidate, is_kept, reason in selection.decisions:
+        if is_kept:
+            item = nodes[candidate.metadata[_POSITION]]
+            score = None if candidate.score_scale == "rank" and item.score is None else candidate.score
+            kept.append(NodeWithScore(node=_with_facts(item.node, candidate, reason), score=score))
+    return kept
+
+
+def root_source(node: BaseNode) -> RelatedNodeInfo:
+    """Return the document that `node` comes from: its source or, without one, the node itself."""
+    return node.source_node or node.as_related_node_info()
+
+
+def root_offset(node: BaseNode) -> int | None:
+    """Return where the text of `node` starts in its root document, or None if that is not known."""
+    if node.source_node is None:
+        return 0
+    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
+    if start is None or end is None or end - start != len(node.get_content(MetadataMode.NONE)):
+        return None
+    return int(start)
 
 
 def _place(node: BaseNode, length: int) -> tuple[str, Span]:
-    """The document that a node comes from and its place there, or itself where that is not known."""
-    if known := _facts(node).get("place"):
+    """Return the node's document and its span there, or the node itself if that is not known."""
+    if known := read_facts(node.metadata).get("place"):
         doc_id, start, end = known
         return doc_id, Span(start, end)
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
@@ -164,29 +159,15 @@ def _place(node: BaseNode, length: int) -> tuple[str, Span]:
     return node.ref_doc_id or node.node_id, Span(start, end)
 
 
-def _facts(node: BaseNode) -> Mapping[str, Any]:
-    """What precise-rag wrote about this node."""
-    facts = node.metadata.get(FACTS)
-    return facts if isinstance(facts, Mapping) else {}
-
-
 def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseNode:
-    """A copy of `node` that carries the facts, hidden from embedding models and LLMs."""
-    facts: dict[str, Any] = {
-        "place": [candidate.doc_id, candidate.start, candidate.end],
-        "score": float(candidate.score),
-        "score_scale": candidate.score_scale,
-        "scores": {name: float(score) for name, score in candidate.scores.items()},
-        "n_tokens": candidate.n_tokens,
-        "passage": None if candidate.passage is None else list(candidate.passage),
-    }
-    if reason:
-        facts["reason"] = reason
+    """Return a copy of `node` with the facts, hidden from embedding models and LLMs."""
+    place = [candidate.doc_id, candidate.start, candidate.end]
+    facts = {"place": place, **write_facts(candidate, reason)}
     return node.model_copy(
         update={
-            "metadata": {**deepcopy(node.metadata), FACTS: facts},
-            "excluded_embed_metadata_keys": _including(node.excluded_embed_metadata_keys, FACTS),
-            "excluded_llm_metadata_keys": _including(node.excluded_llm_metadata_keys, FACTS),
+            "metadata": {**deepcopy(node.metadata), FACTS_KEY: facts},
+            "excluded_embed_metadata_keys": _including(node.excluded_embed_metadata_keys, FACTS_KEY),
+            "excluded_llm_metadata_keys": _including(node.excluded_llm_metadata_keys, FACTS_KEY),
         }
     )
 

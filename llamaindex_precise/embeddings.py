@@ -1,8 +1,8 @@
-"""Core encoders as LlamaIndex embeddings, and which encoder a component uses."""
+"""Core encoders as LlamaIndex embeddings, and the choice of a component's encoder."""
 
 import asyncio
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field
@@ -17,19 +17,20 @@ EmbedModel: TypeAlias = BaseEmbedding | Encoder | str | None
 
 
 class PreciseEmbedding(SettingsComponent, BaseEmbedding):
-    """A core encoder wherever LlamaIndex wants an embedding; offline with the default model."""
+    """A core encoder as a LlamaIndex embedding; the default one works offline."""
 
     model_name: str = Field(default=DEFAULT_ENCODER, description="Name or path, as for load_encoder.")
-    device: str | None = Field(default=None, description='"cpu", "cuda", …; None: the best there is.')
+    device: str | None = Field(default=None, description='"cpu", "cuda", …; default: a GPU if there is one.')
     embed_batch_size: int = Field(default=256, description="Texts per call.", gt=0, le=2048)
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The core encoder, loaded on first use."""
+        """The core encoder, loaded at its first use."""
         return load_encoder(self.model_name, device=self.device)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        return _floats(self.encoder.encode_queries([query])[0])
+        vector: list[float] = self.encoder.encode_queries([query])[0].tolist()
+        return vector
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return await asyncio.to_thread(self._get_query_embedding, query)
@@ -41,14 +42,15 @@ class PreciseEmbedding(SettingsComponent, BaseEmbedding):
         return await asyncio.to_thread(self._get_text_embedding, text)
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return [_floats(row) for row in self.encoder.encode(texts)]
+        vectors: list[list[float]] = self.encoder.encode(texts).tolist()
+        return vectors
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_text_embeddings, texts)
 
 
 class EncoderComponent(SettingsComponent):
-    """A component with an encoder, which its saved settings know by name."""
+    """A component with an encoder; its saved settings hold the encoder's name."""
 
     embed_model: EmbedModel = Field(
         default=None,
@@ -59,12 +61,12 @@ class EncoderComponent(SettingsComponent):
 
 
 def resolve_encoder(embed_model: EmbedModel = None, name: str = "") -> Encoder:
-    """The core encoder for `embed_model`.
+    """Return the core encoder for `embed_model`.
 
-    None means `Settings.embed_model` if the application has set one, and the core's default
-    encoder if not: asking `Settings` for its own default would reach for OpenAI. `name` is that of
-    the encoder which saved settings were made with; it is taken from `Settings` if it is the one
-    set there, and else loaded by name.
+    embed_model: default `Settings.embed_model` if the application has set one, otherwise the core's
+    default encoder. (The default of `Settings` itself would be OpenAI's.)
+    name: the encoder of saved settings. Without an `embed_model` it is loaded by this name, unless
+    the application's embedding has the same one.
     """
     if embed_model is None:
         embed_model = Settings._embed_model
@@ -73,8 +75,3 @@ def resolve_encoder(embed_model: EmbedModel = None, name: str = "") -> Encoder:
     if isinstance(embed_model, PreciseEmbedding):
         return embed_model.encoder
     return load_encoder(DEFAULT_ENCODER if embed_model is None else embed_model)
-
-
-def _floats(row: Any) -> list[float]:
-    values: list[float] = row.tolist()
-    return values

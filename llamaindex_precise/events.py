@@ -1,4 +1,4 @@
-"""Instrumentation events that carry the facts of a trace as they come about."""
+"""The records of a trace, as instrumentation events."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,48 +9,36 @@ from llama_index.core.instrumentation.events import BaseEvent
 from precise_rag.trace import CallRecord, Record, RoundRecord, StageRecord
 
 
-class PreciseStageEvent(BaseEvent):
-    """A stage has decided: its settings, and per candidate rank, score, kept or dropped, and why."""
-
+class _RecordEvent(BaseEvent):
     record: dict[str, Any]
 
     @classmethod
     def class_name(cls) -> str:
-        """Name of the event."""
-        return "PreciseStageEvent"
+        """Return the name of the event."""
+        return cls.__name__
 
 
-class PreciseCallEvent(BaseEvent):
+class PreciseStageEvent(_RecordEvent):
+    """A stage ended: its settings and time, and each candidate's rank, score, decision and reason."""
+
+
+class PreciseCallEvent(_RecordEvent):
     """A language model was called: role, prompt version, tokens, milliseconds, cost."""
 
-    record: dict[str, Any]
 
-    @classmethod
-    def class_name(cls) -> str:
-        """Name of the event."""
-        return "PreciseCallEvent"
+class PreciseRoundEvent(_RecordEvent):
+    """A draft was judged: its score, and the decision that follows."""
 
 
-class PreciseRoundEvent(BaseEvent):
-    """A feedback round is over: its score, and what follows from it."""
-
-    record: dict[str, Any]
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Name of the event."""
-        return "PreciseRoundEvent"
-
-
-_EVENTS = {
+_EVENTS: dict[type[Record], type[_RecordEvent]] = {
     StageRecord: PreciseStageEvent,
     CallRecord: PreciseCallEvent,
     RoundRecord: PreciseRoundEvent,
 }
 
 
-def trace_events(dispatcher: Dispatcher) -> Callable[[Record], None]:
-    """An observer for a Trace that sends each record through `dispatcher`."""
+def observing(dispatcher: Dispatcher) -> Callable[[Record], None]:
+    """Return the observer for a Trace that sends each record through `dispatcher`."""
 
     def observe(record: Record) -> None:
         dispatcher.event(_EVENTS[type(record)](record=record.to_dict()))

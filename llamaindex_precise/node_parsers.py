@@ -1,7 +1,7 @@
 """Node parsers that cut by exact spans.
 
 Every node's text is `document.text[start_char_idx:end_char_idx]`, also for repeated text and for
-nodes cut from nodes; joined in order, the nodes of a document give its text back.
+nodes cut from nodes.
 """
 
 import asyncio
@@ -22,7 +22,6 @@ from llamaindex_precise.convert import root_offset, root_source
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from precise_rag import __version__
 from precise_rag.index import SentenceContextIndex, weighted_chunks
-from precise_rag.index.sentence_base import check_alpha
 from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
@@ -35,18 +34,18 @@ _CONTEXT = ContextSettings()
 
 
 class SpanNodeParser(SettingsComponent, NodeParser):
-    """Base of the parsers below: documents, text nodes or nodes of another parser in, nodes out.
+    """Base of the node parsers: cuts documents, text nodes, or the nodes of another parser.
 
-    Blank documents give no nodes. What the result depends on beyond the settings (versions,
-    weights, sentence splitter) stands in fields of its own, so that ingestion caches notice; those
-    are filled in by the parser, whatever is passed for them.
+    Blank documents give no nodes. Nodes cut from a node have offsets in its root document. The
+    fields for versions, weights and sentence splitter are filled in by the parser, whatever is
+    passed; they let ingestion caches notice a change.
     """
 
     core_version: str = Field(default="", description="Version of precise-rag; filled in.")
     sentence_splitter_name: str = Field(default="", description="Sentence splitter in use; filled in.")
 
     def model_post_init(self, context: Any) -> None:
-        """Note the version."""
+        """Fill in the version."""
         super().model_post_init(context)
         self.core_version = __version__
 
@@ -59,7 +58,7 @@ class SpanNodeParser(SettingsComponent, NodeParser):
     def _segment(
         self, segmenter: Segmenter | GreedySegmenter, nodes: Sequence[BaseNode], show_progress: bool
     ) -> list[BaseNode]:
-        """The segments of all nodes that are not blank."""
+        """Return the segments of all nodes that are not blank."""
         parents = [node for node in nodes if _text(node).strip()]
         texts = [_text(parent) for parent in parents]
         chunks = segmenter.segment_many(texts, show_progress=show_progress)
@@ -68,7 +67,7 @@ class SpanNodeParser(SettingsComponent, NodeParser):
         ]
 
     def _cut(self, parent: BaseNode, spans: Iterable[Chunk | Candidate | Span]) -> list[TextNode]:
-        """New nodes for `spans` of the parent's text, placed in its root document."""
+        """Return new nodes for `spans` of the parent's text, with offsets in its root document."""
         text, source, offset = _text(parent), root_source(parent), root_offset(parent)
         places = [(span.start, span.end) for span in spans]
         children = build_nodes_from_splits([text[s:e] for s, e in places], parent, id_func=self.id_func)
@@ -84,10 +83,10 @@ class SpanNodeParser(SettingsComponent, NodeParser):
     def _postprocess_parsed_nodes(
         self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]
     ) -> list[BaseNode]:
-        """Metadata of the source and links between neighbours, by the base class.
+        """Let the base class add source metadata and links between neighbours.
 
-        It is not shown the parents: it would look each node's text up in them and overwrite exact
-        offsets by those of the first text that looks the same.
+        It does not get the parents: it would search them for each node's text and overwrite exact
+        offsets with those of the first match.
         """
         return super()._postprocess_parsed_nodes(nodes, {})
 
@@ -95,23 +94,23 @@ class SpanNodeParser(SettingsComponent, NodeParser):
 class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
     """Cuts where the meaning changes, by a small learned model (SAGE, section IV).
 
-    The options from `threshold` on are those of SegmenterOptions; where none is given, the model
-    says what suits it, and the field shows it.
+    The nodes of a document join to its text. The options from `threshold` to `coarse_tokens` are those
+    of SegmenterOptions; the default is the model's, and the field shows it.
 
-    With an `embed_model` each node brings its vector: the mean of its sentences' vectors, weighed with
-    that of the text around it. An index over such nodes must search with the same encoder, and no
-    embedding model may follow in an IngestionPipeline: that would overwrite them. Without one, nodes
-    have no vector, whatever `Settings` says.
+    With an `embed_model` each node has its vector: the mean of its sentences' vectors, weighted with
+    that of the surrounding text. Search such nodes with the same encoder, and put no embedding model
+    after the parser in an IngestionPipeline: it would overwrite the vectors. Without an `embed_model`
+    nodes have no vectors, even if `Settings` has one.
     """
 
     model: str = Field(default="small", description='"small" (CPU), "sage-minilm", or a folder.')
-    device: str | None = Field(default=None, description='"cpu", "cuda", …; None: the best there is.')
+    device: str | None = Field(default=None, description='"cpu", "cuda", …; default: a GPU if there is one.')
     sentence_splitter: str = Field(default="auto", description='"auto", "nupunkt", "sentencex" or "punkt".')
     threshold: float | None = Field(default=None, description="Cut where the score is lower.")
-    max_tokens: int | None = Field(default=None, description="No node is longer, ever.")
-    min_tokens: int | None = Field(default=None, description="Shorter pieces join a neighbour.")
+    max_tokens: int | None = Field(default=None, description="Longest node; a limit that always holds.")
+    min_tokens: int | None = Field(default=None, description="Shorter nodes join a neighbour.")
     paragraphs: Literal["hard", "soft"] | None = Field(
-        default=None, description='A blank line is a boundary always ("hard") or evidence ("soft").'
+        default=None, description='A blank line is always a boundary ("hard") or evidence for one ("soft").'
     )
     coarse_tokens: int | None = Field(default=None, description="Cut into pieces of about this size first.")
     alpha: float = Field(default=_CONTEXT.alpha, description="Weight of a node's vector against its context.")
@@ -121,7 +120,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
     _encoder: Encoder | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
-        """Load the model now rather than with the first document."""
+        """Load the model now, not at the first document."""
         super().model_post_init(context)
         names = [option.name for option in fields(SegmenterOptions)]
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
@@ -135,7 +134,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
             setattr(self, name, getattr(self._segmenter.options, name))
         self.weights_sha256 = self._segmenter.weights_sha256
         self.sentence_splitter_name = self._segmenter.splitter.name
-        check_alpha(self.alpha)
+        ContextSettings(alpha=self.alpha)  # checks it
         if self.embed_model is not None or self.encoder_name:
             self._encoder = resolve_encoder(self.embed_model, self.encoder_name)
             self.encoder_name = self._encoder.name
@@ -161,15 +160,18 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
 
 
 class GreedySemanticNodeParser(EncoderComponent, SpanNodeParser):
-    """Joins neighbouring sentences while they are alike and the chunk is short (ChunkRAG)."""
+    """Joins neighbouring sentences while they are alike and the node is short (ChunkRAG, section 3).
 
-    threshold: float | None = Field(default=None, description="Cosine from which neighbours belong together.")
-    max_chars: int | None = Field(default=None, description="Most characters in a chunk.")
+    The nodes of a document join to its text.
+    """
+
+    threshold: float | None = Field(default=None, description="Cosine from which neighbours stay together.")
+    max_chars: int | None = Field(default=None, description="Longest node, in characters.")
 
     _segmenter: GreedySegmenter = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Find the encoder now rather than with the first document."""
+        """Load the encoder now, not at the first document."""
         super().model_post_init(context)
         encoder = resolve_encoder(self.embed_model, self.encoder_name)
         self.encoder_name = encoder.name
@@ -186,17 +188,18 @@ class GreedySemanticNodeParser(EncoderComponent, SpanNodeParser):
 
 
 class SentenceContextNodeParser(EncoderComponent, SpanNodeParser):
-    """One node per sentence, its vector set: the sentence's own weighed with its context (ParetoRAG).
+    """One node per sentence, with a vector of the sentence and its context (ParetoRAG).
 
-    An index over these nodes keeps the vectors, so it must search with the same encoder, and no
-    embedding model may follow in an IngestionPipeline: that would overwrite them. The passage
-    around a sentence stands in its metadata, hidden from models, for MetadataReplacementPostProcessor
-    (as with SentenceWindowNodeParser). White space between sentences belongs to no node.
+    Search the nodes with the same encoder, and put no embedding model after the parser in an
+    IngestionPipeline: it would overwrite the vectors. The passage around a sentence is in its
+    metadata, hidden from models, for MetadataReplacementPostProcessor (as with
+    SentenceWindowNodeParser). White space between sentences belongs to no node.
     """
 
     alpha: float = Field(default=_CONTEXT.alpha, description="Weight of the sentence against its context.")
     context: Literal["mean", "encode"] = Field(
-        default=_CONTEXT.context, description="Contexts from the vectors there are, or encoded again."
+        default=_CONTEXT.context,
+        description='"mean": from the sentence vectors; "encode": encode each context, as in the paper.',
     )
     passages: str | int = Field(
         default="paragraphs", description='"paragraphs", "segments", or a number of sentences.'
@@ -209,9 +212,9 @@ class SentenceContextNodeParser(EncoderComponent, SpanNodeParser):
     _encoder: Encoder = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Find the encoder now rather than with the first document."""
+        """Load the encoder now, not at the first document."""
         super().model_post_init(context)
-        ContextSettings(alpha=self.alpha, context=self.context, passages=self.passages)
+        ContextSettings(alpha=self.alpha, context=self.context, passages=self.passages)  # checks them
         self._encoder = resolve_encoder(self.embed_model, self.encoder_name)
         self.encoder_name = self._encoder.name
         self.sentence_splitter_name = load_sentence_splitter().name

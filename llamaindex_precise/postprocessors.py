@@ -1,6 +1,6 @@
-"""Node postprocessors: rerank, select by gradient, drop what is redundant or irrelevant.
+"""Node postprocessors: rerank nodes, select them by score, drop repetitions.
 
-Each takes scored nodes of any retriever and returns new ones; the nodes given stay as they were.
+Each takes the scored nodes of any retriever and returns new ones. The nodes passed in are not changed.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.utils import get_tokenizer
 
 from llamaindex_precise.component import SettingsComponent
-from llamaindex_precise.convert import from_candidates, from_selection, to_candidates
+from llamaindex_precise.convert import from_selection, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
-from llamaindex_precise.events import trace_events
+from llamaindex_precise.events import observing
 from precise_rag.errors import InputError
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.protocols import Reranker
@@ -35,7 +35,7 @@ _REDUNDANCY = RedundancyFilter()
 
 
 class RerankerComponent(SettingsComponent):
-    """A component with a reranker: a name, which settings are saved with, or an object."""
+    """A component with a reranker; its saved settings hold the reranker's name."""
 
     reranker: Any = Field(
         default="packaged",
@@ -46,7 +46,7 @@ class RerankerComponent(SettingsComponent):
     def _load_reranker(self, score_scale: ScoreScale | None = None) -> Reranker:
         if isinstance(self.reranker, Mapping):
             raise InputError(
-                f"these settings were saved with a reranker object, {self.reranker['name']!r}; "
+                f"settings saved with the reranker object {self.reranker['name']!r} do not hold that object; "
                 "pass it again: from_dict(data, reranker=…)"
             )
         return load_reranker(self.reranker, score_scale=score_scale)
@@ -58,25 +58,75 @@ class RerankerComponent(SettingsComponent):
         return {"name": getattr(reranker, "name", type(reranker).__name__)}
 
 
-class PreciseRerankPostprocessor(RerankerComponent, BaseNodePostprocessor):
-    """Scores nodes again and returns them best first; the scores they had stay in their facts."""
+class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
+    """Base of the postprocessors that keep some nodes and drop the rest.
 
-    top_n: int | None = Field(default=None, gt=0, description="How many nodes to return; None: all.")
+    Kept nodes are copies, best first, with the reason in `metadata["precise_rag"]`. Every decision,
+    on dropped nodes too, is sent as a PreciseStageEvent.
+    """
+
+    @abstractmethod
+    def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
+        """Return the core's decision on each candidate; language model calls are recorded in `trace`."""
+
+    async def adecide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
+        """Run `decide` without blocking the event loop."""
+        return await asyncio.to_thread(self.decide, candidates, query, trace)
+
+    def candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
+        """Return the nodes as core candidates."""
+        return to_candidates(nodes)
+
+    def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
+        """Return the decision on each node: kept or dropped, with its score and the reason."""
+        text = query.query_str if isinstance(query, QueryBundle) else query
+        return self.decide(self.candidates(nodes), text, _trace(text))
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if not nodes:
+            return []
+        query = query_bundle.query_str if query_bundle else None
+        trace = _trace(query)
+        with trace.stage(self.class_name()) as stage:
+            stage.outcome = selection = self.decide(self.candidates(nodes), query, trace)
+        return from_selection(selection, nodes)
+
+    @dispatcher.span
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if not nodes:
+            return []
+        query = query_bundle.query_str if query_bundle else None
+        trace = _trace(query)
+        with trace.stage(self.class_name()) as stage:
+            stage.outcome = selection = await self.adecide(self.candidates(nodes), query, trace)
+        return from_selection(selection, nodes)
+
+
+class PreciseRerankPostprocessor(RerankerComponent, BaseNodePostprocessor):
+    """Scores nodes against the query and returns the best; their former scores stay in the facts."""
+
+    top_n: int | None = Field(default=None, gt=0, description="How many nodes to return; default: all.")
     score_scale: ScoreScale | None = Field(
-        default=None, description="What the scores of another postprocessor mean; unsaid, its order counts."
+        default=None,
+        description="Scale of the scores if the reranker is another postprocessor; "
+        "by default only its order counts.",
     )
 
     _reranker: Reranker = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Load the reranker now rather than in the first query."""
+        """Load the reranker now, not at the first query."""
         super().model_post_init(context)
         self._reranker = self._load_reranker(self.score_scale)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = required(query_bundle)
+        query = require_query(query_bundle.query_str if query_bundle else None)
         if not nodes:
             return []
         name, top_n = self._reranker.name, self.top_n or len(nodes)
@@ -89,7 +139,7 @@ class PreciseRerankPostprocessor(RerankerComponent, BaseNodePostprocessor):
         }
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
             ranked = rerank(query, to_candidates(nodes), self._reranker)
-            reranked = from_candidates(ranked[:top_n], nodes)
+            reranked = from_selection(Selection.keep_all(ranked[:top_n]), nodes)
             event.on_end(payload={EventPayload.NODES: reranked})
         dispatcher.event(ReRankEndEvent(nodes=reranked))
         return reranked
@@ -101,85 +151,44 @@ class PreciseRerankPostprocessor(RerankerComponent, BaseNodePostprocessor):
         return await asyncio.to_thread(self._postprocess_nodes, nodes, query_bundle)
 
 
-class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
-    """Base of the postprocessors that keep some nodes and drop others, best first.
-
-    Every decision, on the dropped ones too, goes out as a PreciseStageEvent; a kept node carries
-    the reason in its facts.
-    """
-
-    @abstractmethod
-    def decide(self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace) -> Selection:
-        """The core's decision on each node; `trace` takes the calls it makes."""
-
-    async def adecide(
-        self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace
-    ) -> Selection:
-        """`decide` without blocking the event loop."""
-        return await asyncio.to_thread(self.decide, nodes, query, trace)
-
-    def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
-        """Each node, kept or dropped, with its score and the reason."""
-        bundle = QueryBundle(query) if isinstance(query, str) else query
-        return self.decide(nodes, bundle, _trace(bundle))
-
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        if not nodes:
-            return []
-        trace = _trace(query_bundle)
-        with trace.stage(self.class_name()) as stage:
-            stage.outcome = selection = self.decide(nodes, query_bundle, trace)
-        return from_selection(selection, nodes)
-
-    @dispatcher.span
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        if not nodes:
-            return []
-        trace = _trace(query_bundle)
-        with trace.stage(self.class_name()) as stage:
-            stage.outcome = selection = await self.adecide(nodes, query_bundle, trace)
-        return from_selection(selection, nodes)
-
-
 class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
     """Keeps nodes up to the first sharp drop of the score (SAGE, section V).
 
-    The reranker gives the scores to cut on. It is not asked where nodes come reranked by precise-rag,
-    or `score_scale` says what their own scores mean; with None, never.
+    reranker: gives the scores to cut on; None never reranks. It is not called if the nodes come from
+    a precise-rag reranker, or if `score_scale` is set.
+    score_scale: the scale of the nodes' own scores, which are then cut on as they are.
+    The other fields are those of `GradientSelector`.
     """
 
     score_scale: ScoreScale | None = Field(
-        default=None, description='What the nodes\' own scores mean, such as "probability" or "logit".'
+        default=None, description='Scale of the nodes\' own scores, such as "probability" or "logit".'
     )
     min_k: int = Field(default=_GRADIENT.min_k, description="Kept before a drop is looked for.")
     ratio: float = Field(
-        default=_GRADIENT.ratio, description="A score at or under ratio times the one before is a sharp drop."
+        default=_GRADIENT.ratio,
+        description="A score at or under ratio times its predecessor is a sharp drop.",
     )
     max_k: int | None = Field(default=_GRADIENT.max_k, description="Most nodes to keep.")
     max_tokens: int | None = Field(default=_GRADIENT.max_tokens, description="Most tokens to keep.")
-    floor: float | None = Field(default=_GRADIENT.floor, description="Nothing that scores under it is kept.")
+    floor: float | None = Field(default=_GRADIENT.floor, description="Lowest score to keep.")
     min_keep: int = Field(
-        default=_GRADIENT.min_keep, description="So many of the best are kept even under the floor."
+        default=_GRADIENT.min_keep, description="How many of the best to keep even under the floor."
     )
-    min_gap: float = Field(default=_GRADIENT.min_gap, description="A drop smaller than this is not sharp.")
+    min_gap: float = Field(default=_GRADIENT.min_gap, description="A smaller drop is never sharp.")
     assume_ratio: bool = Field(
-        default=_GRADIENT.assume_ratio, description="Take cosine or rank scores as a ratio scale."
+        default=_GRADIENT.assume_ratio, description="Treat cosine or rank scores as a ratio scale."
     )
 
     _reranker: Reranker | None = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Check the settings and load the reranker now rather than in the first query."""
+        """Check the settings and load the reranker now, not at the first query."""
         super().model_post_init(context)
         self.selector()
         self._reranker = None if self.reranker is None else self._load_reranker()
 
     def selector(self) -> GradientSelector:
-        """The core's selector with these settings."""
+        """Return the core's selector with these settings."""
         return GradientSelector(
             min_k=self.min_k,
             ratio=self.ratio,
@@ -192,23 +201,26 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
             assume_ratio=self.assume_ratio,
         )
 
-    def rank(self, nodes: Sequence[NodeWithScore], query: QueryBundle | None) -> list[Candidate]:
-        """The nodes as candidates with scores to cut on: their own, or else the reranker's."""
-        candidates = to_candidates(nodes, self.score_scale)
-        comparable = all(candidate.score_scale in ("probability", "logit") for candidate in candidates)
-        if self._reranker is None or self.score_scale is not None or comparable:
-            return candidates
-        return rerank(required(query), candidates, self._reranker)
+    def candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
+        """Return the nodes as core candidates, their own scores on `score_scale`."""
+        return to_candidates(nodes, self.score_scale)
 
-    def decide(self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace) -> Selection:
-        """Nodes before the first sharp drop are kept."""
-        return self.selector().select(self.rank(nodes, query))
+    def rank(self, candidates: Sequence[Candidate], query: str | None) -> list[Candidate]:
+        """Return the candidates with scores to cut on: the reranker's, or their own."""
+        if self._reranker is None or self.score_scale is not None or _are_reranked(candidates):
+            return list(candidates)
+        return rerank(require_query(query), candidates, self._reranker)
+
+    def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
+        """Keep the candidates before the first sharp drop."""
+        return self.selector().select(self.rank(candidates, query))
 
 
 class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
-    """Drops nodes that only repeat a better one (ChunkRAG).
+    """Drops nodes that repeat a better one (ChunkRAG, section 3).
 
-    Repetition is judged by words alone, or by meaning where an `embed_model` is given.
+    embed_model: finds repetitions by meaning; by default only nearly equal wording counts.
+    The other fields are those of `RedundancyFilter`.
     """
 
     threshold: float = Field(default=_REDUNDANCY.threshold, description="A cosine above it is a repetition.")
@@ -219,7 +231,7 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
     _filter: RedundancyFilter = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Check the settings now rather than in the first query."""
+        """Check the settings and load the encoder now, not at the first query."""
         super().model_post_init(context)
         encoder = None
         if self.embed_model is not None or self.encoder_name:
@@ -227,23 +239,26 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
             self.encoder_name = encoder.name
         self._filter = RedundancyFilter(threshold=self.threshold, prefilter=self.prefilter, encoder=encoder)
 
-    def decide(self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace) -> Selection:
-        """Nodes that repeat no better one are kept; the reason names the one that is repeated."""
-        return self._filter.filter(to_candidates(nodes))
+    def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
+        """Keep the candidates that repeat no better one."""
+        return self._filter.filter(candidates)
 
 
-def required(query: QueryBundle | None) -> str:
-    """The query's text. Raises ValueError if there is none."""
+def require_query(query: str | None) -> str:
+    """Return the query. Raises ValueError if it is missing."""
     if query is None:
-        raise ValueError("nodes are judged here against a query; pass query_bundle= or query_str=")
-    return query.query_str
+        raise ValueError("this postprocessor needs the query; pass query_str= or query_bundle=")
+    return query
 
 
-def _trace(query: QueryBundle | None) -> Trace:
-    """A trace whose records go out as events."""
-    return Trace(query.query_str if query else "", observer=trace_events(dispatcher))
+def _are_reranked(candidates: Sequence[Candidate]) -> bool:
+    return all(candidate.score_scale in ("probability", "logit") for candidate in candidates)
+
+
+def _trace(query: str | None) -> Trace:
+    return Trace(query or "", observer=observing(dispatcher))
 
 
 def _count_tokens(text: str) -> int:
-    """Tokens by the tokenizer that LlamaIndex counts with."""
+    """Count tokens by the tokenizer that LlamaIndex uses."""
     return len(get_tokenizer()(text))

@@ -1,4 +1,4 @@
-"""A postprocessor that asks a language model which nodes are relevant."""
+"""A postprocessor that keeps the nodes that a language model finds relevant."""
 
 from collections.abc import MutableMapping, Sequence
 from typing import Any, Literal
@@ -6,53 +6,51 @@ from typing import Any, Literal
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
-from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 from pydantic import SkipValidation
 
-from llamaindex_precise.convert import to_candidates
-from llamaindex_precise.postprocessors import SelectionPostprocessor, required
+from llamaindex_precise.postprocessors import SelectionPostprocessor, require_query
 from precise_rag.filtering import DynamicThreshold, RelevanceFilter, RelevanceSettings
 from precise_rag.llm import Budget
 from precise_rag.prompts import relevance_instructions
 from precise_rag.trace import Trace
-from precise_rag.types import Selection
+from precise_rag.types import Candidate, Selection
 
-_DEFAULTS = RelevanceSettings()
+_RELEVANCE = RelevanceSettings()
 
 
 class RelevanceFilterPostprocessor(SelectionPostprocessor, PromptMixin):
-    """Keeps nodes that a language model scores as relevant to the query (ChunkRAG, section 3).
+    """Keeps nodes that a language model finds relevant to the query (ChunkRAG, section 3).
 
-    Nodes keep their own scores; the model's stand in their facts. The asynchronous path makes up
-    to `max_concurrency` calls at a time on the running event loop.
+    Nodes keep their own scores; the model's are in `metadata["precise_rag"]["scores"]`. The
+    asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.
     """
 
     llm: Any = Field(
         default=None,
         exclude=True,
-        description="A LlamaIndex LLM, or what else load_llm takes; by default Settings.llm.",
+        description="A LlamaIndex LLM, or anything else that load_llm takes; default: Settings.llm.",
     )
     mode: Literal["batch", "single"] = Field(
-        default=_DEFAULTS.mode, description='"batch": one call for many nodes. "single": three for each.'
+        default=_RELEVANCE.mode, description='"batch": one call for many nodes. "single": three for each.'
     )
-    batch_size: int = Field(default=_DEFAULTS.batch_size, description="Nodes in one call.")
+    batch_size: int = Field(default=_RELEVANCE.batch_size, description="Nodes in one call.")
     threshold: DynamicThreshold = Field(
-        default=_DEFAULTS.threshold, description="What is relevant, given the scores."
+        default=_RELEVANCE.threshold, description="Finds the lowest relevant score from all scores."
     )
     ask_threshold: bool = Field(
-        default=_DEFAULTS.ask_threshold, description="Let the model name the threshold, within bounds."
+        default=_RELEVANCE.ask_threshold, description="Let the model name the threshold, within bounds."
     )
     unscored: Literal["keep", "drop"] = Field(
-        default=_DEFAULTS.unscored, description="What becomes of a node whose score could not be had."
+        default=_RELEVANCE.unscored, description="Whether to keep a node without a readable score."
     )
     heuristics: tuple[str, ...] = Field(
-        default=tuple(_DEFAULTS.heuristics), description="What the critic checks."
+        default=tuple(_RELEVANCE.heuristics), description="What the critic checks."
     )
     instructions: str | None = Field(
-        default=_DEFAULTS.instructions, description="In place of relevance_instructions()."
+        default=_RELEVANCE.instructions, description="Replaces relevance_instructions()."
     )
-    max_concurrency: int = Field(default=_DEFAULTS.max_concurrency, description="Calls at a time.")
+    max_concurrency: int = Field(default=_RELEVANCE.max_concurrency, description="Calls at a time.")
     budget: Budget | None = Field(default=None, exclude=True, description="Limits for each query.")
     cache: SkipValidation[MutableMapping[str, tuple[float, float, float]] | None] = Field(
         default=None, exclude=True, description="Keeps scores by content, such as a dict or a shelf."
@@ -61,26 +59,22 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor, PromptMixin):
     _filter: RelevanceFilter = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Check the settings and find the model now rather than in the first query."""
+        """Check the settings and the model now, not at the first query."""
         super().model_post_init(context)
         self.llm = self.llm or Settings.llm
-        self._load()
+        self._filter = self._make_filter()
 
-    def decide(self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace) -> Selection:
-        """Nodes that the model finds relevant are kept."""
-        return self._filter.filter(required(query), to_candidates(nodes), trace=trace)
+    def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
+        """Keep the candidates that the model finds relevant."""
+        return self._filter.filter(require_query(query), candidates, trace=trace)
 
-    async def adecide(
-        self, nodes: Sequence[NodeWithScore], query: QueryBundle | None, trace: Trace
-    ) -> Selection:
-        """`decide` without blocking the event loop."""
-        return await self._filter.afilter(required(query), to_candidates(nodes), trace=trace)
+    async def adecide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
+        """Run `decide` without blocking the event loop."""
+        return await self._filter.afilter(require_query(query), candidates, trace=trace)
 
-    def _load(self) -> None:
-        names = RelevanceSettings.__dataclass_fields__
-        self._filter = RelevanceFilter(
-            self.llm, cache=self.cache, budget=self.budget, **{name: getattr(self, name) for name in names}
-        )
+    def _make_filter(self) -> RelevanceFilter:
+        settings = {name: getattr(self, name) for name in RelevanceSettings.__dataclass_fields__}
+        return RelevanceFilter(self.llm, cache=self.cache, budget=self.budget, **settings)
 
     def _get_prompts(self) -> PromptDictType:
         return {"relevance_instructions": PromptTemplate(self.instructions or relevance_instructions())}
@@ -88,4 +82,4 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor, PromptMixin):
     def _update_prompts(self, prompts: PromptDictType) -> None:
         if "relevance_instructions" in prompts:
             self.instructions = prompts["relevance_instructions"].get_template()
-            self._load()
+            self._filter = self._make_filter()

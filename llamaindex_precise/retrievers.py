@@ -10,7 +10,7 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
 
-from llamaindex_precise.convert import from_candidate, to_document
+from llamaindex_precise.convert import from_candidate, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.types import Candidate, FloatArray
@@ -19,10 +19,13 @@ dispatcher = get_dispatcher(__name__)
 
 
 class IndexRetriever(BaseRetriever):
-    """Base of the retrievers below: any core index, answering with new nodes.
+    """Base of the retrievers: searches a core index and returns new nodes.
 
-    Each node points to its document (SOURCE), carries exact offsets into it, that document's
-    metadata with the keys it excludes, and what the index knew of it (see `convert.FACTS`).
+    Each node points to its document (SOURCE), has exact offsets into it, its metadata and excluded
+    keys, and the facts in `metadata["precise_rag"]`.
+
+    index: a core index.
+    similarity_top_k: how many nodes to return.
     search_options: further options of the index's `search`, such as `{"returns": "passage"}`.
     """
 
@@ -54,13 +57,14 @@ class IndexRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
         **settings: Any,
     ) -> Self:
-        """A retriever over `documents` (or nodes), indexed here; `settings` go to the index.
+        """Return a retriever over a new index of `documents`, which may also be nodes.
 
-        embed_model: a LlamaIndex embedding, the name or path of an encoder, or a core encoder; by
-        default `Settings.embed_model` where the application has set one, else the offline encoder.
+        embed_model: a LlamaIndex embedding, a core encoder, or the name or path of one; default
+        `Settings.embed_model` if the application has set one, otherwise the offline encoder.
+        settings: of the index.
         """
         index = cls.index_class.build(
-            [to_document(document) for document in documents],
+            to_core_documents(documents),
             resolve_encoder(embed_model),
             show_progress=show_progress,
             **settings,
@@ -69,24 +73,17 @@ class IndexRetriever(BaseRetriever):
 
     @classmethod
     def from_index(cls, index: DocumentIndex, similarity_top_k: int = 10, **kwargs: Any) -> Self:
-        """A retriever over an index that exists: built by the core, or loaded from disk."""
+        """Return a retriever over an index that was built by the core or loaded from disk."""
         return cls(index, similarity_top_k, **kwargs)
 
     def add_documents(self, documents: Sequence[BaseNode]) -> None:
-        """Index more documents, in place of those with the same ids."""
-        self.index.add([to_document(document) for document in documents])
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._search(query_bundle)
-
-    @dispatcher.span
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await asyncio.to_thread(self._search, query_bundle)
+        """Index more documents; one with a known id replaces the old one."""
+        self.index.add(to_core_documents(documents))
 
     def search(self, query: QueryBundle | str, top_k: int | None = None) -> list[Candidate]:
-        """The core's candidates for a query, best first.
+        """Return the core's candidates for a query, best first.
 
-        A bundle that brings its embedding, or texts of its own to embed (HyDE), is searched by those.
+        query: if the bundle has an embedding, or other strings to embed (HyDE), those are searched for.
         """
         bundle = QueryBundle(query) if isinstance(query, str) else query
         return self.index.search(
@@ -96,8 +93,13 @@ class IndexRetriever(BaseRetriever):
             **self.search_options,
         )
 
-    def _search(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return [from_candidate(candidate) for candidate in self.search(query_bundle)]
+
+    @dispatcher.span
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        candidates = await asyncio.to_thread(self.search, query_bundle)
+        return [from_candidate(candidate) for candidate in candidates]
 
     def _vector(self, bundle: QueryBundle) -> FloatArray | None:
         if bundle.embedding is not None:
@@ -109,7 +111,7 @@ class IndexRetriever(BaseRetriever):
 
 
 class SentenceContextRetriever(IndexRetriever):
-    """Finds sentences by `alpha * sentence + (1 - alpha) * context` (ParetoRAG)."""
+    """Finds sentences by meaning, each scored together with its passage (ParetoRAG)."""
 
     index_class = SentenceContextIndex
 
@@ -121,6 +123,6 @@ class WordSentenceRetriever(IndexRetriever):
 
 
 class HybridRetriever(IndexRetriever):
-    """Finds sentences by meaning and by words at once, each with its context."""
+    """Finds sentences by words and by meaning at once, each in its context."""
 
     index_class = HybridIndex

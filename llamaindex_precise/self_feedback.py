@@ -1,4 +1,4 @@
-"""A query engine whose answers judge themselves and ask for more or less context."""
+"""A query engine that judges its answers and tries again with more or less context."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Sequence
@@ -25,13 +25,15 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMi
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
-from llamaindex_precise.convert import FACTS, from_selection
-from llamaindex_precise.events import trace_events
+from llamaindex_precise.convert import from_selection
+from llamaindex_precise.events import observing
 from llamaindex_precise.postprocessors import GradientSelectionPostprocessor
 from precise_rag.answer import Answer
+from precise_rag.facts import FACTS_KEY
 from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.llm import load_llm
 from precise_rag.prompts import answer_instructions, judge_instructions
+from precise_rag.selection import GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 
@@ -42,9 +44,9 @@ _R = TypeVar("_R", Response, StreamingResponse, AsyncStreamingResponse)
 
 
 class AnswerFacts(dict[str, Any]):
-    """How an answer came about, as plain values: kind, score, note, trace.
+    """The facts about an answer, as JSON values: kind, score, note, trace.
 
-    As text it is its note alone: an engine behind another one is read with its metadata in the prompt.
+    `str` gives the note alone, because an outer engine writes the metadata of this one into its prompt.
     """
 
     def __str__(self) -> str:
@@ -52,18 +54,21 @@ class AnswerFacts(dict[str, Any]):
 
 
 class SelfFeedbackQueryEngine(BaseQueryEngine):
-    """Answers from what a retriever finds, judges the answer and, where it is weak, answers again
-    from more or less context; the best answer seen is returned (SAGE, section VI).
+    """Answers from retrieved context, judges the answer, and tries again with more or less context.
 
-    retriever: any; give it a large top k, since `selection` decides how much the model gets to see.
-    llm: writes the answers; by default `Settings.llm`. judge_llm: judges them, by default `llm`.
-    node_postprocessors: applied once, before the selection. accept, max_rounds, reach: as in
-    FeedbackController. loop_options: as in FeedbackLoop, such as `budget`, `style`, `judge_prompt`.
+    Returns the best-judged answer (SAGE, section VI). Its sources are those of that answer;
+    `response.metadata["precise_rag"]` holds kind, score, note (why the loop stopped) and the trace.
 
-    streaming: responses carry a generator of the accepted answer, not yet read. live_final: the
-    last draft allowed is streamed while the model writes it; with `max_rounds=0`, every answer.
-    Sources are those of the answer; `response.metadata["precise_rag"]` holds the judge's score, why
-    it stopped there, and the whole trace.
+    retriever: any LlamaIndex retriever; give it a large top k, from which `selection` takes a part.
+    llm: writes the answers; default `Settings.llm`.
+    judge_llm: judges them; default `llm`.
+    node_postprocessors: applied once, before the selection.
+    selection: ranks the nodes once and selects from them in each round.
+    accept, max_rounds, reach: as in `FeedbackController`.
+    streaming: return a response with a generator of the accepted answer, not yet read.
+    live_final: stream the last draft allowed while the model writes it, and judge it afterwards; with
+    `max_rounds=0` that is every answer.
+    loop_options: further options of `FeedbackLoop`, such as `budget`, `style`, `judge_prompt`.
     """
 
     def __init__(
@@ -101,18 +106,18 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
 
     @classmethod
     def from_args(cls, retriever: BaseRetriever, llm: LLM | None = None, **kwargs: Any) -> Self:
-        """The engine over `retriever`; `kwargs` go to the constructor."""
+        """Return an engine over `retriever`; `kwargs` go to the constructor."""
         return cls(retriever, llm, **kwargs)
 
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """Everything the selection may take from: retrieved and postprocessed."""
+        """Return the retrieved and postprocessed nodes, from which the selection takes a part."""
         nodes = self.retriever.retrieve(query_bundle)
         for postprocessor in self.node_postprocessors:
             nodes = postprocessor.postprocess_nodes(nodes, query_bundle=query_bundle)
         return nodes
 
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """`retrieve` without blocking the event loop."""
+        """Run `retrieve` without blocking the event loop."""
         nodes = await self.retriever.aretrieve(query_bundle)
         for postprocessor in self.node_postprocessors:
             nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=query_bundle)
@@ -125,14 +130,14 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """The best answer from a selection of `nodes`."""
+        """Return the best-judged answer from selections of `nodes`."""
         dispatcher.event(SynthesizeStartEvent(query=query_bundle))
-        context = self._context(query_bundle, nodes, additional_source_nodes)
+        results = self._rank(query_bundle, nodes, additional_source_nodes)
         if self.streaming:
-            response: RESPONSE_TYPE = self._stream(context)
+            response: RESPONSE_TYPE = self._stream(results)
         else:
-            answer = self._loop.run(context.question, context.select, trace=context.trace)
-            response = context.fill(Response(answer.text), answer)
+            answer = self._loop.run(results.question, results.select, trace=results.trace)
+            response = results.fill(Response(answer.text), answer)
         dispatcher.event(SynthesizeEndEvent(query=query_bundle, response=response))
         return response
 
@@ -143,14 +148,14 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """`synthesize` without blocking the event loop."""
+        """Run `synthesize` without blocking the event loop."""
         dispatcher.event(SynthesizeStartEvent(query=query_bundle))
-        context = await asyncio.to_thread(self._context, query_bundle, nodes, additional_source_nodes)
+        results = await asyncio.to_thread(self._rank, query_bundle, nodes, additional_source_nodes)
         if self.streaming:
-            response: RESPONSE_TYPE = await self._astream(context)
+            response: RESPONSE_TYPE = await self._astream(results)
         else:
-            answer = await self._loop.arun(context.question, context.select, trace=context.trace)
-            response = context.fill(Response(answer.text), answer)
+            answer = await self._loop.arun(results.question, results.select, trace=results.trace)
+            response = results.fill(Response(answer.text), answer)
         dispatcher.event(SynthesizeEndEvent(query=query_bundle, response=response))
         return response
 
@@ -169,7 +174,6 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         return response
 
     def _get_prompts(self) -> PromptDictType:
-        """What the models are told; documents and questions are set apart from it as data."""
         answer = self._loop.answer_instructions or answer_instructions(self._loop.style)
         judge = self._loop.judge_instructions or judge_instructions(self._loop.judge_prompt)
         return {"answer_instructions": PromptTemplate(answer), "judge_instructions": PromptTemplate(judge)}
@@ -186,21 +190,21 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         }
         return {name: stage for name, stage in stages.items() if isinstance(stage, PromptMixin)}
 
-    def _context(
+    def _rank(
         self,
         query_bundle: QueryBundle,
         nodes: Sequence[NodeWithScore],
         additional: Sequence[NodeWithScore] | None,
-    ) -> "_Context":
-        """What was found, ranked once; each round takes more or less of it."""
-        trace = Trace(query_bundle.query_str, observer=trace_events(dispatcher))
+    ) -> "_RankedResults":
+        trace = Trace(query_bundle.query_str, observer=observing(dispatcher))
+        candidates = self.selection.candidates(nodes)
         with trace.stage("rank") as stage:
-            stage.outcome = ranked = self.selection.rank(nodes, query_bundle)
-        return _Context(self.selection, nodes, list(additional or []), ranked, trace)
+            stage.outcome = ranked = self.selection.rank(candidates, trace.question)
+        return _RankedResults(self.selection.selector(), nodes, list(additional or []), ranked, trace)
 
-    def _stream(self, context: "_Context") -> StreamingResponse:
+    def _stream(self, results: "_RankedResults") -> StreamingResponse:
         items = self._loop.stream(
-            context.question, context.select, trace=context.trace, live_final=self.live_final
+            results.question, results.select, trace=results.trace, live_final=self.live_final
         )
         ready = [next(items)] if self.live_final else list(items)
 
@@ -209,16 +213,16 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
                 if isinstance(item, str):
                     yield item
                 else:
-                    context.fill(response, item)
+                    results.fill(response, item)
 
-        response = context.fill(StreamingResponse(pieces()))
+        response = results.fill(StreamingResponse(pieces()))
         if isinstance(ready[-1], Answer):
-            context.fill(response, ready[-1])
+            results.fill(response, ready[-1])
         return response
 
-    async def _astream(self, context: "_Context") -> AsyncStreamingResponse:
+    async def _astream(self, results: "_RankedResults") -> AsyncStreamingResponse:
         items = self._loop.astream(
-            context.question, context.select, trace=context.trace, live_final=self.live_final
+            results.question, results.select, trace=results.trace, live_final=self.live_final
         )
         ready = [await anext(items)] if self.live_final else [item async for item in items]
 
@@ -231,19 +235,19 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
                     if isinstance(item, str):
                         yield item
                     else:
-                        context.fill(response, item)
+                        results.fill(response, item)
 
-        response = context.fill(AsyncStreamingResponse(pieces()))
+        response = results.fill(AsyncStreamingResponse(pieces()))
         if isinstance(ready[-1], Answer):
-            context.fill(response, ready[-1])
+            results.fill(response, ready[-1])
         return response
 
 
 @dataclass(slots=True)
-class _Context:
-    """What was found for one question, ranked once, of which each round takes more or less."""
+class _RankedResults:
+    """The retrieved nodes of one question, ranked once; each round selects from them again."""
 
-    selection: GradientSelectionPostprocessor
+    selector: GradientSelector
     nodes: Sequence[NodeWithScore]
     additional: list[NodeWithScore]
     ranked: list[Candidate]
@@ -255,19 +259,19 @@ class _Context:
         return self.trace.question
 
     def select(self, min_k: int) -> Selection:
-        self.selected = self.selection.selector().select_at(self.ranked, min_k)
+        self.selected = self.selector.select_at(self.ranked, min_k)
         return self.selected
 
     def fill(self, response: _R, answer: Answer | None = None) -> _R:
-        """The response with its sources and, once there is an answer, how it came about."""
+        """Set the response's sources and, once there is an answer, the facts about it."""
         selection = answer.selection if answer else self.selected
         sources = from_selection(selection, self.nodes) + self.additional
         metadata: dict[str, Any] = {
-            item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS}
+            item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS_KEY}
             for item in sources
         }
         if answer:
-            metadata[FACTS] = AnswerFacts(
+            metadata[FACTS_KEY] = AnswerFacts(
                 kind=answer.kind,
                 score=answer.judgement.score if answer.judgement else None,
                 note=answer.note,

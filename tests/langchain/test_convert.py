@@ -1,15 +1,14 @@
 import copy
 import json
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_precise.convert import kept_documents, to_candidates, to_core_documents, to_document
+from langchain_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
 from precise_rag.errors import InputError
-from precise_rag.types import Candidate, Decision, Selection, Span
+from precise_rag.types import Candidate, Selection, Span
 
 FOUND = Candidate(
     "guide",
@@ -20,7 +19,7 @@ FOUND = Candidate(
     "probability",
     n_tokens=2,
     passage=Span(0, 40),
-    scores={"dense": np.float32(0.5)},
+    scores={"dense": 0.5},
     metadata={"tags": ["fish"]},
 )
 
@@ -37,7 +36,7 @@ def test_documents_keep_their_ids_and_nameless_ones_get_ids_from_their_text():
 
 
 def test_a_candidate_becomes_a_document_with_its_place_and_score():
-    document = to_document(FOUND)
+    document = from_candidate(FOUND)
     assert document == Document(
         id="guide:5-9",
         page_content="Eels",
@@ -61,19 +60,19 @@ def test_a_candidate_becomes_a_document_with_its_place_and_score():
 
 
 def test_results_share_nothing_that_can_be_changed_with_the_index():
-    to_document(FOUND).metadata["tags"].append("changed")
+    from_candidate(FOUND).metadata["tags"].append("changed")
     assert FOUND.metadata["tags"] == ["fish"]
 
 
 def test_a_candidate_survives_the_way_out_and_back():
-    [candidate] = to_candidates([to_document(FOUND)])
+    [candidate] = to_candidates([from_candidate(FOUND)])
     assert candidate.id == FOUND.id
     for field in ("doc_id", "start", "end", "text", "score", "score_scale", "n_tokens", "passage", "scores"):
         assert getattr(candidate, field) == getattr(FOUND, field)
 
 
 def test_a_score_that_somebody_else_changed_lost_its_scale():
-    document = to_document(FOUND)
+    document = from_candidate(FOUND)
     document.metadata["relevance_score"] = 0.9
     [candidate] = to_candidates([document])
     assert (candidate.score, candidate.score_scale) == (0.0, "rank")
@@ -89,7 +88,7 @@ def test_documents_without_scores_are_in_the_order_given():
 
 def test_scores_on_several_scales_are_not_compared():
     bm25 = Candidate("other", 0, 1, "x", 8.0, "bm25")
-    candidates = to_candidates([to_document(FOUND), to_document(bm25)])
+    candidates = to_candidates([from_candidate(FOUND), from_candidate(bm25)])
     assert [c.score_scale for c in candidates] == ["rank", "rank"]
     assert candidates[0].score > candidates[1].score
 
@@ -106,7 +105,7 @@ def test_repeated_documents_are_told_apart():
 
 
 def test_a_place_that_does_not_fit_the_text_is_not_believed():
-    stripped = to_document(FOUND).model_copy(update={"page_content": "Eel"})
+    stripped = from_candidate(FOUND).model_copy(update={"page_content": "Eel"})
     [candidate] = to_candidates([stripped])
     assert (candidate.doc_id, candidate.start, candidate.end) == ("guide:5-9", 0, 3)
     assert (candidate.score_scale, candidate.n_tokens, candidate.passage) == ("rank", None, None)
@@ -120,13 +119,11 @@ def test_not_a_number_is_refused():
 def test_kept_documents_are_copies_in_the_order_of_the_selection():
     documents = [Document("a", id="1", metadata={"n": [1]}), Document("b", id="2"), Document("c", id="3")]
     before = copy.deepcopy(documents)
-    a, b, c = candidates = to_candidates(documents)
+    a, b, c = to_candidates(documents)
     scored = Candidate(c.doc_id, c.start, c.end, c.text, 0.75, "probability")
-    selection = Selection(
-        (Decision(1, scored, True, "good"), Decision(2, a, True, "first"), Decision(3, b, False, "bad"))
-    )
+    selection = Selection.of([(scored, True, "good"), (a, True, "first"), (b, False, "bad")])
 
-    kept = kept_documents(selection, documents, candidates)
+    kept = from_selection(selection, documents)
 
     assert [d.id for d in kept] == ["3", "1"]
     assert kept[0].metadata["relevance_score"] == 0.75

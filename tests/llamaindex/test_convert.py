@@ -2,21 +2,28 @@ import json
 
 import numpy as np
 import pytest
-from llama_index.core.schema import Document, MetadataMode, NodeWithScore, TextNode
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    TextNode,
+)
 
 from llamaindex_precise.convert import (
-    FACTS,
     from_candidate,
     from_selection,
     root_offset,
     to_candidates,
-    to_document,
+    to_core_documents,
 )
-from precise_rag.types import Candidate, Decision, Selection, Span
+from precise_rag.facts import FACTS_KEY
+from precise_rag.types import Candidate, Selection, Span
 
 
-def candidate_of(document: Document, start: int, end: int, **fields) -> Candidate:
-    core = to_document(document)
+def candidate_of(node: BaseNode, start: int, end: int, **fields) -> Candidate:
+    (core,) = to_core_documents([node])
     values = {"score": 0.5, "score_scale": "cosine", "metadata": core.metadata, **fields}
     return Candidate(core.id, start, end, core.text[start:end], **values)
 
@@ -29,7 +36,7 @@ def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(document
 
     assert node.text == documents[0].text[node.start_char_idx : node.end_char_idx]
     assert (node.node_id, node.ref_doc_id) == ("lighthouse:0-45", "lighthouse")
-    assert node.metadata[FACTS] == {
+    assert node.metadata[FACTS_KEY] == {
         "place": ["lighthouse", 0, 45],
         "score": 0.5,
         "score_scale": "cosine",
@@ -37,6 +44,8 @@ def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(document
         "n_tokens": 9,
         "passage": [0, 110],
     }
+    bare = from_candidate(candidate_of(documents[0], 0, 45)).node
+    assert set(bare.metadata[FACTS_KEY]) == {"place", "score", "score_scale"}
     for mode in (MetadataMode.EMBED, MetadataMode.LLM):
         assert node.get_content(mode) == f"title: Lamps\n\n{node.text}".strip()
     assert json.loads(item.to_json())["score"] == 0.5
@@ -55,7 +64,7 @@ def test_the_caller_s_document_is_not_shared(documents):
 def test_a_piece_of_a_node_points_to_the_root_document(documents):
     text = documents[0].text
     parent = TextNode(id_="n1", text=text[100:200], start_char_idx=100, end_char_idx=200)
-    parent.relationships = {"1": documents[0].as_related_node_info()}
+    parent.relationships = {NodeRelationship.SOURCE: documents[0].as_related_node_info()}
     node = from_candidate(candidate_of(parent, 10, 30)).node
     assert (node.ref_doc_id, node.start_char_idx, node.end_char_idx) == ("lighthouse", 110, 130)
 
@@ -64,7 +73,7 @@ def test_a_piece_of_a_node_points_to_the_root_document(documents):
 def test_an_offset_counts_only_if_the_text_lies_there_verbatim(documents, start, end, offset):
     node = TextNode(text="abc", start_char_idx=start, end_char_idx=end)
     assert root_offset(node) == 0
-    node.relationships = {"1": documents[0].as_related_node_info()}
+    node.relationships = {NodeRelationship.SOURCE: documents[0].as_related_node_info()}
     assert root_offset(node) == offset
 
 
@@ -106,8 +115,8 @@ def test_without_scores_the_order_counts_and_no_score_is_invented():
     items = [NodeWithScore(node=TextNode(text=text)) for text in ("a", "b")]
     candidates = to_candidates(items, "probability")
     assert [(c.score, c.score_scale) for c in candidates] == [(0.0, "rank"), (-1.0, "rank")]
-    kept = from_selection(Selection((Decision(1, candidates[1], True, "good"),)), items)
-    assert [(item.node.text, item.score, item.node.metadata[FACTS]["reason"]) for item in kept] == [
+    kept = from_selection(Selection.of([(candidates[1], True, "good")]), items)
+    assert [(item.node.text, item.score, item.node.metadata[FACTS_KEY]["reason"]) for item in kept] == [
         ("b", None, "good")
     ]
 
@@ -115,5 +124,5 @@ def test_without_scores_the_order_counts_and_no_score_is_invented():
 def test_nodes_with_one_id_stay_apart():
     items = [NodeWithScore(node=TextNode(id_="same", text=text), score=0.5) for text in ("a", "b")]
     candidates = to_candidates(items)
-    selection = Selection(tuple(Decision(n, c, True, "") for n, c in enumerate(candidates, start=1)))
+    selection = Selection.keep_all(candidates)
     assert [item.node.text for item in from_selection(selection, items)] == ["a", "b"]

@@ -7,7 +7,7 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from llamaindex_precise import RelevanceFilterPostprocessor
-from llamaindex_precise.convert import FACTS
+from precise_rag.facts import FACTS_KEY
 from precise_rag.filtering import DynamicThreshold
 from precise_rag.testing import ScriptedLLM
 
@@ -47,7 +47,7 @@ async def test_relevant_nodes_stay_with_their_own_scores(nodes):
     postprocessor = RelevanceFilterPostprocessor(llm=llm())
     kept = postprocessor.postprocess_nodes(nodes, query_str=QUESTION)
     assert [(item.node.node_id, item.score) for item in kept] == [("n0", 0.5), ("n2", 0.3)]
-    facts = kept[0].node.metadata[FACTS]
+    facts = kept[0].node.metadata[FACTS_KEY]
     assert facts["scores"]["relevance_critic"] == 0.9
     assert facts["reason"].startswith("relevance 0.90 reaches")
     again = await postprocessor.apostprocess_nodes(nodes, query_str=QUESTION)
@@ -65,7 +65,7 @@ def test_a_node_that_could_not_be_scored_follows_the_policy(nodes):
     silent = ScriptedLLM(lambda messages: "I would rather not say.")
     kept = RelevanceFilterPostprocessor(llm=silent).postprocess_nodes(nodes, query_str=QUESTION)
     assert len(kept) == 3
-    assert all("unscored" in item.node.metadata[FACTS]["reason"] for item in kept)
+    assert all("unscored" in item.node.metadata[FACTS_KEY]["reason"] for item in kept)
 
 
 def test_settings_make_the_round_trip(nodes):
@@ -77,7 +77,7 @@ def test_settings_make_the_round_trip(nodes):
     again = RelevanceFilterPostprocessor.from_dict(data, llm=llm())
     assert again.to_dict() == postprocessor.to_dict()
     assert again.threshold == DynamicThreshold(floor=0.2, min_keep=1)
-    with pytest.raises(ValueError, match="batch_size is 0"):
+    with pytest.raises(ValueError, match="batch_size"):
         RelevanceFilterPostprocessor(llm=llm(), batch_size=0)
 
 
@@ -112,5 +112,5 @@ def test_calls_and_decisions_are_announced(nodes, events):
 
 
 def test_without_a_query_nothing_can_be_judged(nodes):
-    with pytest.raises(ValueError, match="query"):
+    with pytest.raises(ValueError, match="needs the query"):
         RelevanceFilterPostprocessor(llm=llm()).postprocess_nodes(nodes)

@@ -3,6 +3,7 @@ import copy
 import numpy as np
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import (
     ConfigurableField,
     RunnableParallel,
@@ -10,10 +11,24 @@ from langchain_core.runnables import (
     RunnableSerializable,
 )
 
-from langchain_precise import GradientSelectionCompressor
+from langchain_precise import (
+    CompressorInput,
+    GradientSelectionCompressor,
+    RedundancyCompressor,
+    RerankCompressor,
+)
 from precise_rag.errors import ScoreScaleError
+from precise_rag.filtering import RedundancyFilter
 from precise_rag.selection import GradientSelector
+from precise_rag.testing import HashEncoder
+from support.alike import assert_alike
 
+FOUND = [
+    Document("Ada Brandt built the town clock in 1911.", id="a"),
+    Document("Rye bread keeps for a month.", id="b"),
+    Document("The clock of the town was built by Ada Brandt.", id="c"),
+    Document("Ada Brandt built the town clock in 1911!", id="d"),
+]
 SAGE_FIG_8 = [5.103, 4.816, 4.684, 4.617, 4.416, 1.304, 1.189]
 
 
@@ -86,7 +101,7 @@ def test_options_are_those_of_the_selector():
     with pytest.raises(ValueError, match="min_k"):
         GradientSelectionCompressor(reranker=None, min_k=0)
     with pytest.raises(ValueError, match="topk"):
-        GradientSelectionCompressor(reranker=None, topk=3)
+        GradientSelectionCompressor(reranker=None, **{"topk": 3})
 
 
 def test_nothing_in_nothing_out():
@@ -98,7 +113,7 @@ async def test_the_ways_in_agree():
     documents = [Document("a 0.9"), Document("b 0.8"), Document("c 0.1")]
     expected = compressor.compress_documents(documents, "q")
     runnable = compressor.as_runnable()
-    input = {"query": "q", "documents": documents}
+    input = CompressorInput(query="q", documents=documents)
 
     assert len(expected) == 2
     assert await compressor.acompress_documents(documents, "q") == expected
@@ -141,4 +156,81 @@ def test_threads_agree():
     inputs = [
         {"query": f"text {i}", "documents": [Document(f"text {n}") for n in range(8)]} for i in range(8)
     ]
-    assert compressor.batch(inputs * 4, {"max_concurrency": 8}) == [compressor.invoke(i) for i in inputs] * 4
+    results = compressor.batch(inputs * 4, {"max_concurrency": 8})
+    assert_alike(results, [compressor.invoke(i) for i in inputs] * 4)
+
+
+class ByLength:
+    name = "by-length"
+    score_scale = "logit"
+
+    def score(self, query, candidates):
+        return np.array([len(c.text) for c in candidates], dtype=np.float32)
+
+
+def test_reranking_orders_and_cuts():
+    kept = RerankCompressor(reranker=ByLength(), top_n=2).compress_documents(FOUND, "q")
+    assert [(d.id, d.metadata["relevance_score"]) for d in kept] == [("c", 46.0), ("a", 40.0)]
+    assert type(kept[0].metadata["relevance_score"]) is float
+    assert kept[0].metadata["precise_rag"] == {
+        "score": 46.0,
+        "score_scale": "logit",
+        "scores": {"retrieval": -2.0},
+        "reason": "rank 1 of 4 by by-length",
+    }
+    assert len(RerankCompressor(reranker=ByLength()).compress_documents(FOUND, "q")) == 4
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        RerankCompressor(top_n=0)
+
+
+def test_another_compressor_of_langchain_reranks():
+    compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
+
+    def score(self, pairs):
+        return [len(text) / 100 for _, text in pairs]
+
+    lengths = type("Lengths", (compressors.cross_encoder.BaseCrossEncoder,), {"score": score})
+    stock = compressors.CrossEncoderReranker(model=lengths(), top_n=4)
+    kept = RerankCompressor(reranker=stock, top_n=1).compress_documents(FOUND, "q")
+    assert [d.id for d in kept] == ["c"]
+
+
+def test_the_packaged_reranker_finds_the_answer():
+    best = RerankCompressor().compress_documents(FOUND[1:3], "Who built the town clock?")[0]
+    assert best.id == "c"
+    assert 0.0 <= best.metadata["relevance_score"] <= 1.0
+
+
+def test_a_repetition_goes_and_the_earlier_stays():
+    before = copy.deepcopy(FOUND)
+    kept = RedundancyCompressor().compress_documents(FOUND, "q")
+    assert [d.id for d in kept] == ["a", "b", "c"]
+    assert all("relevance_score" not in d.metadata for d in kept)
+    assert before == FOUND
+    dropped = RedundancyCompressor().select(FOUND, "q").decisions[-1]
+    assert "repeats a:0-40" in dropped.reason
+
+
+def test_of_two_scored_repetitions_the_better_stays():
+    scored = [
+        Document(d.page_content, id=d.id, metadata={"relevance_score": float(i)}) for i, d in enumerate(FOUND)
+    ]
+    compressor = RedundancyCompressor()
+    ranked = RerankCompressor(reranker=ByLength()).compress_documents(scored, "q")
+    assert [d.id for d in compressor.compress_documents(ranked, "q")] == ["c", "a", "b"]
+
+
+def test_an_encoder_tells_paraphrases():
+    same_words = RedundancyCompressor(encoder=HashEncoder(), threshold=0.7, prefilter=0.1)
+    assert [d.id for d in same_words.compress_documents(FOUND, "q")] == ["a", "b"]
+    assert RedundancyCompressor(encoder=DeterministicFakeEmbedding(size=8)).compress_documents(FOUND[:1], "q")
+
+
+def test_the_redundancy_options_are_the_cores():
+    compressor = RedundancyCompressor()
+    assert (compressor.threshold, compressor.prefilter) == (
+        RedundancyFilter().threshold,
+        RedundancyFilter().prefilter,
+    )
+    with pytest.raises(ValueError, match="threshold"):
+        RedundancyCompressor(threshold=2.0)

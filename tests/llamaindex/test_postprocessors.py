@@ -16,6 +16,7 @@ from llamaindex_precise import (
 from precise_rag.errors import ScoreScaleError
 from precise_rag.facts import FACTS_KEY
 from precise_rag.testing import HashEncoder
+from support.alike import assert_alike
 
 POSTPROCESSORS = (GradientSelectionPostprocessor, PreciseRerankPostprocessor, RedundancyPostprocessor)
 
@@ -69,7 +70,7 @@ async def test_nodes_given_stay_as_they_were_and_async_does_the_same(cls):
         item.to_json()
     assert [item.model_dump() for item in nodes] == before
     again = await cls().apostprocess_nodes(nodes, query_str="red fox")
-    assert [(item.node.node_id, item.score) for item in again] == [(i.node.node_id, i.score) for i in result]
+    assert_alike([(i.node.node_id, i.score) for i in again], [(i.node.node_id, i.score) for i in result])
 
 
 def test_scores_on_a_ratio_scale_are_cut_at_the_drop():

@@ -1,4 +1,4 @@
-"""Texts to vectors: sentence-transformers, OpenAI, or a framework's own embedding object."""
+"""Encoders: texts to vectors by sentence-transformers, OpenAI, LlamaIndex or LangChain."""
 
 from precise_rag.encoders.cache import CachedEncoder as CachedEncoder
 from precise_rag.encoders.load import DEFAULT_ENCODER as DEFAULT_ENCODER

@@ -1,8 +1,9 @@
-"""Vectors kept on disk by content, so that a text is encoded once per encoder, ever."""
+"""A cache of vectors on disk."""
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,15 @@ from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, IntArray
 
 _SLICE = 2048
-"""Texts encoded between two commits: what an interrupted run loses at most."""
+"""Texts that are encoded and then stored together; an interrupted run loses at most these."""
+_KEYS_PER_QUERY = 500
 
 
 class CachedEncoder:
-    """An encoder that looks each text up in a SQLite file before encoding it.
+    """An encoder that stores its vectors in a SQLite file and encodes each text only once.
 
-    One file serves many encoders (rows are keyed by the encoder's name and a hash of the text),
-    several threads and several processes.
+    encoder: the encoder to use for texts that are not in the file.
+    path: the file; created if missing. Several encoders, threads and processes can share it.
     """
 
     def __init__(self, encoder: Encoder, path: str | Path) -> None:
@@ -31,12 +33,12 @@ class CachedEncoder:
 
     @property
     def name(self) -> str:
-        """The wrapped encoder's name: the vectors are the same."""
+        """The wrapped encoder's name, because the vectors are the same."""
         return self._encoder.name
 
     @property
     def source(self) -> str:
-        """What loads the wrapped encoder again."""
+        """The name or folder for `load_encoder` that loads the wrapped encoder again."""
         return str(getattr(self._encoder, "source", self.name))
 
     @property
@@ -50,35 +52,31 @@ class CachedEncoder:
         return self._encoder.dimension
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """(n, d) float32 rows of unit length; only texts never seen before are encoded."""
-        keys = [self._key("document", text) for text in texts]
+        """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
+        return self._vectors("document", texts, partial(self._encoder.encode, show_progress=show_progress))
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        """Encode n queries; they are stored apart from documents, which a model may treat differently."""
+        return self._vectors("query", queries, self._encoder.encode_queries)
+
+    def count_tokens(self, texts: Sequence[str]) -> IntArray:
+        """Count tokens with the wrapped encoder."""
+        return self._encoder.count_tokens(texts)
+
+    def _vectors(
+        self, kind: str, texts: Sequence[str], encode: Callable[[Sequence[str]], FloatArray]
+    ) -> FloatArray:
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        keys = [self._key(kind, text) for text in texts]
         found = self._lookup(set(keys))
         missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in found}.items())
         for first in range(0, len(missing), _SLICE):
-            part = missing[first : first + _SLICE]
-            vectors = self._encoder.encode([text for _, text in part], show_progress=show_progress)
-            self._store([key for key, _ in part], vectors)
-            found.update(zip((key for key, _ in part), vectors, strict=True))
-        if not keys:
-            return np.zeros((0, self.dimension), dtype=np.float32)
+            part = dict(missing[first : first + _SLICE])
+            vectors = encode(list(part.values()))
+            self._store(list(part), vectors)
+            found.update(zip(part, vectors, strict=True))
         return np.stack([found[key] for key in keys])
-
-    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Queries, cached apart from documents: a model may treat them differently."""
-        keys = [self._key("query", query) for query in queries]
-        found = self._lookup(set(keys))
-        missing = list({k: q for k, q in zip(keys, queries, strict=True) if k not in found}.items())
-        if missing:
-            vectors = self._encoder.encode_queries([query for _, query in missing])
-            self._store([key for key, _ in missing], vectors)
-            found.update(zip((key for key, _ in missing), vectors, strict=True))
-        if not keys:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        return np.stack([found[key] for key in keys])
-
-    def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """Token counts of the wrapped encoder."""
-        return self._encoder.count_tokens(texts)
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=60.0)
@@ -91,8 +89,8 @@ class CachedEncoder:
         found: dict[bytes, FloatArray] = {}
         ordered = sorted(keys)
         with self._connect() as db:
-            for first in range(0, len(ordered), 500):
-                part = ordered[first : first + 500]
+            for first in range(0, len(ordered), _KEYS_PER_QUERY):
+                part = ordered[first : first + _KEYS_PER_QUERY]
                 marks = ",".join("?" * len(part))
                 rows = db.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", part)
                 found.update((key, np.frombuffer(vector, dtype=np.float32)) for key, vector in rows)

@@ -1,4 +1,4 @@
-"""LlamaIndex and LangChain embedding objects, known by their methods: no framework is imported."""
+"""LlamaIndex and LangChain embedding objects as encoders. Imports neither framework."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,14 +16,15 @@ _METHODS = (("get_text_embedding_batch", "get_query_embedding"), ("embed_documen
 
 
 def is_framework_embedding(source: object) -> bool:
-    """Whether `source` has a framework's pair of embedding methods."""
+    """Return whether an object has the embedding methods of LlamaIndex or LangChain."""
     return any(all(hasattr(source, method) for method in pair) for pair in _METHODS)
 
 
 class FrameworkEncoder:
-    """The caller's own embedding object as an encoder; its vectors are scaled to unit length.
+    """An encoder that uses a LlamaIndex or LangChain embedding object.
 
-    Its tokenizer is out of reach, so token counts are estimates.
+    The vectors are scaled to unit length. Token counts are estimates, because embedding objects do
+    not give access to their tokenizer.
     """
 
     def __init__(self, embedding: Any) -> None:
@@ -36,18 +37,18 @@ class FrameworkEncoder:
 
     @property
     def name(self) -> str:
-        """The object's class and model name."""
+        """The embedding object's class and model name."""
         model = getattr(self._embedding, "model_name", None) or getattr(self._embedding, "model", None)
         kind = type(self._embedding).__name__
         return f"{kind}:{model}" if isinstance(model, str) else kind
 
     @cached_property
     def dimension(self) -> int:
-        """Length of a vector, learned by embedding one word."""
+        """Length of a vector. The first call embeds one word to find out."""
         return int(self.encode(["dimension"]).shape[1])
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """(n, d) float32 rows of unit length."""
+        """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         starts = tqdm(range(0, len(texts), _SLICE), desc="encoding", disable=not show_progress)
@@ -55,11 +56,11 @@ class FrameworkEncoder:
         return encoded_rows(vectors, source=self.name)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """The same by the object's query method."""
+        """Encode n queries with the embedding object's query method."""
         if not queries:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return encoded_rows([self._query(query) for query in queries], source=self.name)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """(n,) estimated token counts."""
+        """Estimate the tokens of n texts. Returns (n,) int64."""
         return estimate_token_counts(texts)

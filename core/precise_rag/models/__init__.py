@@ -1,1 +1,1 @@
-"""Weights that ship with the package; docs/models has a card for each."""
+"""The models that ship with the package, and their files; docs/models describes each model."""

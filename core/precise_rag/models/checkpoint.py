@@ -1,4 +1,4 @@
-"""Models on disk: `config.json` beside `model.safetensors`, trusted only if the checksum agrees."""
+"""Saving and loading models: `config.json` and `model.safetensors` in one folder."""
 
 import hashlib
 import json
@@ -18,7 +18,12 @@ _CONFIG, _WEIGHTS, _SUM = "config.json", "model.safetensors", "weights_sha256"
 
 
 def save_checkpoint(folder: str | Path, config: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-    """Write both files into `folder`, made if need be; `config` gains the weights' sha256."""
+    """Save a model.
+
+    folder: where to write both files; created if missing.
+    config: the model's settings; the sha256 of the weights is added to the file.
+    tensors: the weights by name.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     weights = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
@@ -28,9 +33,10 @@ def save_checkpoint(folder: str | Path, config: Mapping[str, Any], tensors: Mapp
 
 
 def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
-    """The config and the tensors of a saved model.
+    """Load a saved model.
 
-    Raises ModelError if a file is missing or broken, or the weights are not those of the config.
+    Returns its config and its tensors by name.
+    Raises ModelError if a file is missing or broken, or the checksum of the weights is wrong.
     """
     folder = Path(folder)
     try:
@@ -43,7 +49,7 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
     found = hashlib.sha256(weights).hexdigest()
     if not isinstance(config, dict) or config.get(_SUM) != found:
         raise ModelError(
-            f"{folder / _WEIGHTS} has sha256 {found}, which {_CONFIG} does not name; "
+            f"{folder / _WEIGHTS} has sha256 {found}, but {_CONFIG} names another; "
             "install or train the model again"
         )
     try:
@@ -53,9 +59,10 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
 
 
 def quantized(tensors: Mapping[str, Any], tables: Collection[str]) -> Tensors:
-    """The tensors as they are shipped: (n, d) `tables` as int8, the rest as float16.
+    """Make tensors smaller, for shipping: `tables` as int8, all other tensors as float16.
 
-    Each row of a table has a scale in "NAME_scale" (n, 1), by which it is multiplied.
+    tables: names of (n, d) tensors. Each gains a tensor "NAME_scale" (n, 1) that its rows are multiplied
+    by to undo the quantization.
     """
     found: Tensors = {}
     for name, tensor in tensors.items():
@@ -69,7 +76,7 @@ def quantized(tensors: Mapping[str, Any], tables: Collection[str]) -> Tensors:
 
 
 def dequantized(tensors: Tensors) -> Tensors:
-    """The float32 tensors that `quantized` made smaller, nearly."""
+    """Undo `quantized`. Returns float32 tensors, equal to the original ones up to rounding."""
     scales = {f"{name}_scale" for name, tensor in tensors.items() if tensor.dtype == np.int8}
     found = {name: tensor.astype(np.float32) for name, tensor in tensors.items() if name not in scales}
     for scale in scales:

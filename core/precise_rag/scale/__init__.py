@@ -1,4 +1,4 @@
-"""Beyond one machine: sentences and their vectors by Ray Data, into Parquet."""
+"""Encoding large collections on several machines, with Ray Data."""
 
 from precise_rag.scale.parquet import Progress as Progress
 from precise_rag.scale.parquet import embed_to_parquet as embed_to_parquet

@@ -1,10 +1,10 @@
-"""Documents to Parquet files of sentences with weighted vectors, on any number of machines.
+"""Writes sentences with weighted vectors to Parquet files, on any number of machines.
 
     output/part-<hash>.parquet      id text vector doc_id start end passage_start passage_end metadata
 
-A part is written beside its place and then renamed, and named by the content it was made from. So a
-worker that dies leaves no half part, its batch is done again by another one, and a run that is
-repeated skips every document that a part already holds with the same text.
+A file is named after its content, and renamed to that name when it is complete. So if a worker dies, it
+leaves no incomplete file and another worker repeats its batch. A repeated run skips the documents that
+are already in a file.
 """
 
 import hashlib
@@ -27,7 +27,12 @@ from precise_rag.types import Document
 
 
 class Progress(NamedTuple):
-    """What a run did: documents and sentences written, and documents that were there already."""
+    """The result of a run.
+
+    documents: number of documents written.
+    sentences: number of sentences written.
+    skipped: number of documents that were already in the folder.
+    """
 
     documents: int
     sentences: int
@@ -44,22 +49,29 @@ def embed_to_parquet(
     batch_documents: int = 64,
     **settings: Any,
 ) -> Progress:
-    """Split, weigh and write every sentence; the result is for a vector store to load.
+    """Write the sentences of documents, with their weighted vectors, for a vector store to load.
 
-    documents: our own, which this process reads, or a Ray dataset with columns "id", "text" and, if
-    documents have any, "metadata" (JSON), which only the workers read.
-    Each worker is an actor that loads the encoder once. output: a folder that all workers reach.
-    encoder: a name for `load_encoder`, or an encoder that can be pickled. settings: as for
-    SentenceContextIndex (`alpha`, `passages`, …); those of one folder must agree.
-    Ray is started on this machine unless it runs already; on a cluster, call `ray.init` first.
-    Raises InputError if the folder was written with another encoder or settings.
+    documents: Documents, which this process reads; or a Ray dataset, which the workers read, with the
+    columns "id", "text" and optionally "metadata" (JSON).
+    output: a folder that all workers can write to.
+    encoder: a name for `load_encoder`, or an encoder that can be pickled. Each worker loads it once.
+    workers: number of Ray actors.
+    gpus_per_worker: GPUs for each actor; can be a fraction.
+    batch_documents: number of documents in one file.
+    settings: the settings of SentenceContextIndex (alpha, passages, …); the same for all runs that write
+    to one folder.
+    Raises InputError if the folder was written with another encoder or other settings, MissingExtra
+    without Ray.
+
+    Starts Ray on this machine if it is not running; on a cluster, call `ray.init` first.
     """
-    if workers < 1 or batch_documents < 1:
-        raise InputError(f"workers is {workers} and batch_documents {batch_documents}; expected at least 1")
+    for name, number in (("workers", workers), ("batch_documents", batch_documents)):
+        if number < 1:
+            raise InputError(f"{name} must be at least 1, got {number}")
     ray_data = require("ray.data", extra="ray")
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    _agree(folder, encoder, settings)
+    _check_settings(folder, encoder, settings)
     done = _hashes(folder)
     skipped = 0
     if not hasattr(documents, "map_batches"):
@@ -83,7 +95,7 @@ def embed_to_parquet(
 
 
 class _Worker:
-    """An actor: holds the encoder, turns batches of documents into parts."""
+    """A Ray actor that writes batches of documents with one encoder."""
 
     def __init__(
         self, encoder: str | Encoder, folder: Path, settings: Mapping[str, Any], done: Set[str]
@@ -94,7 +106,7 @@ class _Worker:
         self._done = done
 
     def __call__(self, batch: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[np.int64]]:
-        """Write one part of the documents that no part holds yet, and count."""
+        """Write the documents that are in no file yet. Returns the Progress as columns of one row."""
         metadata = batch.get("metadata", ["{}"] * len(batch["id"]))
         given = [
             Document(str(i), str(text), json.loads(about))
@@ -118,8 +130,8 @@ def _write_part(folder: Path, hashes: list[str], sentences: list[WeightedPiece])
         values = np.stack([s.vector for s in sentences])
         rows["vector"] = arrow.FixedSizeListArray.from_arrays(values.ravel(), values.shape[1])
     rows |= {key: [s.metadata[key] for s in sentences] for key in _PLACE}
-    own = [{k: v for k, v in s.metadata.items() if k not in _PLACE} for s in sentences]
-    rows["metadata"] = [json.dumps(metadata) for metadata in own]
+    given = [{k: v for k, v in s.metadata.items() if k not in _PLACE} for s in sentences]
+    rows["metadata"] = [json.dumps(metadata) for metadata in given]
     table = arrow.table(rows).replace_schema_metadata({"documents": json.dumps(hashes)})
     name = hashlib.sha256("".join(hashes).encode()).hexdigest()[:32]
     temporary = folder / f".{uuid.uuid4().hex}.tmp"
@@ -128,7 +140,7 @@ def _write_part(folder: Path, hashes: list[str], sentences: list[WeightedPiece])
 
 
 def _hashes(folder: Path) -> set[str]:
-    """The hashes of all documents that are in finished parts."""
+    """Read the hashes of all documents that are in complete files."""
     parquet = require("pyarrow.parquet", extra="ray")
     found: set[str] = set()
     for part in folder.glob("part-*.parquet"):
@@ -141,12 +153,12 @@ def _hash(document: Document) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def _agree(folder: Path, encoder: str | Encoder, settings: Mapping[str, Any]) -> None:
-    """Note encoder and settings in the folder, or compare them with what is noted there."""
+def _check_settings(folder: Path, encoder: str | Encoder, settings: Mapping[str, Any]) -> None:
+    """Record the encoder and settings in the folder, or compare them with those recorded there."""
     name = encoder if isinstance(encoder, str) else encoder.name
     wanted = {"encoder": name, "settings": {k: getattr(v, "name", v) for k, v in settings.items()}}
     note = folder / "settings.json"
     if not note.exists():
         note.write_text(json.dumps(wanted), encoding="utf-8")
     elif (noted := json.loads(note.read_text(encoding="utf-8"))) != wanted:
-        raise InputError(f"{folder} was written with {noted}, not {wanted}; give another folder")
+        raise InputError(f"{folder} was written with {noted}, but this run has {wanted}; pass another folder")

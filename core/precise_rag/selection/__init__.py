@@ -1,4 +1,4 @@
-"""Selection: how many candidates to keep."""
+"""Selection: how many of the best candidates to keep."""
 
 from precise_rag.selection.gradient import GradientSelector as GradientSelector
 from precise_rag.selection.gradient import gradient_cut as gradient_cut

@@ -1,7 +1,7 @@
-"""How many candidates to keep, read from the scores themselves.
+"""Gradient selection: keep the best candidates up to the first sharp drop of the score.
 
-Source: SAGE, section V, with the cases of its Figs. 8 and 9. Ratios of neighbouring scores mean
-something only on a non-negative ratio scale, so every score's scale is checked first.
+Source: SAGE, section V. A drop is a ratio of neighbouring scores, so the scores must be on a scale
+that has ratios (see `ratio_scores`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,17 +10,21 @@ from dataclasses import dataclass, replace
 from precise_rag.errors import InputError
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import Candidate, Decision, Selection, best_first
+from precise_rag.types import Candidate, Selection, best_first
 
 
 def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: float = 0.0) -> int:
-    """How many of the falling, non-negative `scores` come before the first sharp drop.
+    """Count the scores before the first sharp drop.
 
-    The first `min_k` are not looked at. After them, a drop is sharp when the score is not above
-    `ratio` times its predecessor, and lies at least `min_gap` under it.
-    Source: SAGE, section V-B. Differs: Algorithm 2 compares with one fixed score and `1/g`; the
-    text and Figs. 8 and 9 compare with the predecessor and a ratio of 0.3, as here. `min_gap` is
-    ours.
+    A drop is sharp if the score is at most `ratio` times its predecessor.
+
+    scores: non-negative, in descending order.
+    min_k: number of scores that are always counted.
+    ratio: in [0, 1].
+    min_gap: a drop smaller than this is never sharp.
+    Returns the count.
+    Source: SAGE, section V-B. Differs: Algorithm 2 compares with one fixed score and `1/g`; the text
+    and Figs. 8 and 9 compare with the predecessor and a ratio of 0.3, as here. The paper has no `min_gap`.
 
     >>> gradient_cut([0.9, 0.8, 0.1, 0.09], min_k=1, ratio=0.3)
     2
@@ -34,20 +38,23 @@ def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientSelector:
-    """Keeps the best candidates up to the first sharp drop of the score.
+    """Selector that keeps the best candidates up to the first sharp drop of the score.
 
-    min_k: how many are kept before the drop is looked for. ratio: a score at or under `ratio`
-    times its predecessor is a sharp drop. min_gap: a drop smaller than this is never sharp.
-    floor: what scores under it is not kept; in units of the score (a probability for logits).
-    min_keep: so many of the best are kept even under the floor.
-    max_k, max_tokens: hard limits; a candidate that does not fit in the tokens left is passed
-    over, and smaller ones after it may still fit. count_tokens: for candidates without `n_tokens`;
-    by default an estimate, marked as one in the reason.
-    assume_ratio: take cosine or rank scores as a ratio scale.
+    min_k: number of candidates to keep before looking for a drop.
+    ratio: a score of at most `ratio` times its predecessor is a sharp drop; in [0, 1].
+    max_k: most candidates to keep; default no limit.
+    max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a
+    smaller one after it may still fit.
+    floor: candidates with lower scores are dropped; for logits, a probability; default none.
+    min_keep: number of the best candidates to keep even if they score below the floor.
+    min_gap: a drop smaller than this is never sharp.
+    count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate, which the
+    reason calls "about".
+    assume_ratio: whether to accept cosine and rank scores.
+    Raises InputError if a setting is out of range.
 
-    The limits outrank `min_keep`, that the floor, and the floor `min_k`: with a floor, fewer than
-    `min_k` may be kept, and with `min_keep` 0 none at all when nothing is relevant. Without a floor
-    the best is always kept, the limits permitting.
+    Precedence, strongest first: max_k and max_tokens, min_keep, floor, min_k. So a floor can leave
+    fewer than min_k candidates, or none.
     """
 
     min_k: int = 7
@@ -62,26 +69,28 @@ class GradientSelector:
 
     def __post_init__(self) -> None:
         if self.min_k < 1:
-            raise InputError(f"min_k is {self.min_k}; it must be at least 1 (use floor to keep nothing)")
+            raise InputError(f"min_k must be at least 1, got {self.min_k}; to keep nothing, set floor")
         if not 0.0 <= self.ratio <= 1.0:
-            raise InputError(f"ratio is {self.ratio}; it must lie in [0, 1]")
+            raise InputError(f"ratio must be in [0, 1], got {self.ratio}")
         for name in ("min_gap", "min_keep"):
             if getattr(self, name) < 0:
-                raise InputError(f"{name} is {getattr(self, name)}; it must not be negative")
+                raise InputError(f"{name} must be at least 0, got {getattr(self, name)}")
         for name in ("max_k", "max_tokens"):
             limit = getattr(self, name)
             if limit is not None and limit < 1:
-                raise InputError(f"{name} is {limit}; it must be at least 1, or None for no limit")
+                raise InputError(f"{name} must be at least 1, got {limit}; for no limit, pass None")
 
     def select(self, candidates: Iterable[Candidate]) -> Selection:
-        """One decision with its reason per candidate, best first.
+        """Decide which candidates to keep.
 
-        Raises ScoreScaleError for scores that have no ratios (see `ratio_scores`).
+        candidates: in any order.
+        Returns one decision per candidate, best first.
+        Raises ScoreScaleError if the scores have no ratios (see `ratio_scores`).
         """
         ranked = best_first(candidates)
         scores = ratio_scores(ranked, assume_ratio=self.assume_ratio)
         cut = gradient_cut(scores, min_k=self.min_k, ratio=self.ratio, min_gap=self.min_gap)
-        decisions: list[Decision] = []
+        verdicts: list[tuple[Candidate, bool, str]] = []
         n_kept = n_tokens = 0
         for rank, candidate in enumerate(ranked):
             reason = self._against(scores, rank, cut, n_kept)
@@ -94,15 +103,17 @@ class GradientSelector:
                     n_tokens += size
             kept = not reason
             n_kept += kept
-            decisions.append(Decision(rank + 1, candidate, kept, reason or self._why_kept(scores, rank)))
-        return Selection(tuple(decisions))
+            verdicts.append((candidate, kept, reason or self._why_kept(scores, rank)))
+        return Selection.of(verdicts)
 
     def select_at(self, candidates: Iterable[Candidate], min_k: int) -> Selection:
-        """The selection that feedback asks for by another `min_k`: one more kept, or one fewer, a step.
+        """Select as feedback asks: more or fewer candidates than `select` keeps.
 
-        Source: SAGE, section VI-A. Differs: there `min_k` alone changes, which does nothing where the
-        gradient keeps more than `min_k` anyway, or a floor fewer; here the number kept moves with it,
-        within `max_k` and `max_tokens`. At the selector's own `min_k` it is `select`.
+        candidates: in any order.
+        min_k: feedback's min_k; each step above or below `self.min_k` keeps one candidate more or fewer.
+        Returns one decision per candidate, best first; max_k and max_tokens still hold.
+        Source: SAGE, section VI-A. Differs: the paper changes only min_k, which has no effect if the
+        gradient keeps more than min_k, or a floor fewer; here the number kept changes.
         """
         candidates = list(candidates)
         selection = self.select(candidates)
@@ -115,7 +126,7 @@ class GradientSelector:
         return selection
 
     def _against(self, scores: Sequence[float], rank: int, cut: int, n_kept: int) -> str:
-        """Why this rank is dropped, tokens aside; empty if nothing speaks against it."""
+        """Return why this rank is dropped, before its tokens are counted; empty if it is not."""
         score = scores[rank]
         if self.floor is not None and score < self.floor and rank >= self.min_keep:
             return f"{score:.4g} is under the floor {self.floor:.4g}"
@@ -129,7 +140,7 @@ class GradientSelector:
         return ""
 
     def _why_kept(self, scores: Sequence[float], rank: int) -> str:
-        """Why this rank is kept."""
+        """Return why this rank is kept."""
         if self.floor is not None and scores[rank] < self.floor:
             return (
                 f"{scores[rank]:.4g} is under the floor {self.floor:.4g}, but among the best {self.min_keep}"
@@ -142,7 +153,7 @@ class GradientSelector:
         return f"the drop from {before:.4g} to {score:.4g} is smaller than {self.min_gap:.4g} (min_gap)"
 
     def _tokens(self, candidate: Candidate) -> tuple[int, str]:
-        """Size of a candidate in tokens, and "about " where it is an estimate."""
+        """Return a candidate's number of tokens, and "about " if it is an estimate."""
         if candidate.n_tokens is not None:
             return candidate.n_tokens, ""
         if self.count_tokens is not None:

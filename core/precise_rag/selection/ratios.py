@@ -1,4 +1,4 @@
-"""Scores as ratios: which scales have them, and how a logit becomes one."""
+"""Scores on a ratio scale, where half the score means half as relevant."""
 
 import math
 from collections.abc import Sequence
@@ -8,17 +8,20 @@ from precise_rag.types import Candidate
 
 
 def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False) -> list[float]:
-    """The candidates' scores on a non-negative ratio scale, in the order given.
+    """Convert candidates' scores to a non-negative ratio scale.
 
-    Probabilities and BM25 pass as they are; logits go through a sigmoid, once. Cosines and ranks
-    have no zero to take ratios from and are refused, unless `assume_ratio` says that the caller
-    knows better. Raises ScoreScaleError for those, for mixed scales and for values off their scale.
+    Probabilities and BM25 scores are returned unchanged; logits become probabilities. Cosine and rank
+    scores have no ratios.
+
+    candidates: all with the same score_scale.
+    assume_ratio: whether to return cosine and rank scores unchanged instead of raising.
+    Returns the scores in the order given.
+    Raises ScoreScaleError for cosine and rank scores, mixed scales, and values outside their scale.
     """
     scales = sorted({c.score_scale for c in candidates})
     if len(scales) > 1:
         raise ScoreScaleError(
-            f"candidates carry {len(scales)} score scales ({', '.join(scales)}); "
-            "rerank them together, so that all scores mean the same"
+            f"all candidates must have the same score_scale, got {', '.join(scales)}; rerank them together"
         )
     scores = [c.score for c in candidates]
     if not scores:
@@ -28,20 +31,20 @@ def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False)
         return [_sigmoid(score) for score in scores]
     if scale in ("cosine", "rank") and not assume_ratio:
         raise ScoreScaleError(
-            f"gradient selection needs a ratio scale, but these scores are on the {scale!r} scale; "
-            "rerank first (precise_rag.rerank gives probabilities), "
-            "or pass assume_ratio=True if half the score does mean half as relevant here"
+            f"gradient selection needs scores on a ratio scale, got score_scale {scale!r}; "
+            "rerank first (the rerankers in precise_rag.rerank return probabilities), "
+            "or pass assume_ratio=True if half the score means half as relevant"
         )
     low, high = min(scores), max(scores)
     if scale == "probability" and not (low >= 0.0 and high <= 1.0):
         raise ScoreScaleError(
-            f"probabilities must lie in [0, 1], got {low:.4g} to {high:.4g}; "
-            "a raw model output has score_scale='logit'"
+            f"probability scores must be in [0, 1], got {low:.4g} to {high:.4g}; "
+            "for raw model outputs, set score_scale='logit'"
         )
     if low < 0.0 or math.isinf(high):
         raise ScoreScaleError(
-            f"{scale} scores from {low:.4g} to {high:.4g} have no ratios; "
-            "they must be finite and non-negative"
+            f"{scale} scores must be finite and non-negative for gradient selection, "
+            f"got {low:.4g} to {high:.4g}; rerank first"
         )
     return scores
 

@@ -1,4 +1,4 @@
-"""Where layout alone ends a sentence: blank lines, list items, headings, table rows."""
+"""Sentence ends that follow from layout: blank lines, list items, headings, table rows."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,10 @@ _BLOCK_START = re.compile(
 
 
 def block_spans(text: str) -> Iterator[Span]:
-    """Spans that tile `text`, broken after blank lines and headings and before list items and rows."""
+    """Split text after blank lines and headings, and before list items and table rows.
+
+    Returns an iterator over spans that cover `text` in order.
+    """
     start = 0
     for match in _BLOCK_START.finditer(text):
         if match.end() > start:
@@ -27,9 +30,11 @@ def block_spans(text: str) -> Iterator[Span]:
 
 
 def paragraph_ids(text: str, spans: Sequence[tuple[int, int]] | IntArray) -> IntArray:
-    """(n,) the paragraph of each span, from 0; a new one begins after a blank line.
+    """Number the paragraph of each span, from 0; a blank line begins a new paragraph.
 
-    A span belongs to the paragraph that it starts in.
+    text: the text.
+    spans: (n, 2) start and end of each span, in order.
+    Returns (n,) numbers; a span belongs to the paragraph in which it starts.
     """
     if not len(spans):
         return np.zeros(0, dtype=np.int64)

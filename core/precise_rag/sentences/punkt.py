@@ -1,4 +1,4 @@
-"""NLTK's Punkt as a named back end. Its data is found, never downloaded."""
+"""NLTK's Punkt sentence splitter. Its data must be on disk; nothing is downloaded."""
 
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
@@ -13,9 +13,12 @@ _FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_sta
 
 
 def load_punkt(path: str | Path | None = None) -> tuple[str, Callable[[str], Iterable[int]]]:
-    """The back end's name with its version, and a function from a block to its sentences' ends.
+    """Load Punkt with its English data.
 
-    path: the folder that holds Punkt's `english` data, or any folder above it named as NLTK does.
+    path: folder with Punkt's English data, or an NLTK data folder that contains it; by default
+    NLTK's data folders and llama-index-core are searched.
+    Returns the name with the version, and a function from a text to the ends of its sentences.
+    Raises MissingExtra without NLTK, ModelError without the data.
     """
     nltk = require("nltk", extra="nltk")
     punkt = require("nltk.tokenize.punkt", extra="nltk")
@@ -29,7 +32,7 @@ def load_punkt(path: str | Path | None = None) -> tuple[str, Callable[[str], Ite
 
 
 class _PunktEnds:
-    """A picklable function over a Punkt tokenizer."""
+    """A function from a text to the ends of its sentences. It can be pickled."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -55,8 +58,8 @@ def _find_data(path: str | Path | None, nltk_paths: Iterable[str]) -> Path:
             return place
     where = str(path) if path is not None else "NLTK's data folders or llama-index-core"
     raise ModelError(
-        f"no English punkt_tab data in {where}; run `python -m nltk.downloader punkt_tab`, "
-        "or pass path= the folder with abbrev_types.txt"
+        f"no English punkt_tab data found in {where}; run `python -m nltk.downloader punkt_tab`, "
+        "or pass path=, the folder with abbrev_types.txt"
     )
 
 

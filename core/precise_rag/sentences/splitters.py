@@ -1,9 +1,10 @@
-"""Sentence splitters: one shell that tiles any text, and three back ends that know languages."""
+"""Sentence splitters: nupunkt, sentencex or Punkt within the blocks of a text."""
 
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,10 +15,10 @@ from precise_rag.sentences.punkt import load_punkt
 from precise_rag.types import Span
 
 MAX_CHARACTERS = 1000
-"""A longer sentence is cut, between words where there are any."""
+"""A longer sentence is cut, between words if possible."""
 
 _RULES = 1
-"""Version of what this package adds to a back end; part of every splitter's name."""
+"""Version of the rules in this package; part of every splitter's name."""
 
 _SPACE = re.compile(r"\s+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -49,21 +50,30 @@ _SCRIPTS = (
 _UNCASED = re.compile(f"[{''.join(letters for _, letters in _SCRIPTS)}]")
 _LANGUAGES = tuple((language, re.compile(f"[{letters}]")) for language, letters in _SCRIPTS)
 _UNCASED_SHARE = 0.2
-"""A block with this share of characters in scripts without capitals goes to sentencex."""
+"""sentencex splits a block if this share of its characters is in scripts without capital letters."""
 
 SentenceEnds = Callable[[str], Iterable[int]]
-"""Offsets in a block after which a new sentence begins."""
+"""A function from a block to the offsets at which its sentences end."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSplitter:
-    """Sentences by `ends` within blocks, so that no sentence crosses a blank line or list item."""
+    """A sentence splitter that splits each block of a text by itself.
+
+    No sentence crosses a blank line, heading, list item or table row.
+
+    name: name and version.
+    ends: finds the sentence ends in one block.
+    """
 
     name: str
     ends: SentenceEnds
 
     def split(self, text: str) -> list[Span]:
-        """Spans that tile `text`; none holds white space alone unless the whole text does."""
+        """Split `text` into spans that cover it.
+
+        No span is only white space unless the whole text is.
+        """
         spans: list[Span] = []
         start = 0
         for end in self._sentence_ends(text):
@@ -84,17 +94,17 @@ class BlockSplitter:
 
 
 def load_sentence_splitter(name: str = "auto", *, path: str | Path | None = None) -> SentenceSplitter:
-    """A splitter by name.
+    """Load a sentence splitter.
 
-    auto: nupunkt for scripts with capitals, sentencex for the others, decided block by block.
-    nupunkt, sentencex: one of them for everything. punkt: NLTK's Punkt with its English data,
-    which is looked for in `path`, then where NLTK looks, then inside llama-index-core, and never
-    downloaded.
-
-    Raises InputError for another name, MissingExtra without NLTK, ModelError without its data.
+    name: "auto" (default) chooses for each block: nupunkt for scripts with capital letters, sentencex
+    for other scripts. "nupunkt" and "sentencex" use that library for every block. "punkt" uses NLTK's
+    Punkt with its English data.
+    path: folder with the data of "punkt"; by default NLTK's data folders and llama-index-core are
+    searched. Nothing is downloaded.
+    Raises InputError for an unknown name, MissingExtra without NLTK, ModelError without its data.
     """
     if path is not None and name != "punkt":
-        raise InputError(f"path is only for the splitter 'punkt', not for {name!r}")
+        raise InputError(f"path is only for the splitter 'punkt', got name {name!r}; leave out path")
     nupunkt, sentencex = f"nupunkt-{version('nupunkt')}", f"sentencex-{version('sentencex')}"
     if name == "auto":
         return BlockSplitter(f"auto-{_RULES}({nupunkt},{sentencex})", _auto_ends)
@@ -105,7 +115,21 @@ def load_sentence_splitter(name: str = "auto", *, path: str | Path | None = None
     if name == "punkt":
         library, ends = load_punkt(path)
         return BlockSplitter(f"{library}-{_RULES}", ends)
-    raise InputError(f"unknown sentence splitter {name!r}; expected auto, nupunkt, sentencex or punkt")
+    raise InputError(f"sentence splitter must be auto, nupunkt, sentencex or punkt, got {name!r}")
+
+
+@cache
+def _default_splitter() -> SentenceSplitter:
+    return load_sentence_splitter()
+
+
+def split_sentences(text: str) -> list[Span]:
+    """Split text into sentences with the default splitter.
+
+    Returns spans that cover `text` in order; white space after a sentence belongs to it. An empty
+    text has no sentences.
+    """
+    return _default_splitter().split(text)
 
 
 def _auto_ends(block: str) -> Iterable[int]:
@@ -126,7 +150,7 @@ def _sentencex_ends(block: str) -> Iterable[int]:
 
 
 def _language(block: str) -> str:
-    """The language whose script has most characters; kana decide for Japanese."""
+    """Return the language whose script has the most characters; kana indicate Japanese."""
     counts = {language: len(letters.findall(block)) for language, letters in _LANGUAGES}
     if counts["ja"] * 5 > counts["zh"]:
         counts["ja"] += counts["zh"]
@@ -135,7 +159,7 @@ def _language(block: str) -> str:
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[Span]:
-    """The sentence in pieces of at most MAX_CHARACTERS, white space around them not counted."""
+    """Cut a sentence into pieces of at most MAX_CHARACTERS, not counting surrounding white space."""
     end_of_words = start + len(text[start:end].rstrip())
     while True:
         first = _skip_space(text, start)

@@ -1,4 +1,4 @@
-"""Documents to sentence tables: split once, encode each sentence once, many documents at a time."""
+"""Building sentence tables: each document is split once and each sentence encoded once."""
 
 from collections.abc import Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,7 +8,8 @@ import numpy as np
 from tqdm import tqdm
 
 from precise_rag.protocols import Encoder, SentenceSplitter
-from precise_rag.sentences import load_sentence_splitter, paragraph_ids
+from precise_rag.sentences.blocks import paragraph_ids
+from precise_rag.sentences.splitters import load_sentence_splitter
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import Document, IntArray, SentenceTable
 
@@ -24,12 +25,17 @@ def build_tables(
     *,
     vectors: bool = True,
 ) -> Iterator[SentenceTable]:
-    """One table per document, in order. `documents` may be endless: it is read two batches ahead.
+    """Split documents into sentences, count their tokens and encode them.
 
-    The text encoded is the sentence without surrounding white space; a text that occurs again in
-    the same batch is not encoded again. While one batch is encoded, another thread splits the
-    next and counts its tokens. Without an encoder the tables have no vectors and token counts are
-    estimates; with `vectors=False` it only counts tokens.
+    documents: read lazily, two batches ahead; may be endless.
+    encoder: encodes and counts tokens; None leaves the vectors out and estimates the token counts.
+    splitter: splits the text; default `load_sentence_splitter()`.
+    show_progress: whether to show a progress bar.
+    vectors: False leaves the vectors out; the encoder then only counts tokens.
+    Returns an iterator over one table per document, in order.
+
+    Sentences are encoded without surrounding white space, and only once per batch if they repeat.
+    While one batch is encoded, another thread splits the next one and counts its tokens.
     """
     splitter = splitter or load_sentence_splitter()
     total = len(documents) if isinstance(documents, Sized) else None
@@ -51,7 +57,11 @@ def build_tables(
 
 
 class _Batch(NamedTuple):
-    """Documents with the spans and paragraphs of their sentences; different texts and where each stands."""
+    """Documents with their sentences.
+
+    texts: the distinct sentences.
+    places: index into texts of each sentence of all documents.
+    """
 
     documents: list[Document]
     spans: list[IntArray]

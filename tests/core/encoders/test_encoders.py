@@ -82,14 +82,14 @@ def test_names_identify_the_vectors_wherever_the_model_lies(tmp_path: Path) -> N
 
 
 def test_models_that_cannot_be_loaded_say_so(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="holds no weights"):
+    with pytest.raises(ModelError, match="contains no weights"):
         load_encoder(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"not a model")
-    with pytest.raises(ModelError, match="is no sentence-transformers model"):
+    with pytest.raises(ModelError, match="is not a sentence-transformers model"):
         load_encoder(tmp_path).encode(["x"])
     with pytest.raises(ModelError, match=r"neither a folder nor in the local model cache"):
         load_encoder("nobody/no-such-model").encode(["x"])
-    with pytest.raises(InputError, match="int is no encoder"):
+    with pytest.raises(InputError, match="int is not an encoder"):
         load_encoder(3)
 
 
@@ -216,7 +216,7 @@ def test_openai_failures_are_model_errors(
 ) -> None:
     pytest.importorskip("openai")
     encoder = OpenAIEncoder("small", base_url=server[0], api_key="wrong", max_retries=0)
-    with pytest.raises(ModelError, match="openai:small gave no embeddings"):
+    with pytest.raises(ModelError, match="openai:small returned no embeddings"):
         encoder.encode(["x"])
     encoder._client.close()
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -75,7 +75,7 @@ def test_a_killed_worker_loses_nothing_and_a_second_run_does_nothing(tmp_path: P
     more = [*DOCUMENTS, replace(DOCUMENTS[0], id="new")]
     assert embed_to_parquet(more, out, encoder=encoder, alpha=0.7) == (1, 3, 12)
     assert len(rows_in(out)) == 39
-    with pytest.raises(InputError, match="give another folder"):
+    with pytest.raises(InputError, match="pass another folder"):
         embed_to_parquet(DOCUMENTS, out, encoder=encoder, alpha=0.2)
 
 
@@ -108,5 +108,5 @@ def test_a_store_loads_the_files_as_they_are(tmp_path: Path) -> None:
 
 
 def test_settings_are_checked(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="workers is 0"):
+    with pytest.raises(InputError, match="workers must be at least 1, got 0"):
         embed_to_parquet(DOCUMENTS, tmp_path, workers=0)

@@ -109,7 +109,7 @@ def test_names_carry_versions_and_splitters_pickle() -> None:
 
 
 def test_errors_say_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected auto, nupunkt, sentencex or punkt"):
+    with pytest.raises(InputError, match="must be auto, nupunkt, sentencex or punkt, got 'spacy'"):
         load_sentence_splitter("spacy")
     with pytest.raises(InputError, match="only for the splitter 'punkt'"):
         load_sentence_splitter("auto", path=tmp_path)

@@ -1,4 +1,4 @@
-"""An encoder for tests: deterministic, instant, and with meaning enough to rank by."""
+"""An encoder for tests."""
 
 import re
 from collections.abc import Sequence
@@ -14,29 +14,39 @@ _WORD = re.compile(r"\w+")
 
 
 class HashEncoder:
-    """A bag of words hashed into `dimension` counts, scaled to unit length.
+    """An encoder for tests that compares texts by the words they share. It needs no model.
 
-    Texts that share words have a positive cosine, other texts one near 0; the same text always
-    gives the same vector. A text without words gives the first axis.
+    A vector counts the words of a text, hashed into `dimension` values, and is scaled to unit length.
+    Texts that share words have a positive cosine; other texts have a cosine near 0. A text without
+    words has the first axis as its vector.
+
+    dimension: length of a vector.
+    calls: (attribute) all texts passed to `encode`, in order.
+
+    >>> encoder = HashEncoder()
+    >>> cat, kitten, rates = encoder.encode(["The cat sat.", "The cat ran.", "Interest rates rose."])
+    >>> bool(cat @ kitten > cat @ rates)
+    True
+    >>> encoder.calls[0]
+    'The cat sat.'
     """
 
     def __init__(self, dimension: int = 256) -> None:
         self.dimension = dimension
         self.calls: list[str] = []
-        """Every document text that was encoded, in order: what a test counts."""
 
     @property
     def name(self) -> str:
-        """Name and dimension: what the vectors depend on."""
+        """Name that includes the dimension."""
         return f"hash-{self.dimension}"
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """(n, dimension) float32 rows of unit length."""
+        """Encode n texts and record them in `calls`. Returns (n, dimension) float32 rows of unit length."""
         self.calls.extend(texts)
         return self.encode_queries(texts)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """The same, not recorded in `calls`."""
+        """Encode n queries as `encode` does, without recording them."""
         rows = np.zeros((len(queries), self.dimension), dtype=np.float32)
         for row, text in zip(rows, queries, strict=True):
             for word in _WORD.findall(text.lower()) or [""]:
@@ -44,7 +54,7 @@ class HashEncoder:
         return unit_rows(rows)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """(n,) numbers of words."""
+        """Count the words of n texts. Returns (n,) int64."""
         return np.array([len(_WORD.findall(text)) for text in texts], dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""A language model that says what a test wants."""
+"""A language model for tests."""
 
 import asyncio
 import re
@@ -9,27 +9,47 @@ from typing import Any, NamedTuple
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.types import Completion, Message
 
+_WORD = re.compile(r"\S+\s*|\s+")
+
 Reply = str | Completion | Exception
+"""A reply of a ScriptedLLM; exceptions are raised."""
 
 
 class Call(NamedTuple):
-    """What a ScriptedLLM was asked."""
+    """One call of a ScriptedLLM.
+
+    messages: the prompt.
+    schema: the JSON schema for the reply, if one was passed.
+    """
 
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None
 
     @property
     def text(self) -> str:
-        """All messages as one string."""
+        """The contents of all messages as one string."""
         return "\n\n".join(message.content for message in self.messages)
 
 
 class ScriptedLLM:
-    """Gives its replies in order, or what a function makes of each prompt, and remembers the calls.
+    """A language model for tests that returns the replies you give it and records its calls.
 
-    replies: strings, Completions, and exceptions, which are raised; or a function from the messages
-    to one of these. delay: seconds that each call takes. Asked more often than it has replies, it
-    fails with an AssertionError that shows the prompt.
+    replies: the replies in order, each a text, a Completion or an exception to raise; or a function
+    from the messages to one reply.
+    name: the model's name.
+    delay: seconds that each call takes.
+    calls: (attribute) all calls in order, each with `messages`, `schema` and `text`.
+    Raises AssertionError, with the prompt, if it is called after the last reply.
+
+    >>> from precise_rag.types import Message
+    >>> llm = ScriptedLLM(["Hello.", TimeoutError("too slow")])
+    >>> llm.complete([Message("user", "Say hello.")]).text
+    'Hello.'
+    >>> llm.calls[0].text
+    'Say hello.'
+    >>> llm.complete([Message("user", "Again.")])
+    Traceback (most recent call last):
+    TimeoutError: too slow
     """
 
     def __init__(
@@ -45,28 +65,28 @@ class ScriptedLLM:
         self._script = replies if callable(replies) else _in_order(replies)
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """The next reply."""
+        """Return the next reply."""
         time.sleep(self.delay)
         return self._reply(messages, schema)
 
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
-        """The next reply."""
+        """Return the next reply."""
         await asyncio.sleep(self.delay)
         return self._reply(messages, schema)
 
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
-        """The next reply word by word, then whole."""
+        """Yield the next reply word by word, then its Completion."""
         completion = self.complete(messages)
-        yield from re.findall(r"\S+\s*|\s+", completion.text)
+        yield from _WORD.findall(completion.text)
         yield completion
 
     async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
-        """The next reply word by word, then whole."""
+        """Yield the next reply word by word, then its Completion."""
         completion = await self.acomplete(messages)
-        for piece in re.findall(r"\S+\s*|\s+", completion.text):
-            yield piece
+        for word in _WORD.findall(completion.text):
+            yield word
         yield completion
 
     def _reply(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Completion:
@@ -76,9 +96,8 @@ class ScriptedLLM:
             raise reply
         if isinstance(reply, Completion):
             return reply
-        return Completion(
-            reply, self.name, estimate_prompt_tokens(messages), estimate_tokens(reply), usage_estimated=True
-        )
+        n_input, n_output = estimate_prompt_tokens(messages), estimate_tokens(reply)
+        return Completion(reply, self.name, n_input, n_output, usage_estimated=True)
 
 
 def _in_order(replies: Iterable[Reply]) -> Callable[[Sequence[Message]], Reply]:
@@ -88,6 +107,6 @@ def _in_order(replies: Iterable[Reply]) -> Callable[[Sequence[Message]], Reply]:
         for reply in remaining:
             return reply
         prompt = "\n\n".join(message.content for message in messages)
-        raise AssertionError(f"the script is over, but the model was asked:\n{prompt}")
+        raise AssertionError(f"ScriptedLLM has no reply left, but was called with:\n{prompt}")
 
     return script

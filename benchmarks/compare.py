@@ -16,13 +16,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from precise_rag.evaluation.runs.pipelines import Plan, load_plan
-
 from benchmarks import record
 from benchmarks.compare_tables import compact, render_markdown, render_svg, summary
 from precise_rag.evaluation import Dataset, load_development_set
 from precise_rag.evaluation.report.page import render_report
 from precise_rag.evaluation.runs.evaluate import evaluate
+from precise_rag.evaluation.runs.plan import Plan, load_plan
 from precise_rag.llm import OpenAIChat
 from training.reranker.lists import HALVED, may_train_on
 

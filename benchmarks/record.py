@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
-from precise_rag.evaluation.runs.evaluate import circumstances
+from precise_rag.evaluation.runs.environment import circumstances
 
 HERE = Path(__file__).parent
 SAMPLE = "questions a set at most"

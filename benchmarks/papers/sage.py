@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from precise_rag.evaluation.runs.pipelines import load_plan
 
 from benchmarks.compare import unseen
 from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
@@ -26,6 +25,7 @@ from precise_rag.evaluation.measures.measurer import Row
 from precise_rag.evaluation.report.tables import answer_cells, answer_columns, format_markdown
 from precise_rag.evaluation.runs.answering import answer_questions
 from precise_rag.evaluation.runs.evaluate import Outcome, evaluate
+from precise_rag.evaluation.runs.plan import load_plan
 from precise_rag.llm import OpenAIChat
 
 PAPER_RETRIEVERS = (

@@ -16,8 +16,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from precise_rag.evaluation.runs.pipelines import PipelineSettings, Plan
-
 from benchmarks import record
 from benchmarks.compare import SETS, unseen
 from benchmarks.compare_tables import mean_over_sets
@@ -25,6 +23,7 @@ from precise_rag.evaluation import BUDGETS, Dataset, load_development_set
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.evaluation.runs.evaluate import Outcome, evaluate
+from precise_rag.evaluation.runs.plan import PipelineSettings, Plan
 from precise_rag.llm import OpenAIChat
 from precise_rag.protocols import LLM, Encoder
 from tests.support.chat_server import ChatServer, says

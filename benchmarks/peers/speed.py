@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from precise_rag.evaluation.runs.pipelines import Pipeline, PipelineSettings, load_plan
 
 from benchmarks import record
 from benchmarks.compare import unseen
@@ -30,6 +29,8 @@ from precise_rag.evaluation import Dataset, load_development_set
 from precise_rag.evaluation.measures.measurer import Measurer
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evaluation.runs.pipeline import Pipeline
+from precise_rag.evaluation.runs.plan import PipelineSettings, load_plan
 from precise_rag.evaluation.runs.run import Piece, Run
 from precise_rag.types import Document, Selection
 

@@ -4,7 +4,7 @@
 
 The model is a local HTTP server that speaks the chat-completions protocol and gives every chunk a
 score, so that what is counted is what would be sent and paid. Tokens are estimates (see
-`precise_rag.llm.completion`), and so is "estimate", which the filter gives before it spends anything.
+`precise_rag.llm.usage`), and so is "estimate", which the filter gives before it spends anything.
 """
 
 import json

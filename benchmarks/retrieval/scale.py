@@ -146,7 +146,7 @@ def real_rows(args: argparse.Namespace) -> Rows:
     questions = [question.text for question in asked.questions]
     vectors = encoder.encode_queries(questions)
     what = f"real text, {len(index.document_ids):,} documents, {len(questions)} questions of SQuAD"
-    return Rows(index._collection, index._lexicon.words(), questions, vectors, what)
+    return Rows(index._collection, index._vocabulary.words(), questions, vectors, what)
 
 
 def made_rows(args: argparse.Namespace) -> Rows:
@@ -201,7 +201,8 @@ def save(args: argparse.Namespace, rows: Rows, measured: list[dict[str, Any]]) -
     ]
     made = record.made(__spec__.name, args)
     name = f"scale-{'real' if args.real else args.sentences}"
-    record.save("retrieval", name, made, "\n\n".join(text), {"what": rows.made_in, "rows": measured})
+    data = {"what": rows.made_in, "sentences": len(rows.collection), "rows": measured}
+    record.save("retrieval", name, made, "\n\n".join(text), data)
 
 
 if __name__ == "__main__":

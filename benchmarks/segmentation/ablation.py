@@ -24,8 +24,8 @@ from tqdm import tqdm
 
 from benchmarks import record
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.segmentation.training.data import LabelledDocument, is_held_out, read_labelled
 from precise_rag.segmentation.training.fine_tuning import embed, trainable
+from precise_rag.segmentation.training.labelled_documents import LabelledDocument, is_held_out, read_labelled
 
 FEATURES = (
     ("x1", "x2"),

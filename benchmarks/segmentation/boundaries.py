@@ -26,7 +26,12 @@ from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.training.corpus import area_under_curve
-from precise_rag.segmentation.training.data import UNKNOWN, LabelledDocument, is_held_out, read_labelled
+from precise_rag.segmentation.training.labelled_documents import (
+    UNKNOWN,
+    LabelledDocument,
+    is_held_out,
+    read_labelled,
+)
 from precise_rag.types import Document
 
 Scorer = Callable[[LabelledDocument], np.ndarray]
@@ -87,7 +92,7 @@ def texttiling_scores(document: LabelledDocument) -> np.ndarray:
 
 def model_scorer(name: str, encoder: Any) -> Scorer:
     model, _ = load_model(name, encoder=encoder)
-    return lambda document: model.read(document.sentences).logits
+    return lambda document: model.predict(document.sentences).logits
 
 
 def cosine_scorer(encoder: Any) -> Scorer:

@@ -1,0 +1,68 @@
+"""Sections about chunks and the models that cut them."""
+
+import re
+
+from benchmarks.measurements.results import command_before, newest
+from benchmarks.measurements.tables import SIGNS, TITLES, fullest, means, section
+from precise_rag.evaluation.report.tables import format_markdown
+
+
+def chunks() -> str:
+    """Chunks with plain dense search."""
+    result = newest("segmentation", "segmentation")
+    found = means(result)
+    parts = ["Which chunks serve plain dense search best?", result.source, SIGNS]
+    for sets, table in found.items():
+        parts += [f"Mean of {sets}:", format_markdown(*table)]
+    by_set = {
+        TITLES[name]: {row[0]: row[4].split(" ")[0].strip("*") for row in result.table(f"{name}:")[1]}
+        for name in re.findall(r"^## (\S+): ", result.page, re.MULTILINE)
+    }
+    header, _ = fullest(found)
+    everywhere = [row[0] for row in next(iter(found.values()))[1]]
+    return section(
+        "Chunks",
+        [
+            *parts,
+            f"Recall (%) set by set with {header[4]} tokens:",
+            format_markdown(
+                ["chunks", *by_set], [[name, *(one[name] for one in by_set.values())] for name in everywhere]
+            ),
+            "Vectors in context cost no encoding beyond the sentences' "
+            "([decision 11](decisions/0011-chunks-in-context.md)). The turns of meetings (QMSum) make very "
+            "short chunks.",
+        ],
+    )
+
+
+def models() -> str:
+    """The segmentation models."""
+    result, measured = newest("segmentation", "models-boundaries"), newest("segmentation", "models")
+    header, rows = result.table(nth=1)
+    alone = [row for row in rows if row[0] in ("choi", "wiki300")]
+    parts = [
+        "How well do the segmentation models find the boundaries that authors set, and how fast are they?",
+        result.source,
+        "Each set counts the same; a method with scores cuts as often as the author did.",
+        format_markdown(*result.table()),
+        "Two sets alone, Choi's artificially joined documents and the sections of Wikipedia (wiki300):",
+        format_markdown(header, alone),
+        "### Speed, and the features of SAGE's Table X",
+        f"Measured in one session; its page describes machine and text ({measured.link}).",
+    ]
+    wanted = {
+        "MB | chunks | MB/s, one process": "`small`, text to chunks with offsets, also with `--processes 2`",
+        "MB | chunks | MB/s | MB/s by CPU": "`small`, the same as the text grows",
+        "splitter | chunks": "Beside other libraries",
+        "device | threads": "`sage-minilm` against its encoder alone on the same tokens",
+        "tested on | encoder": "Features: accuracy (%) by how the negatives are drawn",
+    }
+    for columns, what in wanted.items():
+        at = measured.page.index(f"| {columns}")
+        table = measured.page[at:].partition("\n\n")[0]
+        parts += [f"{what}, `{command_before(measured.page, f'| {columns}')}`:", table.rstrip()]
+    parts.append(
+        "The cards of [`small`](models/segmentation-small.md) and "
+        "[`sage-minilm`](models/segmentation-sage-minilm.md) give their areas under the curve by domain."
+    )
+    return section("Segmentation models", parts)

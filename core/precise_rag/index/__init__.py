@@ -1,4 +1,4 @@
-"""Indexes: documents in, scored candidates out."""
+"""Indexes: they store documents and return scored candidates for a query."""
 
 from precise_rag.index.arrays.passages import Passages as Passages
 from precise_rag.index.base import DocumentIndex as DocumentIndex

@@ -32,7 +32,7 @@ class Hits(NamedTuple):
         return cls(rows, scores[rows], {name: values[rows] for name, values in parts.items()})
 
 
-class View(NamedTuple):
+class Snapshot(NamedTuple):
     """A collection and what was computed from it: one consistent state for a search."""
 
     collection: Collection
@@ -63,7 +63,7 @@ class DocumentIndex(ABC):
             self.settings: Any = self.settings_type(**settings)
         except TypeError as error:
             raise InputError(f"{type(self).__name__}: {error}") from error
-        self._view: View | None = None
+        self._snapshot: Snapshot | None = None
         self._collection = Collection()
         self._loaded: tuple[Collection | None, Columns] = (None, {})
         self._writing = threading.Lock()
@@ -121,8 +121,8 @@ class DocumentIndex(ABC):
         vector: (d,) the query's own vector, where the caller has it already.
         Raises EmptyIndexError if nothing is indexed.
         """
-        view = self._ready(top_k)
-        return self._candidates(view, self._hits(view, query, top_k, vector))
+        snapshot = self._ready(top_k)
+        return self._candidates(snapshot, self._hits(snapshot, query, top_k, vector))
 
     def save(self, path: str | Path) -> None:
         """Write the index into the folder `path`, replacing the one there in one step."""
@@ -168,7 +168,7 @@ class DocumentIndex(ABC):
         """What all searches of this collection share; computed once after each change."""
 
     @abstractmethod
-    def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
+    def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         """The best rows for a query."""
 
     def _tables(
@@ -210,19 +210,19 @@ class DocumentIndex(ABC):
         prefix = f"{part}."
         return {name.removeprefix(prefix): extras[name] for name in extras if name.startswith(prefix)}
 
-    def _ready(self, top_k: int) -> View:
+    def _ready(self, top_k: int) -> Snapshot:
         if top_k < 1:
-            raise InputError(f"top_k is {top_k}; it must be at least 1")
+            raise InputError(f"top_k must be at least 1, got {top_k}")
         with self._preparing:
             collection = self._collection
             if not len(collection):
                 raise EmptyIndexError(
                     f"the index holds {len(collection.documents)} documents and no text; add documents first"
                 )
-            if self._view is None or self._view.collection is not collection:
+            if self._snapshot is None or self._snapshot.collection is not collection:
                 documents = tuple(collection.documents.values())
-                self._view = View(collection, documents, self._prepare(collection))
-            return self._view
+                self._snapshot = Snapshot(collection, documents, self._prepare(collection))
+            return self._snapshot
 
     def _query_vector(self, query: str, vector: FloatArray | None) -> FloatArray:
         """(d,) float32 of unit length."""
@@ -231,13 +231,13 @@ class DocumentIndex(ABC):
             vector = self.encoder.encode_queries([query])[0]
         return unit_rows(np.asarray(vector, dtype=np.float32)[None])[0]
 
-    def _candidates(self, view: View, hits: Hits) -> list[Candidate]:
-        collection = view.collection
+    def _candidates(self, snapshot: Snapshot, hits: Hits) -> list[Candidate]:
+        collection = snapshot.collection
         spans, n_tokens = collection.columns["spans"], collection.columns["n_tokens"]
         passages = collection.columns.get("passage_spans")
         found = []
         for place, (row, owner) in enumerate(zip(hits.rows, collection.owners(hits.rows), strict=True)):
-            document = view.documents[owner]
+            document = snapshot.documents[owner]
             start, end = map(int, spans[row])
             found.append(
                 Candidate(

@@ -1,4 +1,4 @@
-"""Exact dense search over chunks: the plain peer of the other indexes, and their oracle."""
+"""Exact dense search over chunks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,20 +7,23 @@ from typing import Any, ClassVar, Literal
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.products import load_products
 from precise_rag.index.arrays.vectors import VectorSettings, vector_columns
-from precise_rag.index.base import Hits, View
+from precise_rag.index.base import Hits, Snapshot
 from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
-from precise_rag.index.sentence_base import check_alpha
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenseSettings(ChunkSettings, VectorSettings):
-    """chunk_vectors: "encode" the chunk's text, take the "mean" of its sentences' vectors, weighted by
-    their tokens, or weigh that mean with the chunk's "context", the text around it. alpha: the
-    weight of the chunk against its context."""
+    """Settings of DenseIndex; see also `ChunkSettings` and `VectorSettings`.
+
+    chunk_vectors: "encode" the text of each chunk; or, without encoding it, take the token-weighted
+        "mean" of its sentences' vectors, or that mean weighted with the text around it ("context").
+    alpha: weight of the chunk against the text around it (0 to 1); only for "context".
+    """
 
     chunk_vectors: Literal["encode", "mean", "context"] = "encode"
     alpha: float = 0.6
@@ -31,19 +34,19 @@ class DenseSettings(ChunkSettings, VectorSettings):
         check_alpha(self.alpha)
         if self.chunk_vectors not in ("encode", "mean", "context"):
             raise InputError(
-                f"chunk_vectors is {self.chunk_vectors!r}; expected 'encode', 'mean' or 'context'"
+                f"chunk_vectors must be 'encode', 'mean' or 'context', got {self.chunk_vectors!r}"
             )
 
 
 class DenseIndex(ChunkIndex):
-    """Chunks by cosine with the query, compared with every one."""
+    """Chunks scored by cosine with the query; every chunk is compared."""
 
     kind = "dense"
     settings_type: ClassVar[type] = DenseSettings
     score_scale: ClassVar[ScoreScale] = "cosine"
     search_settings = frozenset({"backend"})
 
-    def _sentence_vectors(self) -> bool:
+    def _needs_sentence_vectors(self) -> bool:
         return bool(self.settings.chunk_vectors != "encode" or self.settings.chunks == "sentences")
 
     def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
@@ -58,6 +61,6 @@ class DenseIndex(ChunkIndex):
     def _prepare(self, collection: Collection) -> Any:
         return load_products(collection.columns, self.settings.backend)
 
-    def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        rows, scores = view.prepared.best(self._query_vector(query, vector), top_k)
+    def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
+        rows, scores = snapshot.prepared.best(self._query_vector(query, vector), top_k)
         return Hits(rows, scores, {"dense": scores})

@@ -1,4 +1,4 @@
-"""For a vector store of the caller's: sentences and chunks that carry vectors weighted by their context."""
+"""Sentences and chunks with vectors weighted by their context, for your own vector store."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice, tee
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
-from precise_rag.index.arrays.passages import Segments
-from precise_rag.index.sentence_base import check_alpha
+from precise_rag.index.arrays.context import check_alpha
+from precise_rag.index.arrays.passages import DocumentSegmenter
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
@@ -16,12 +16,17 @@ from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Document, FloatArray
 
 _DOCUMENTS = 256
-"""Documents weighed at a time."""
+"""Documents per batch."""
 
 
 class WeightedPiece(NamedTuple):
-    """A sentence or chunk to store. id: stable, from document and offsets. vector: (d,) of unit length.
-    metadata: the document's, with doc_id, start and end, and for a sentence passage_start and passage_end."""
+    """A sentence or chunk to store.
+
+    id: document id and offsets; the same in every run.
+    text: text of the sentence or chunk.
+    vector: (d,) weighted vector of unit length.
+    metadata: the document's, with doc_id, start and end; for a sentence also passage_start and passage_end.
+    """
 
     id: str
     text: str
@@ -32,47 +37,58 @@ class WeightedPiece(NamedTuple):
 def weighted_sentences(
     documents: Iterable[Document], encoder: Encoder, *, show_progress: bool = False, **settings: Any
 ) -> Iterator[WeightedPiece]:
-    """Every sentence with its vector weighed by its context; `settings` as for SentenceContextIndex.
+    """Yield every sentence with its vector weighted by its context.
 
-    A store that holds these vectors and compares them by cosine with `encoder.encode_queries([query])`
-    gives the ranking of that index. Documents are read as they are needed, so there may be any number.
+    A store that compares these vectors by cosine with `encoder.encode_queries([query])[0]` gives the
+    ranking of `SentenceContextIndex`.
+
+    documents: the documents; read in batches, so they may come from a generator.
+    encoder: turns sentences into vectors.
+    show_progress: show a progress bar.
+    settings: fields of `ContextSettings`.
     """
     remaining = iter(documents)
     while batch := list(islice(remaining, _DOCUMENTS)):
         index = SentenceContextIndex.build(batch, encoder, show_progress=show_progress, **settings)
-        for piece, vector in index.weighted_vectors():
-            start, end = piece.passage or (piece.start, piece.end)
+        for sentence, vector in index.weighted_vectors():
+            start, end = sentence.passage or (sentence.start, sentence.end)
             place = {
-                "doc_id": piece.doc_id,
-                "start": piece.start,
-                "end": piece.end,
+                "doc_id": sentence.doc_id,
+                "start": sentence.start,
+                "end": sentence.end,
                 "passage_start": start,
                 "passage_end": end,
             }
-            yield WeightedPiece(piece.id, piece.text, vector, {**piece.metadata, **place})
+            yield WeightedPiece(sentence.id, sentence.text, vector, {**sentence.metadata, **place})
 
 
 def weighted_chunks(
     documents: Iterable[Document],
     encoder: Encoder,
-    segmenter: Segments | str = "small",
+    segmenter: DocumentSegmenter | str = "small",
     *,
     alpha: float = 0.6,
     show_progress: bool = False,
 ) -> Iterator[WeightedPiece]:
-    """Every chunk of `segmenter`, tiling its document, with its vector weighed by the text around it.
+    """Yield every chunk with its vector weighted by the text around it.
 
-    Only sentences are encoded, each once. alpha: weight of the chunk, 1 for the chunk alone. A store
-    that holds these vectors gives the ranking of `DenseIndex` with `chunk_vectors="context"`.
-    Documents are read as they are needed; blank ones have no chunks.
+    A store that compares these vectors by cosine gives the ranking of `DenseIndex` with
+    `chunk_vectors="context"`. Only sentences are encoded, each once.
+
+    documents: the documents; read in batches, so they may come from a generator.
+    encoder: turns sentences into vectors.
+    segmenter: a segmenter, or the name or path of a trained one.
+    alpha: weight of a chunk against the text around it (0 to 1).
+    show_progress: show a progress bar.
     """
     check_alpha(alpha)
-    cut = Segmenter.from_pretrained(segmenter) if isinstance(segmenter, str) else segmenter
+    if isinstance(segmenter, str):
+        segmenter = Segmenter.from_pretrained(segmenter)
     read, waiting = tee(document for document in documents if document.text.strip())
-    tables = build_tables(read, encoder, getattr(cut, "splitter", None), show_progress)
+    tables = build_tables(read, encoder, getattr(segmenter, "splitter", None), show_progress)
     for document, table in zip(waiting, tables, strict=True):
         assert table.vectors is not None
-        chunks = cut.segment(document, table)
+        chunks = segmenter.segment(document, table)
         places = table.spans[:, 0]
         starts = np.searchsorted(places, [chunk.start for chunk in chunks], side="right") - 1
         ends = np.maximum(np.searchsorted(places, [chunk.end for chunk in chunks]), starts + 1)

@@ -1,4 +1,4 @@
-"""Dense search by faiss, whichever build is installed."""
+"""Dense search by faiss, with the CPU or the GPU build."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,19 +10,22 @@ from precise_rag._extras import require
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.vectors import read_vectors
-from precise_rag.index.base import Hits, View
+from precise_rag.index.base import Hits, Snapshot
 from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.types import Document, FloatArray, IntArray
 
 _MOST_DEAD = 1 / 3
-"""With a larger share of entries whose documents are gone, the faiss index is built again."""
+"""Largest share of deleted entries; with more, the faiss index is built again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FaissSettings(DenseSettings):
-    """factory: faiss's description of the index, for instance "Flat", "HNSW32", "IVF1024,PQ48" or
-    "SQ8". search: its parameters for searching, for instance "nprobe=16" or "efSearch=64". gpu: search
-    on all GPUs, with a faiss build that can."""
+    """Settings of FaissIndex; see also `DenseSettings`.
+
+    factory: faiss's factory string, for example "Flat", "HNSW32", "IVF1024,PQ48" or "SQ8".
+    search: faiss's search parameters, for example "nprobe=16" or "efSearch=64".
+    gpu: search on all GPUs; needs a GPU build of faiss.
+    """
 
     factory: str = "Flat"
     search: str = ""
@@ -31,13 +34,17 @@ class FaissSettings(DenseSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.backend != "numpy":
-            raise InputError(f"backend is {self.backend!r}, but faiss searches here; gpu=True takes the GPUs")
+            raise InputError(
+                f"backend must be 'numpy' in a FaissIndex, got {self.backend!r}; for GPUs pass gpu=True"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A faiss index and what its entries stand for. rows: (ntotal,) the row of `collection` that each
-    entry holds, or -1 where that document is gone."""
+    """A faiss index and the collection that it was built for.
+
+    rows: (ntotal,) row of `collection` that each entry holds, or -1 if its document was deleted.
+    """
 
     index: Any
     collection: Collection
@@ -46,7 +53,7 @@ class _Built:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """rows: as in `_Built`; n_alive: how many of them are there."""
+    """rows: as in `_Built`; n_alive: number of entries that are not deleted."""
 
     index: Any
     rows: IntArray
@@ -54,11 +61,11 @@ class _Prepared:
 
 
 class FaissIndex(DenseIndex):
-    """Chunks by cosine with the query, found by a faiss index of the caller's choice.
+    """Chunks scored by cosine with the query, found by a faiss index.
 
-    Added documents are added to the faiss index as well. Entries of deleted documents stay in it,
-    passed over by every search, until they are more than a third: then it is built again, from the vectors
-    kept here, at the next search. A saved index brings its faiss index with it.
+    New documents are added to the faiss index. Entries of deleted documents stay in it, and searches
+    skip them; when they are more than a third, the next search builds the faiss index again from the
+    stored vectors. The faiss index is saved, too.
     """
 
     kind = "faiss"
@@ -80,8 +87,8 @@ class FaissIndex(DenseIndex):
             faiss.ParameterSpace().set_index_parameters(index, self.settings.search)
         return _Prepared(index, built.rows, len(collection))
 
-    def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        prepared: _Prepared = view.prepared
+    def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
+        prepared: _Prepared = snapshot.prepared
         direction = self._query_vector(query, vector)[None]
         wanted, n_entries = min(top_k, prepared.n_alive), len(prepared.rows)
         fetched = wanted
@@ -92,12 +99,12 @@ class FaissIndex(DenseIndex):
             alive = np.flatnonzero(rows >= 0)[:wanted]
             if len(alive) == wanted or not reached.all() or fetched == n_entries:
                 break
-            fetched = min(2 * fetched, n_entries)  # some of the nearest are gone
+            fetched = min(2 * fetched, n_entries)  # some of the nearest are deleted
         found = scores[0][reached][alive]
         return Hits(rows[alive], found, {"dense": found})
 
     def _grown(self, faiss: Any, collection: Collection) -> _Built:
-        """The faiss index for a collection: the one there is, with what is new added, or another."""
+        """The faiss index for a collection: the old one with new rows added, or one built again."""
         built = self._built
         if built is not None and built.collection is collection:
             return built
@@ -113,7 +120,7 @@ class FaissIndex(DenseIndex):
         is_new[rows[rows >= 0]] = False
         new = np.flatnonzero(is_new)
         if len(new):
-            if built is not None:  # searches under way keep theirs
+            if built is not None:  # running searches keep the old one
                 index = faiss.clone_index(index)
             at_the_end = len(new) == len(collection) - new[0]
             index.add(read_vectors(collection.columns, slice(new[0], None) if at_the_end else new))
@@ -147,7 +154,7 @@ class FaissIndex(DenseIndex):
 
 
 def _carried(built: _Built, collection: Collection) -> IntArray:
-    """(ntotal,) the rows of another collection that the entries of a faiss index hold, or -1."""
+    """(ntotal,) row of `collection` that each entry of the faiss index holds, or -1."""
     old = built.collection
     firsts = dict(zip(collection.documents, collection.offsets.tolist(), strict=False))
     starts = np.array(
@@ -161,7 +168,7 @@ def _carried(built: _Built, collection: Collection) -> IntArray:
     within = np.arange(len(old)) - np.repeat(old.offsets[:-1], sizes)
     first = np.repeat(starts, sizes)
     moved = np.where(first < 0, -1, first + within)
-    rows: IntArray = np.append(moved, -1)[built.rows]  # an entry that was gone before, -1, stays so
+    rows: IntArray = np.append(moved, -1)[built.rows]  # -1, deleted before, stays -1
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Sentences scored by meaning and by word at once, each at three scales."""
+"""Hybrid search: sentences scored by meaning and by word, at three scales."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,29 +7,33 @@ from typing import Any, ClassVar
 import numpy as np
 
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings, bm25_matrix
+from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
 from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.arrays.context import GroupMeans
-from precise_rag.index.arrays.fusion import fuse, min_max, standing_out
+from precise_rag.index.arrays.context import GroupMeans, check_alpha
+from precise_rag.index.arrays.fusion import best_z_score, fuse, min_max
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings
-from precise_rag.index.arrays.words import Lexicon
-from precise_rag.index.base import View
-from precise_rag.index.sentence_base import Returns, SentenceIndex, check_alpha, check_returns
-from precise_rag.protocols import Encoder
+from precise_rag.index.base import Snapshot
+from precise_rag.index.bm25_base import BM25Base
+from precise_rag.index.sentence_base import Returns, SentenceIndex, check_returns
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
 class HybridSettings(BM25Settings, VectorSettings):
-    """passages: what a sentence is scored together with, and what is returned around the best one.
-    surroundings: the same at a wider scale, or None. alpha: weight of the sentence alone; passage and
-    surroundings share the rest. dense_weight: weight of the dense scores against BM25's. adaptive: give
-    the dense scores less where no sentence stands out by them, as in a language that the encoder does
-    not know. pool: how many of the best sentences of each are stretched to [0, 1] and fused. returns:
-    what a search gives where it does not say."""
+    """Settings of HybridIndex; see also `BM25Settings` and `VectorSettings`.
+
+    passages: the text that a sentence is scored with and that is returned around it; see `Passages`.
+    surroundings: the same on a wider scale, for scores only; None to score without it.
+    alpha: weight of the sentence (0 to 1); passage and surroundings share the rest equally.
+    dense_weight: weight of the dense scores (0 to 1); BM25 has the rest.
+    adaptive: lower `dense_weight` for queries where no sentence has a much higher cosine than the
+        others, for example in a language that the encoder does not know.
+    pool: number of the best sentences of each kind of score that are scaled to [0, 1] and fused.
+    returns: default of `returns` in searches; see `Returns`.
+    """
 
     passages: Passages = "200 tokens"
     surroundings: Passages | None = "400 tokens"
@@ -44,57 +48,55 @@ class HybridSettings(BM25Settings, VectorSettings):
         VectorSettings.__post_init__(self)
         check_alpha(self.alpha)
         check_returns(self.returns)
-        for passages in self.levels:
-            check_passages(passages)
-        if not 0 <= self.dense_weight <= 1 or self.pool < 1:
-            raise InputError(
-                f"dense_weight is {self.dense_weight} and pool is {self.pool}; expected a weight from 0 to 1 "
-                "and a pool of at least 1"
-            )
-
-    @property
-    def levels(self) -> tuple[Passages, ...]:
-        """The scales above the sentence."""
-        return (self.passages,) if self.surroundings is None else (self.passages, self.surroundings)
+        check_passages("passages", self.passages)
+        if self.surroundings is not None:
+            check_passages("surroundings", self.surroundings)
+        if not 0 <= self.dense_weight <= 1:
+            raise InputError(f"dense_weight must be between 0 and 1, got {self.dense_weight}")
+        if self.pool < 1:
+            raise InputError(f"pool must be at least 1, got {self.pool}")
 
 
-_LOST, _SURE = 2.0, 4.0
-"""Standard deviations of the best cosine above the mean: up to the first the dense scores count nothing,
-from the second on their whole weight. MiniLM on XQuAD: English 6.2, German 4.2, Spanish 3.3, Arabic 2.1."""
-_TOO_FEW = 100
-"""Sentences among which nothing can stand out far."""
+_NO_WEIGHT, _FULL_WEIGHT = 2.0, 4.0
+"""Best z-scores of the cosines up to which the dense scores have no weight, and from which they have full
+weight. Tuned on the languages of XQuAD; see docs/decisions/0013-adaptive-dense-weight.md."""
+_FEWEST = 100
+"""With fewer sentences the weight is not adapted: the best z-score cannot be large."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
+    """A scale above the sentence: passages or surroundings."""
+
     means: GroupMeans
     bm25: BM25Matrix
 
-    def by_word(self, terms: Any) -> FloatArray:
+    def bm25_scores(self, terms: Any) -> FloatArray:
+        """(n,) BM25 of the group of each sentence."""
         return self.bm25.scores(terms)[self.means.groups.of_row]
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    groups: Groups
+    passages: Groups
     sentences: BM25Matrix
     levels: Sequence[_Level]
     products: Products
 
 
-class HybridIndex(SentenceIndex):
-    """Dense and BM25 scores of each sentence, its passage and its surroundings, fused.
+class HybridIndex(BM25Base, SentenceIndex):
+    """Sentences scored by meaning and by word, each together with its passage and its surroundings.
 
-    Each kind is `alpha * sentence + (1 - alpha) * mean of passage and surroundings`: for dense
-    search the cosines of the sentence and of the wider texts' mean vectors, which cost no encoding; for BM25
-    scores stretched to [0, 1] at each scale. Both are then fused by min-max over the union of
-    their best (ChunkRAG fuses at 0.5/0.5 without context), the dense ones at their full weight where
-    the best sentence stands out by them. By default the best sentence brings its
-    whole passage and the others come alone: see docs/decisions for the measurements behind it.
+    A dense score is `alpha * sentence + (1 - alpha) * mean(passage, surroundings)` of cosines with the
+    query; passages and surroundings have the mean vector of their sentences. A BM25 score is the same
+    of BM25 scores, each scaled to [0, 1]. Both are fused by `fuse`. By default a search returns the
+    passage of the best sentence, then single sentences.
 
-    The fused score orders candidates and means nothing else (`score_scale="rank"`); `Candidate.scores`
-    keeps "dense" (cosines in context), "core" (cosine of the sentence alone), "bm25" (sentence) and
-    "bm25_passage".
+    Only the order of fused scores has a meaning (`score_scale="rank"`). `Candidate.scores` has "dense"
+    (the dense score), "core" (cosine of the sentence), "bm25" (of the sentence) and "bm25_passage".
+
+    Source: ChunkRAG's hybrid retrieval. Differs: contexts, and adaptive weights instead of 0.5 and 0.5;
+    see docs/decisions/0008-scored-and-returned-unit.md and 0013-adaptive-dense-weight.md.
     """
 
     kind = "hybrid"
@@ -105,19 +107,15 @@ class HybridIndex(SentenceIndex):
 
     @property
     def returns(self) -> Returns:
-        """What `search` gives where the caller does not say."""
+        """Default of `returns` in `search`."""
         return self.settings.returns
-
-    def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
-        super().__init__(encoder, **settings)
-        self._lexicon = Lexicon(self.settings.stop_words)
 
     def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
         columns = super()._columns(document, table)
         if self.settings.surroundings is not None:
             columns["surroundings"] = passage_ids(document, table, self.settings.surroundings)
         texts = (document.text[start:end] for start, end in columns["spans"])
-        return columns | self._lexicon.columns(texts)
+        return columns | self._vocabulary.columns(texts)
 
     def _prepare(self, collection: Collection) -> Any:
         columns = collection.columns
@@ -125,48 +123,41 @@ class HybridIndex(SentenceIndex):
         keys = [columns[name] for name in ("passage_spans", "surroundings") if name in columns]
         levels = []
         for place, groups in enumerate(Groups.by_change(key, owners) for key in keys):
-            ready = self._saved(collection, f"level{place}")
-            means = GroupMeans.of(columns, groups, self._saved(collection, f"means{place}").get("norms"))
-            levels.append(
-                _Level(means, bm25_matrix(columns, len(self._lexicon), self.settings, groups, ready))
-            )
-        ready = self._saved(collection, "sentences")
-        sentences = bm25_matrix(columns, len(self._lexicon), self.settings, ready=ready)
+            norms = self._saved(collection, f"means{place}").get("norms")
+            means = GroupMeans.of(columns, groups, norms)
+            levels.append(_Level(means, self._matrix(collection, f"level{place}", groups)))
+        sentences = self._matrix(collection, "sentences")
         products = load_products(columns, self.settings.backend)
         return _Prepared(levels[0].means.groups, sentences, levels, products)
 
+    def _matrices(self, prepared: _Prepared) -> Mapping[str, BM25Matrix]:
+        levels = {f"level{place}": level.bm25 for place, level in enumerate(prepared.levels)}
+        return {"sentences": prepared.sentences, **levels}
+
     def _scores(
-        self, view: View, query: str, vector: FloatArray, alpha: float
+        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        prepared: _Prepared = view.prepared
-        terms = self._lexicon.terms(query)
+        prepared: _Prepared = snapshot.prepared
+        terms = self._vocabulary.terms(query)
         core = prepared.products.all(vector)
         sentence = prepared.sentences.scores(terms)
-        passages = [level.by_word(terms) for level in prepared.levels]
-        dense = _weighed(alpha, core, [level.means.scores(core) for level in prepared.levels])
-        by_word = _weighed(alpha, min_max(sentence), [min_max(passage) for passage in passages])
+        wider = [level.bm25_scores(terms) for level in prepared.levels]
+        dense = _weighted(alpha, core, [level.means.scores(core) for level in prepared.levels])
+        bm25 = _weighted(alpha, min_max(sentence), [min_max(scores) for scores in wider])
         weight = self.settings.dense_weight
-        if self.settings.adaptive and len(core) >= _TOO_FEW:
-            weight *= min(max((standing_out(core) - _LOST) / (_SURE - _LOST), 0.0), 1.0)
-        fused = fuse([dense, by_word], [weight, 1 - weight], self.settings.pool)
-        return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passages[0]}
-
-    def _manifest(self) -> dict[str, Any]:
-        return {**super()._manifest(), "vocabulary": self._lexicon.words()}
+        if self.settings.adaptive and len(core) >= _FEWEST:
+            share = (best_z_score(core) - _NO_WEIGHT) / (_FULL_WEIGHT - _NO_WEIGHT)
+            weight *= min(max(share, 0.0), 1.0)
+        fused = fuse([dense, bm25], [weight, 1 - weight], self.settings.pool)
+        return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": wider[0]}
 
     def _extras(self) -> Columns:
         if not len(self._collection):
             return {}
         prepared: _Prepared = self._ready(top_k=1).prepared
-        extras = {f"sentences.{name}": array for name, array in prepared.sentences.arrays.items()}
-        for place, level in enumerate(prepared.levels):
-            extras |= {f"level{place}.{name}": array for name, array in level.bm25.arrays.items()}
-            extras[f"means{place}.norms"] = level.means.norms
-        return extras
-
-    def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
-        self._lexicon = Lexicon(self.settings.stop_words, manifest["vocabulary"])
+        norms = {f"means{place}.norms": level.means.norms for place, level in enumerate(prepared.levels)}
+        return {**super()._extras(), **norms}
 
 
-def _weighed(alpha: float, sentence: FloatArray, wider: Sequence[FloatArray]) -> FloatArray:
+def _weighted(alpha: float, sentence: FloatArray, wider: Sequence[FloatArray]) -> FloatArray:
     return alpha * sentence + (1 - alpha) / len(wider) * sum(wider[1:], wider[0])

@@ -1,4 +1,4 @@
-"""What the indexes of sentences share: how a scored sentence becomes what comes back."""
+"""The base class of indexes whose rows are sentences."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,39 +8,34 @@ import numpy as np
 
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
+from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import passage_ids
+from precise_rag.index.arrays.spans import trim_spans
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import vector_columns
-from precise_rag.index.base import DocumentIndex, Hits, View
-from precise_rag.index.pieces import best_of_groups, merged, trimmed, widened, within
+from precise_rag.index.base import DocumentIndex, Hits, Snapshot
+from precise_rag.index.candidates import limit_tokens, merge_neighbours, widen_to_passages
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable
 
 Returns = Literal["sentence", "passage", "mixed"]
-"""What comes back for a scored sentence: itself; the passage around it; or ("mixed") the whole
-passage for the best sentence of all, and single sentences after it."""
-
-
-def check_alpha(alpha: float) -> float:
-    """alpha itself. Raises InputError unless it is a weight."""
-    if not 0 <= alpha <= 1:
-        raise InputError(f"alpha is {alpha}; expected 0 (context alone) to 1 (sentence alone)")
-    return alpha
+"""What a search returns for a scored sentence: the "sentence"; the "passage" around it, with the score of its
+best sentence; or "mixed": the passage for the best sentence, and single sentences after it."""
 
 
 def check_returns(returns: Returns) -> Returns:
-    """`returns` itself. Raises InputError unless it is a unit."""
+    """Return the value. Raises InputError unless it is one of `Returns`."""
     if returns not in get_args(Returns):
-        raise InputError(f"returns is {returns!r}; expected one of {', '.join(get_args(Returns))}")
+        raise InputError(f"returns must be one of {', '.join(get_args(Returns))}, got {returns!r}")
     return returns
 
 
 class SentenceIndex(DocumentIndex):
-    """Scores sentences, each weighed by `alpha` against its context."""
+    """An index of sentences; each is scored together with its context."""
 
     @property
     def returns(self) -> Returns:
-        """What `search` gives where the caller does not say."""
+        """Default of `returns` in `search`."""
         return "sentence"
 
     def search(
@@ -54,31 +49,35 @@ class SentenceIndex(DocumentIndex):
         merge_adjacent: bool = False,
         max_tokens: int | None = None,
     ) -> list[Candidate]:
-        """At most `top_k` candidates, best first.
+        """Return at most `top_k` candidates, best first.
 
-        vector: (d,) the query's own vector, where the caller has it. alpha: another one for this
-        query; nothing is encoded again. returns: "sentence"; the "passage" around it, which scores
-        like its best sentence; or "mixed", the passage for the best sentence and then single
-        sentences. merge_adjacent: neighbouring sentences of one passage come back as one piece.
-        max_tokens: pieces that would exceed it together are left out.
+        query: the query as text.
+        top_k: maximum number of candidates; at least 1.
+        vector: (d,) the query's vector; default: `query` is encoded.
+        alpha: weight of a sentence against its context (0 to 1); default: the index's setting.
+        returns: "sentence", "passage" or "mixed", see `Returns`; default: the index's `returns`.
+        merge_adjacent: join neighbouring sentences of a passage into one candidate.
+        max_tokens: limit on the tokens of all candidates; one that does not fit is skipped.
+        Raises EmptyIndexError if the index holds no text.
         """
         returns = check_returns(returns or self.returns)
-        view = self._ready(top_k)
-        groups: Groups = view.prepared.groups
-        scores, parts = self._scores(view, query, self._query_vector(query, vector), self._alpha(alpha))
-        hits = Hits.of(_ROWS[returns](scores, groups, top_k), scores, parts)
-        candidates = self._candidates(view, hits)
+        snapshot = self._ready(top_k)
+        passages: Groups = snapshot.prepared.passages
+        scores, parts = self._scores(snapshot, query, self._query_vector(query, vector), self._alpha(alpha))
+        hits = Hits.of(_ROWS[returns](scores, passages, top_k), scores, parts)
+        candidates = self._candidates(snapshot, hits)
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(candidates)}[returns]
-        candidates[:n_wide] = widened(candidates[:n_wide], view, groups, hits.rows[:n_wide])
+        wide = widen_to_passages(candidates[:n_wide], hits.rows[:n_wide], passages, snapshot.collection)
+        candidates[:n_wide] = wide
         if merge_adjacent:
-            candidates = merged(candidates, view.collection.documents)
-        return candidates if max_tokens is None else within(candidates, max_tokens)
+            candidates = merge_neighbours(candidates, snapshot.collection.documents)
+        return candidates if max_tokens is None else limit_tokens(candidates, max_tokens)
 
     @abstractmethod
     def _scores(
-        self, view: View, query: str, vector: FloatArray, alpha: float
+        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        """(n,) scores of all sentences, -inf for those ruled out, and the raw scores behind them."""
+        """(n,) scores of all sentences, -inf for those to leave out; and the scores behind them, by name."""
 
     def _alpha(self, alpha: float | None) -> float:
         chosen: float = self.settings.alpha if alpha is None else check_alpha(alpha)
@@ -89,30 +88,30 @@ class SentenceIndex(DocumentIndex):
             yield self._columns(document, table)
 
     def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
-        spans = trimmed(document.text, table.spans)
+        spans = trim_spans(document.text, table.spans)
         assert table.vectors is not None
-        groups = Groups.by_change(passage_ids(document, table, self.settings.passages))
+        passages = Groups.by_change(passage_ids(document, table, self.settings.passages))
         return {
             "spans": spans,
             "n_tokens": table.n_tokens,
             **vector_columns(table.vectors, self.settings.precision),
-            "passage_spans": groups.spans(spans)[groups.of_row],
+            "passage_spans": passages.spans(spans)[passages.of_row],
         }
 
-    def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        scores, parts = self._scores(view, query, self._query_vector(query, vector), self._alpha(None))
+    def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
+        scores, parts = self._scores(snapshot, query, self._query_vector(query, vector), self._alpha(None))
         return Hits.of(top_rows(scores, top_k), scores, parts)
 
 
-def _best_passage_then_sentences(scores: FloatArray, groups: Groups, top_k: int) -> IntArray:
+def _best_passage_then_sentences(scores: FloatArray, passages: Groups, top_k: int) -> IntArray:
     best = int(np.argmax(scores))
-    passage = groups.of_row[best]
-    rows = top_rows(scores, top_k - 1 + int(groups.sizes[passage]))
-    return np.append(best, rows[groups.of_row[rows] != passage])[:top_k]
+    passage = passages.of_row[best]
+    rows = top_rows(scores, top_k - 1 + int(passages.sizes[passage]))
+    return np.append(best, rows[passages.of_row[rows] != passage])[:top_k]
 
 
 _ROWS = {
-    "sentence": lambda scores, groups, top_k: top_rows(scores, top_k),
-    "passage": best_of_groups,
+    "sentence": lambda scores, passages, top_k: top_rows(scores, top_k),
+    "passage": lambda scores, passages, top_k: passages.best_rows(scores, top_k),
     "mixed": _best_passage_then_sentences,
 }

@@ -1,4 +1,4 @@
-"""ParetoRAG: search by sentence, each weighed together with its context."""
+"""ParetoRAG: search for sentences, each scored together with its context."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,21 +9,25 @@ import numpy as np
 
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Collection
-from precise_rag.index.arrays.context import SentenceContext
+from precise_rag.index.arrays.context import SentenceContexts, check_alpha
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages, check_passages
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
-from precise_rag.index.base import Hits, View
-from precise_rag.index.sentence_base import SentenceIndex, check_alpha
+from precise_rag.index.base import Hits, Snapshot
+from precise_rag.index.sentence_base import SentenceIndex
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextSettings(VectorSettings):
-    """alpha: weight of the sentence against its context. context: "mean" of the other sentences'
-    vectors, or "encode" them again (the paper). similarity: "cosine", or "dot" of the plain weighted
-    sum (the paper). passages: what a context is made of."""
+    """Settings of SentenceContextIndex; see also `VectorSettings`.
+
+    alpha: weight of a sentence against its context (0 to 1).
+    context: "mean" of the vectors of the passage's other sentences, or "encode" their text (the paper).
+    similarity: "cosine" with the weighted vector, or its "dot" product without normalisation (the paper).
+    passages: how sentences are grouped into passages; see `Passages`.
+    """
 
     alpha: float = 0.6
     context: Literal["mean", "encode"] = "mean"
@@ -34,18 +38,20 @@ class ContextSettings(VectorSettings):
         super().__post_init__()
         check_alpha(self.alpha)
         if self.context not in ("mean", "encode"):
-            raise InputError(f"context is {self.context!r}; expected 'mean' or 'encode'")
+            raise InputError(f"context must be 'mean' or 'encode', got {self.context!r}")
         if self.similarity not in ("cosine", "dot"):
-            raise InputError(f"similarity is {self.similarity!r}; expected 'cosine' or 'dot'")
-        check_passages(self.passages)
+            raise InputError(f"similarity must be 'cosine' or 'dot', got {self.similarity!r}")
+        check_passages("passages", self.passages)
 
 
 class SentenceContextIndex(SentenceIndex):
-    """Sentences scored by `alpha * core + (1 - alpha) * context` (ParetoRAG, section 3).
+    """Sentences scored by `alpha * core + (1 - alpha) * context`.
 
-    The context of a sentence is the rest of its passage; one that is alone in its passage is scored
-    by itself. Defaults differ from the paper (alpha 0.8, encoded contexts, dot product), which
-    `alpha=0.8, context="encode", similarity="dot"` gives; see docs/decisions for what was measured.
+    The core is the sentence; its context is the rest of its passage. A sentence that is alone in its
+    passage has no context.
+
+    Source: ParetoRAG, section 3. Differs: the defaults; `alpha=0.8, context="encode",
+    similarity="dot"` is the paper. See docs/decisions/0009-contexts-are-arithmetic.md.
     """
 
     kind = "sentence-context"
@@ -55,21 +61,22 @@ class SentenceContextIndex(SentenceIndex):
     settings: ContextSettings
 
     def weighted_vectors(self, alpha: float | None = None) -> Iterator[tuple[Candidate, FloatArray]]:
-        """Every sentence with its weighted vector (d,), for a vector store of the caller's.
+        """Yield every sentence with its weighted vector (d,), for your own vector store.
 
-        A similarity search of such a store for the query's vector gives this index's ranking.
+        A search of that store with the query's vector gives the ranking of this index.
+        alpha: weight of a sentence against its context (0 to 1); default: the index's setting.
         """
         if not len(self):
             return iter(())
-        view = self._ready(top_k=1)
-        vectors = view.prepared.context.vectors(
-            read_vectors(view.collection.columns, slice(None)),
+        snapshot = self._ready(top_k=1)
+        vectors = snapshot.prepared.contexts.vectors(
+            read_vectors(snapshot.collection.columns, slice(None)),
             self._alpha(alpha),
             normalise=self.settings.similarity == "cosine",
         )
         rows = np.arange(len(vectors))
-        pieces = self._candidates(view, Hits(rows, np.zeros(len(rows), dtype=np.float32)))
-        return zip(pieces, vectors, strict=True)
+        sentences = self._candidates(snapshot, Hits(rows, np.zeros(len(rows), dtype=np.float32)))
+        return zip(sentences, vectors, strict=True)
 
     def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
         columns = super()._columns(document, table)
@@ -94,33 +101,31 @@ class SentenceContextIndex(SentenceIndex):
 
     def _prepare(self, collection: Collection) -> Any:
         columns = collection.columns
-        groups = Groups.by_change(columns["passage_spans"], collection.owners(np.arange(len(collection))))
+        passages = Groups.by_change(columns["passage_spans"], collection.owners(np.arange(len(collection))))
         products = load_products(columns, self.settings.backend)
         if "context" not in columns:
-            return _Prepared(groups, SentenceContext.of_means(columns, groups), products)
+            return _Prepared(passages, SentenceContexts.of_means(columns, passages), products)
         encoded = columns["context"]
-        context = SentenceContext.of_vectors(columns, groups, encoded)
-        return _Prepared(
-            groups, context, products, load_products({"vectors": encoded}, self.settings.backend)
-        )
+        contexts = SentenceContexts.of_vectors(columns, passages, encoded)
+        context_products = load_products({"vectors": encoded}, self.settings.backend)
+        return _Prepared(passages, contexts, products, context_products)
 
     def _scores(
-        self, view: View, query: str, vector: FloatArray, alpha: float
+        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        """(n,) scores of all sentences, and the raw scores they were made of."""
-        prepared: _Prepared = view.prepared
+        prepared: _Prepared = snapshot.prepared
         core = prepared.products.all(vector)
-        encoded = prepared.encoded.all(vector) if prepared.encoded else None
+        encoded = prepared.context_products.all(vector) if prepared.context_products else None
         normalise = self.settings.similarity == "cosine"
-        scores = prepared.context.scores(core, alpha, encoded, normalise=normalise)
+        scores = prepared.contexts.scores(core, alpha, encoded, normalise=normalise)
         return scores, {"dense": scores, "core": core}
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Passages, contexts and vectors of all sentences, and the contexts' own vectors if they have any."""
+    """context_products: products with the encoded contexts, or None if contexts are means."""
 
-    groups: Groups
-    context: SentenceContext
+    passages: Groups
+    contexts: SentenceContexts
     products: Products
-    encoded: Products | None = None
+    context_products: Products | None = None

@@ -1,4 +1,4 @@
-"""Recursive retrieval: candidates that share a word with the query, then the nearest in meaning."""
+"""Recursive retrieval: keep the chunks that share a word with the query, then rank them by cosine."""
 
 import re
 from collections.abc import Sequence
@@ -18,55 +18,57 @@ from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages
 from precise_rag.index.arrays.postings import Postings
 from precise_rag.index.arrays.products import Products, load_products
-from precise_rag.index.arrays.stop_words import stop_words
+from precise_rag.index.arrays.stop_words import StopWordSettings, load_stop_words
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import read_vectors
-from precise_rag.index.base import Hits, View
+from precise_rag.index.base import Hits, Snapshot
 from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, SentenceTable
 
 _GATHER_SHARE = 0.2
-"""With a larger share of rows to compare, all rows are: one product is faster than picking rows."""
+"""If a larger share of rows passed the filter, all are compared: that is faster than picking rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordSentenceSettings(DenseSettings):
-    """chunks: what is searched, by default sentences. stop_words: see `index.stop_words`.
-    min_overlap: how many different tokens a candidate shares with the query at least.
-    max_candidates: how many candidates, by the sum of their shared tokens' idf, are compared by
-    meaning; None for all of them."""
+class WordSentenceSettings(DenseSettings, StopWordSettings):
+    """Settings of WordSentenceIndex; see also `DenseSettings`.
+
+    chunks: how sentences are grouped into chunks; default: each sentence alone.
+    stop_words: words that the filter ignores; see `load_stop_words`.
+    min_overlap: distinct tokens that a chunk must share with the query (at least 1).
+    max_candidates: maximum number of chunks compared by cosine: those with the largest sum of the
+        idf of shared tokens; default: no maximum.
+    """
 
     chunks: Passages = "sentences"
-    stop_words: str | tuple[str, ...] = "english"
     min_overlap: int = 1
     max_candidates: int | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.min_overlap < 1 or (self.max_candidates is not None and self.max_candidates < 1):
-            raise InputError(
-                f"min_overlap is {self.min_overlap} and max_candidates {self.max_candidates}; "
-                "expected numbers from 1 up"
-            )
-        if isinstance(self.stop_words, list):
-            object.__setattr__(self, "stop_words", tuple(self.stop_words))
+        DenseSettings.__post_init__(self)
+        StopWordSettings.__post_init__(self)
+        if self.min_overlap < 1:
+            raise InputError(f"min_overlap must be at least 1, got {self.min_overlap}")
+        if self.max_candidates is not None and self.max_candidates < 1:
+            raise InputError(f"max_candidates must be at least 1 or None, got {self.max_candidates}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _Prepared:
     postings: Postings
     idf: FloatArray
     products: Products
 
 
 class WordSentenceIndex(DenseIndex):
-    """Word-level filter, then cosine on what passed (recursive retrieval, section III).
+    """Chunks that share a word with the query, scored by cosine.
 
-    Tokens are WordPieces of BERT's vocabulary, without stop words and punctuation. With the defaults
-    every chunk that shares a token with the query is compared by meaning, as in the paper; since a
-    common token lets almost everything pass, `min_overlap` and `max_candidates` make it faster.
-    A query that shares no token with any chunk finds nothing.
+    Words are WordPiece tokens of BERT's vocabulary, without stop words and punctuation. A common token
+    lets almost every chunk pass the filter; `min_overlap` and `max_candidates` make searches faster.
+    If no chunk shares a token with the query, a search returns nothing.
+
+    Source: recursive retrieval, section III. Differs: nothing with the default settings.
     """
 
     kind = "word-sentence"
@@ -77,71 +79,73 @@ class WordSentenceIndex(DenseIndex):
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
         self._tokenizer = _word_pieces(encoder)
-        stops = stop_words(self.settings.stop_words)
-        self._telling = _telling_tokens(self._tokenizer, stops)
-        self._cut_stops = _cut_stop_words(self._tokenizer, stops)
+        stop_words = load_stop_words(self.settings.stop_words)
+        self._is_content = _content_tokens(self._tokenizer, stop_words)
+        self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)
 
     def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
-        """The rows that pass the word-level filter, ascending."""
-        view = self._ready(top_k=1)
-        return self._passing(view.prepared, query)
+        """Rows that pass the word filter, ascending."""
+        snapshot = self._ready(top_k=1)
+        return self._passing(snapshot.prepared, query)
 
     def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
-        pieces = self._tokens(texts)
+        tokens = self._tokens(texts)
         return {
             **super()._describe(texts, table, groups),
-            "pieces.values": np.concatenate([np.zeros(0, dtype=np.int32), *pieces]),
-            "pieces.lengths": np.array([len(p) for p in pieces], dtype=np.int32),
+            "pieces.values": np.concatenate([np.zeros(0, dtype=np.int32), *tokens]),
+            "pieces.lengths": np.array([len(row) for row in tokens], dtype=np.int32),
         }
 
     def _prepare(self, collection: Collection) -> Any:
         values, lengths = collection.columns["pieces.values"], collection.columns["pieces.lengths"]
-        postings = Postings.of(values, lengths, len(self._telling))
+        postings = Postings.of(values, lengths, len(self._is_content))
         products = load_products(collection.columns, self.settings.backend)
-        return _Words(postings, postings.idf(), products)
+        return _Prepared(postings, postings.idf(), products)
 
-    def _hits(self, view: View, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        rows = self._passing(view.prepared, query)
+    def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
+        rows = self._passing(snapshot.prepared, query)
         if not len(rows):
             return Hits(rows, np.zeros(0, dtype=np.float32))
-        columns, direction = view.collection.columns, self._query_vector(query, vector)
-        few = len(rows) < _GATHER_SHARE * len(view.collection)
+        columns, direction = snapshot.collection.columns, self._query_vector(query, vector)
+        few = len(rows) < _GATHER_SHARE * len(snapshot.collection)
         scores = (
-            read_vectors(columns, rows) @ direction if few else view.prepared.products.all(direction)[rows]
+            read_vectors(columns, rows) @ direction
+            if few
+            else snapshot.prepared.products.all(direction)[rows]
         )
         best = top_rows(scores, top_k)
         return Hits(rows[best], scores[best], {"dense": scores[best]})
 
-    def _passing(self, words: _Words, query: str) -> npt.NDArray[np.int64]:
+    def _passing(self, prepared: _Prepared, query: str) -> npt.NDArray[np.int64]:
         terms = np.unique(self._tokens([query])[0])
-        rows = np.flatnonzero(words.postings.overlap(terms) >= self.settings.min_overlap)
+        rows = np.flatnonzero(prepared.postings.overlap(terms) >= self.settings.min_overlap)
         limit = self.settings.max_candidates
         if limit is None or len(rows) <= limit:
             return rows
-        shared = np.zeros(words.postings.n_rows, dtype=np.float32)
+        shared = np.zeros(prepared.postings.n_rows, dtype=np.float32)
         for term in terms:
-            shared[words.postings.rows[words.postings.where(term)]] += words.idf[term]
+            shared[prepared.postings.rows_of(term)] += prepared.idf[term]
         return np.sort(rows[top_rows(shared[rows], limit)])
 
     def _tokens(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
-        """The telling tokens of each text."""
-        if self._cut_stops is not None:
-            texts = [self._cut_stops.sub(" ", text) for text in texts]
+        """The content tokens of each text: those that are not stop words, punctuation or special tokens."""
+        if self._split_stop_words is not None:
+            texts = [self._split_stop_words.sub(" ", text) for text in texts]
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         ids = [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
-        return [tokens[self._telling[tokens]] for tokens in ids]
+        return [tokens[self._is_content[tokens]] for tokens in ids]
 
 
 def _word_pieces(encoder: Encoder | None) -> Any:
-    """BERT's tokenizer from the offline package, or else the encoder's own."""
+    """BERT's tokenizer from the offline extra if it is installed, otherwise the encoder's."""
     folder = packaged_minilm()
     if folder is not None:
         return _bert(folder)
     tokenizer = getattr(encoder, "tokenizer", None)
     if tokenizer is None:
         raise ModelError(
-            f"encoder {encoder.name if encoder else None!r} has no tokenizer to find words with; "
-            "run: pip install 'precise-rag[offline]' for BERT's"
+            f"encoder {encoder.name if encoder else None!r} has no tokenizer, which WordSentenceIndex needs; "
+            "for BERT's, run: pip install 'precise-rag[offline]'"
         )
     return tokenizer
 
@@ -155,20 +159,23 @@ def _bert(folder: Path) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _telling_tokens(tokenizer: Any, stops: frozenset[str]) -> npt.NDArray[np.bool_]:
-    """(vocabulary,) whether a token says something: no stop word, no punctuation, no special token."""
-    telling = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
+def _content_tokens(tokenizer: Any, stop_words: frozenset[str]) -> npt.NDArray[np.bool_]:
+    """(n_tokens,) whether each token of the vocabulary is a content token; see `_tokens`."""
+    is_content = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
     special = {str(token) for token in tokenizer.get_added_tokens_decoder().values()}
     for token, number in tokenizer.get_vocab().items():
         bare = token.removeprefix("##")
-        telling[number] = token not in stops and token not in special and any(c.isalnum() for c in bare)
-    return telling
+        plain = token not in stop_words and token not in special
+        is_content[number] = plain and any(c.isalnum() for c in bare)
+    return is_content
 
 
 @lru_cache(maxsize=8)
-def _cut_stop_words(tokenizer: Any, stops: frozenset[str]) -> re.Pattern[str] | None:
-    """What finds the stop words that are not one token of their own, as many are in other languages."""
-    cut = [
-        word for word in sorted(stops) if tokenizer.encode(word, add_special_tokens=False).tokens != [word]
+def _split_stop_words(tokenizer: Any, stop_words: frozenset[str]) -> re.Pattern[str] | None:
+    """A pattern for stop words that the tokenizer splits or changes, as it does in other languages."""
+    split = [
+        word
+        for word in sorted(stop_words)
+        if tokenizer.encode(word, add_special_tokens=False).tokens != [word]
     ]
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, cut))})\b", re.IGNORECASE) if cut else None
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, split))})\b", re.IGNORECASE) if split else None

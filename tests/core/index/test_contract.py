@@ -1,8 +1,7 @@
 """Every index keeps the same contract."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -14,22 +13,11 @@ from precise_rag.index import (
     HybridIndex,
     SentenceContextIndex,
     WordSentenceIndex,
+    load_index,
 )
 from precise_rag.testing import HashEncoder
 from precise_rag.testing.index_contract import IndexContract
-from precise_rag.types import Chunk, Document, SentenceTable
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """A segmenter of two sentences each, for the seam that real segmenters use."""
-
-    name: str = "pairs"
-
-    def segment(self, text: Document, table: SentenceTable | None = None) -> list[Chunk]:
-        assert table is not None
-        starts = [*table.spans[::2, 0].tolist(), len(text.text)]
-        return [Chunk(text.id, a, b, text.text[a:b]) for a, b in pairwise(starts)]
+from precise_rag.types import Document
 
 
 class TestDense(IndexContract):
@@ -114,10 +102,10 @@ class TestHybridSmall(IndexContract):
         )
 
 
-def test_segmenters_make_passages_and_chunks() -> None:
-    document = Document("a", "One cat. Two dogs. Three owls.")
-    index = SentenceContextIndex.build([document], HashEncoder(), passages=Pairs())
-    passages = {c.text: c.passage for c in index.search("cat", 3)}
-    assert passages == {"One cat.": (0, 18), "Two dogs.": (0, 18), "Three owls.": (19, 30)}
-    chunks = DenseIndex.build([document], HashEncoder(), chunks=Pairs()).search("cat", 3)
-    assert [c.text for c in chunks] == ["One cat. Two dogs.", "Three owls."]
+@pytest.mark.parametrize(
+    "kind", [TestDense, TestFaiss, TestBM25, TestSentenceContext, TestWordSentence, TestHybrid]
+)
+def test_load_index_finds_the_kind_of_a_saved_index(kind: type[IndexContract], tmp_path: Path) -> None:
+    index = kind().built()
+    index.save(tmp_path / "index")
+    assert type(load_index(tmp_path / "index", index.encoder)) is type(index)

@@ -1,7 +1,6 @@
-"""Weighted vectors in real vector stores: plain similarity search there gives ParetoRAG's ranking.
+"""Weighted vectors, and plain similarity search over them in real vector stores.
 
-Qdrant in its local mode and Chroma in memory, each through LlamaIndex's VectorStoreIndex and through
-LangChain's vector store, and LanceDB on disk.
+The stores: Qdrant and Chroma in memory, each through LlamaIndex and through LangChain; LanceDB on disk.
 """
 
 import math
@@ -12,7 +11,15 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 import numpy as np
 import pytest
 
-from precise_rag.index import SentenceContextIndex, WeightedPiece, weighted_sentences
+from precise_rag.errors import InputError
+from precise_rag.index import (
+    DenseIndex,
+    SentenceContextIndex,
+    WeightedPiece,
+    weighted_chunks,
+    weighted_sentences,
+)
+from precise_rag.segmentation import Segmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -49,7 +56,7 @@ def query_vector(query: str) -> list[float]:
     return [float(value) for value in HashEncoder().encode_queries([query])[0]]
 
 
-def test_sentences_carry_what_a_store_needs(sentences: list[WeightedPiece]) -> None:
+def test_sentences_have_ids_vectors_and_metadata(sentences: list[WeightedPiece]) -> None:
     assert [s.text for s in sentences[:3]] == [
         "Green tea is steamed.",
         "Black tea is oxidised fully.",
@@ -67,12 +74,48 @@ def test_sentences_carry_what_a_store_needs(sentences: list[WeightedPiece]) -> N
     np.testing.assert_allclose([np.linalg.norm(s.vector) for s in sentences], 1, atol=1e-5)
 
 
-def test_documents_are_weighed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_are_read_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = list(weighted_sentences(DOCUMENTS, HashEncoder()))
     monkeypatch.setattr("precise_rag.index.export._DOCUMENTS", 1)
     parts = list(weighted_sentences(iter([Document("blank", " "), *DOCUMENTS]), HashEncoder()))
     assert [s.id for s in parts] == [s.id for s in whole]
     np.testing.assert_allclose([s.vector for s in parts], [s.vector for s in whole], atol=1e-6)
+
+
+def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context() -> None:
+    segmenter = Segmenter.from_pretrained("small", max_tokens=12)
+    chunks = list(
+        weighted_chunks(iter([*DOCUMENTS, Document("blank", " \n")]), HashEncoder(), segmenter, alpha=0.7)
+    )
+    for document in DOCUMENTS:
+        mine = [chunk for chunk in chunks if chunk.metadata["doc_id"] == document.id]
+        assert "".join(chunk.text for chunk in mine) == document.text.strip(" \n")
+        assert all(p.text == document.text[p.metadata["start"] : p.metadata["end"]] for p in mine)
+    assert chunks[0].metadata["shelf"] == 1
+    index = DenseIndex.build(DOCUMENTS, HashEncoder(), chunks=segmenter, chunk_vectors="context", alpha=0.7)
+    query = "What do bees dance for?"
+    scores = np.stack([p.vector for p in chunks]) @ HashEncoder().encode_queries([query])[0]
+    expected = {chunk.text.strip(): float(score) for chunk, score in zip(chunks, scores, strict=True)}
+    found = {c.text: c.score for c in index.search(query, len(chunks))}
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_chunks_of_one_long_sentence_have_its_vector() -> None:
+    text = "Alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu."
+    chunks = list(
+        weighted_chunks(
+            [Document("d", text)], HashEncoder(), Segmenter.from_pretrained("small", max_tokens=5)
+        )
+    )
+    assert len(chunks) > 1
+    assert "".join(p.text for p in chunks) == text
+    for chunk in chunks[1:]:
+        np.testing.assert_allclose(chunk.vector, chunks[0].vector, atol=1e-6)
+
+
+def test_alpha_out_of_range_is_refused() -> None:
+    with pytest.raises(InputError, match=r"alpha must be between 0 .* and 1 .*, got -1"):
+        next(weighted_chunks(DOCUMENTS, HashEncoder(), alpha=-1))
 
 
 def found_by_llamaindex(store: Any, sentences: list[WeightedPiece], query: str) -> dict[str, float]:
@@ -109,7 +152,7 @@ def test_qdrant_through_llamaindex(sentences: list[WeightedPiece], query: str) -
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_chroma_through_llamaindex(sentences: list[WeightedPiece], query: str) -> None:
-    """LlamaIndex gives exp(-distance) for Chroma's scores; the order is what counts."""
+    """LlamaIndex turns Chroma's distances into scores by exp(-distance)."""
     stores = pytest.importorskip("llama_index.vector_stores.chroma")
     store = stores.ChromaVectorStore(chroma_collection=chroma_collection()[1])
     found = found_by_llamaindex(store, sentences, query)

@@ -1,1 +1,1 @@
-"""What the indexes share: documents and rows in arrays, vectors, words, passages, contexts and fusion."""
+"""Array code shared by the indexes: rows, vectors, words, passages, contexts and score fusion."""

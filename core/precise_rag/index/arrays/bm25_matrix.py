@@ -1,5 +1,7 @@
 """BM25 over rows of word numbers, as one sparse matrix."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,29 +12,38 @@ import numpy.typing as npt
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.stop_words import StopWordSettings
 from precise_rag.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class BM25Settings:
-    """k1: how soon repetition stops to count. b: how much long rows are held back. stop_words: words
-    left out, see `index.stop_words`."""
+class BM25Settings(StopWordSettings):
+    """Settings of BM25.
+
+    k1: how slowly repeated words stop adding to a score (0 or more); 0 counts each word once.
+    b: how much long rows are penalised (0 to 1).
+    stop_words: words to leave out; see `load_stop_words`.
+    """
 
     k1: float = 1.5
     b: float = 0.75
-    stop_words: str | tuple[str, ...] = "english"
 
     def __post_init__(self) -> None:
-        if isinstance(self.stop_words, list):  # from JSON
-            object.__setattr__(self, "stop_words", tuple(self.stop_words))
-        if self.k1 < 0 or not 0 <= self.b <= 1:
-            raise InputError(f"k1 is {self.k1} and b is {self.b}; expected k1 >= 0 and 0 <= b <= 1")
+        StopWordSettings.__post_init__(self)
+        if self.k1 < 0:
+            raise InputError(f"k1 must be at least 0, got {self.k1}")
+        if not 0 <= self.b <= 1:
+            raise InputError(f"b must be between 0 and 1, got {self.b}")
 
 
 class BM25Matrix:
-    """bm25s in Lucene's form over rows of word numbers: one text a row.
+    """Okapi BM25 in Lucene's form, computed by bm25s; each row is one text.
 
-    ready: `arrays` of an earlier one over the same rows, which saves most of the time.
+    terms: word numbers of all rows, one row after another.
+    lengths: (n_rows,) number of words in each row.
+    n_terms: size of the vocabulary.
+    settings: k1 and b.
+    saved: `arrays` of an earlier matrix of the same rows, to skip the computation; optional.
     """
 
     def __init__(
@@ -41,43 +52,48 @@ class BM25Matrix:
         lengths: IntArray,
         n_terms: int,
         settings: BM25Settings,
-        ready: Columns | None = None,
+        saved: Columns | None = None,
     ) -> None:
         self._n_rows = len(lengths)
         self._n_terms = n_terms if len(terms) else 0
         self._matrix = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
-        if ready:
-            self._matrix.scores = {**ready, "num_docs": self._n_rows}
+        if saved:
+            self._n_terms = len(saved["indptr"]) - 1  # the vocabulary may have grown since
+            self._matrix.scores = {**saved, "num_docs": self._n_rows}
             self._matrix.nonoccurrence_array = None  # Lucene's form has none
         elif len(terms):
             numbers, ends = terms.tolist(), np.cumsum(lengths).tolist()
             rows = [numbers[first:last] for first, last in pairwise([0, *ends])]
             self._matrix.index((rows, {str(i): i for i in range(n_terms)}), show_progress=False)
 
+    @classmethod
+    def of(
+        cls,
+        columns: Columns,
+        n_terms: int,
+        settings: BM25Settings,
+        groups: Groups | None = None,
+        saved: Columns | None = None,
+    ) -> BM25Matrix:
+        """BM25 over the ragged column "words".
+
+        groups: rows to join into one text each; default: every row is a text.
+        """
+        lengths = np.asarray(columns["words.lengths"], dtype=np.int64)
+        if groups is not None:
+            lengths = np.add.reduceat(lengths, groups.starts)
+        return cls(columns["words.values"], lengths, n_terms, settings, saved)
+
     @property
     def arrays(self) -> Columns:
-        """The matrix, a column a term: "data", "indices" and "indptr"; nothing where there are no words."""
+        """The sparse matrix: "data", "indices" and "indptr" by column; empty if there are no words."""
         parts = ("data", "indices", "indptr") if self._n_terms else ()
         return {part: self._matrix.scores[part] for part in parts}
 
     def scores(self, terms: npt.NDArray[np.int32]) -> FloatArray:
-        """(n_rows,) the score of each row for different query terms; 0 where none occurs."""
+        """(n_rows,) BM25 of each row for distinct query terms; 0 for rows that hold none of them."""
         known = terms[terms < self._n_terms].tolist()
         if not known:
             return np.zeros(self._n_rows, dtype=np.float32)
         scores: FloatArray = self._matrix.get_scores_from_ids(known)
         return scores
-
-
-def bm25_matrix(
-    columns: Columns,
-    n_terms: int,
-    settings: BM25Settings,
-    groups: Groups | None = None,
-    ready: Columns | None = None,
-) -> BM25Matrix:
-    """BM25 over the rows, or over groups of rows taken as one text each."""
-    lengths = np.asarray(columns["words.lengths"], dtype=np.int64)
-    if groups is not None:
-        lengths = np.add.reduceat(lengths, groups.starts)
-    return BM25Matrix(columns["words.values"], lengths, n_terms, settings, ready)

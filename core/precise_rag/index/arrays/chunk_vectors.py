@@ -1,11 +1,10 @@
-"""Vectors of chunks from those of their sentences, so that nothing is encoded twice.
-
-A chunk is weighed with the text around it as ParetoRAG (section 3.2) weighs a sentence with its passage:
+"""Vectors of chunks, computed from the vectors of their sentences.
 
     h = alpha * chunk + (1 - alpha) * surroundings
 
-where both are token-weighted means of sentence vectors, normalised. Beyond the paper, which knows sentences
-and encoded contexts only; decision 11 has what was measured.
+Both terms are token-weighted means of sentence vectors, scaled to unit length.
+Source: ParetoRAG, section 3.2. Differs: the paper weights sentences, not chunks, and encodes contexts;
+see docs/decisions/0011-chunks-in-context.md.
 """
 
 import numpy as np
@@ -14,7 +13,7 @@ from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import unit_rows
 
 _REACH = 150
-"""Tokens that count as surroundings on either side: about a paragraph."""
+"""Tokens on either side of a chunk that are its surroundings: about a paragraph."""
 
 _SHORTEST = 1e-3
 """A sum of vectors this short is zero except for rounding."""
@@ -23,11 +22,13 @@ _SHORTEST = 1e-3
 def chunk_vectors(
     vectors: FloatArray, n_tokens: IntArray, starts: IntArray, ends: IntArray, *, alpha: float = 1.0
 ) -> FloatArray:
-    """(m, d) float32 rows of unit length, one per chunk of one document.
+    """(m, d) float32 vectors of unit length, one per chunk of one document.
 
-    vectors: (n, d) of the sentences; n_tokens: (n,). starts, ends: (m,) the first sentence of each
-    chunk and the one behind its last. alpha: 1 is the chunk alone; a chunk without surroundings is
-    alone in any case.
+    vectors: (n, d) sentence vectors.
+    n_tokens: (n,) tokens of each sentence.
+    starts: (m,) first sentence of each chunk.
+    ends: (m,) end of each chunk: its last sentence + 1.
+    alpha: weight of the chunk (0 to 1); 1 ignores the surroundings. A chunk without any is not weighted.
     """
     weights = np.maximum(n_tokens, 1)
     weighted = np.concatenate([vectors * weights[:, None], np.zeros_like(vectors[:1])]).astype(np.float32)
@@ -44,6 +45,6 @@ def chunk_vectors(
 
 
 def _sums(rows: FloatArray, starts: IntArray, ends: IntArray) -> FloatArray:
-    """(m, d) sums of rows[start:end], none of them empty; the last row is not part of any."""
+    """(m, d) sums of rows[start:end]; no slice is empty, and none reaches the last row."""
     total: FloatArray = np.add.reduceat(rows, np.stack([starts, ends], axis=1).ravel())[::2]
     return total

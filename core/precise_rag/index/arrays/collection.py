@@ -13,14 +13,17 @@ from precise_rag.errors import InputError
 from precise_rag.types import Document, IntArray
 
 Columns = Mapping[str, npt.NDArray[Any]]
-"""Arrays whose first axis counts rows. "x.values" is ragged: "x.lengths" says how many belong to each row."""
+"""Arrays by name; the first axis of each is rows. A ragged column x is two arrays: "x.values", all values
+one row after another, and "x.lengths", how many values each row has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Documents in order, each with its block of rows. Never changed in place: readers keep theirs.
+    """Documents in order, each with its block of rows. Methods return new collections.
 
+    documents: documents by id.
     offsets: (n_documents + 1,); document i has rows offsets[i] to offsets[i + 1].
+    columns: what describes the rows; "spans" (n, 2) and "n_tokens" (n,) are always there.
     """
 
     documents: Mapping[str, Document] = field(default_factory=dict)
@@ -31,15 +34,15 @@ class Collection:
         return int(self.offsets[-1])
 
     def owners(self, rows: IntArray) -> IntArray:
-        """The position of the document that each row belongs to."""
+        """Position of the document that each row belongs to."""
         owners: IntArray = np.searchsorted(self.offsets, rows, side="right") - 1
         return owners
 
     def without(self, ids: Iterable[str]) -> Collection:
-        """The collection without these documents. Raises InputError if one is unknown."""
+        """Return the collection without these documents. Raises InputError if one is unknown."""
         ids = set(ids)
         if unknown := sorted(ids - self.documents.keys()):
-            raise InputError(f"no document {unknown[0]!r} in the index ({len(unknown)} unknown in all)")
+            raise InputError(f"no document {unknown[0]!r} in the index ({len(unknown)} unknown ids)")
         if not ids:
             return self
         kept = np.array([identifier not in ids for identifier in self.documents], dtype=bool)
@@ -56,7 +59,7 @@ class Collection:
         )
 
     def extended(self, documents: Iterable[Document], blocks: Iterable[Columns]) -> Collection:
-        """The collection with new documents after the old ones; blocks[i] holds the rows of documents[i]."""
+        """Return the collection with new documents at its end; blocks[i] has the rows of documents[i]."""
         blocks = list(blocks)
         added = {document.id: document for document in documents}
         assert len(added) == len(blocks)
@@ -72,12 +75,12 @@ class Collection:
         )
 
     def described(self, documents: Iterable[Document]) -> Collection:
-        """The collection with other metadata for documents whose text is the same."""
+        """Return the collection with these documents' metadata; their texts must be unchanged."""
         changed = {document.id: document for document in documents}
         documents_ = {**self.documents, **changed} if changed else self.documents
         return Collection(documents_, self.offsets, self.columns)
 
     def _mask(self, name: str, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """The mask of a column's first axis; a ragged column has several values to a row."""
+        """Mask of a column's first axis; a ragged column has several values per row."""
         stem, _, kind = name.rpartition(".")
         return np.repeat(rows, self.columns[f"{stem}.lengths"]) if kind == "values" else rows

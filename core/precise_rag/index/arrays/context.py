@@ -1,13 +1,14 @@
-"""ParetoRAG's weighting of a sentence and its context, as arithmetic on the sentence vectors.
+"""ParetoRAG's weighting of a sentence and its context, computed from the sentence vectors.
 
     h = alpha * core + (1 - alpha) * context                 ParetoRAG, section 3.2
 
-With `context="mean"` the context of sentence i is the length-weighted mean of the other sentences
-of its passage, normalised. Then its dot product with a query follows from the sentences' own:
+Contexts are means of vectors or encoded texts. As a mean, the context of sentence i is the token-weighted
+mean of the other sentences of its passage, scaled to unit length. Its dot product with a query q follows
+from those of the sentences, so nothing more is encoded or stored, and alpha can change with each search:
 
     q·context_i = (sum_j w_j q·v_j - w_i q·v_i) / r_i,   r_i = |sum_j w_j v_j - w_i v_i|
 
-so a search reads the sentence vectors once, and alpha costs nothing to change.
+Differs from the paper: it encodes the contexts; see docs/decisions/0009-contexts-are-arithmetic.md.
 """
 
 from __future__ import annotations
@@ -19,21 +20,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.vectors import read_vectors
 from precise_rag.types import FloatArray
 
 _SLICE = 8_192
+"""Rows read at a time."""
 _TINY = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceContext:
-    """What a search needs beside the sentence vectors.
+def check_alpha(alpha: float) -> float:
+    """Return alpha. Raises InputError unless it is between 0 and 1."""
+    if not 0 <= alpha <= 1:
+        raise InputError(f"alpha must be between 0 (context alone) and 1 (no context), got {alpha}")
+    return alpha
 
-    overlap: (n,) core·context. present: (n,) whether the sentence has a context.
-    weights, residuals: (n,) w_i and r_i of the module's formula, where contexts are means.
+
+@dataclass(frozen=True, slots=True)
+class SentenceContexts:
+    """The contexts of all sentences.
+
+    groups: the sentences of each passage.
+    weights: (n,) w_i of the module's formula: tokens of each sentence.
+    residuals: (n,) r_i of the module's formula; 1 if contexts are encoded.
+    overlap: (n,) dot product of each sentence with its context.
+    present: (n,) whether the sentence has a context.
+    encoded: (n, d) vectors of the contexts, or None if contexts are means.
     """
 
     groups: Groups
@@ -44,8 +58,8 @@ class SentenceContext:
     encoded: FloatArray | None = None
 
     @classmethod
-    def of_means(cls, columns: Columns, groups: Groups) -> SentenceContext:
-        """Contexts that are means of the other rows' "vectors", weighted by "n_tokens"."""
+    def of_means(cls, columns: Columns, groups: Groups) -> SentenceContexts:
+        """Contexts that are means of the other rows of a group, from columns "vectors" and "n_tokens"."""
         weights = _weights(columns)
         own = np.empty(len(weights))
         squares = weights**2
@@ -60,8 +74,8 @@ class SentenceContext:
         return cls(groups, weights, residuals, (own - weights) / residuals * present, present)
 
     @classmethod
-    def of_vectors(cls, columns: Columns, groups: Groups, encoded: FloatArray) -> SentenceContext:
-        """Contexts that were encoded: (n, d) rows of unit length, zero where there is none."""
+    def of_vectors(cls, columns: Columns, groups: Groups, encoded: FloatArray) -> SentenceContexts:
+        """Contexts that were encoded: (n, d) rows of unit length, zero for sentences without context."""
         vectors = read_vectors(columns, slice(None))
         overlap = np.einsum("nd,nd->n", vectors, encoded, dtype=np.float64)
         present = np.asarray(encoded.any(axis=1))
@@ -70,34 +84,32 @@ class SentenceContext:
     def scores(
         self, core: FloatArray, alpha: float, encoded: FloatArray | None = None, *, normalise: bool = True
     ) -> FloatArray:
-        """(n,) similarity of each weighted sentence vector with the query.
+        """(n,) similarity of each weighted sentence with the query.
 
-        core: (n,) that of each sentence alone. encoded: (n,) that of its context, where contexts were
-        encoded.
+        core: (n,) dot product of each sentence with the query.
+        alpha: weight of the sentence against its context (0 to 1).
+        encoded: (n,) dot product of each encoded context with the query; None if contexts are means.
+        normalise: divide by the length of the weighted vector, for a cosine.
         """
-        context: npt.NDArray[Any]
-        if encoded is not None:
-            context = encoded
-        else:
-            weighted = core * self.weights
-            context = (self.groups.sums(weighted)[self.groups.of_row] - weighted) / self.residuals
-        total = alpha * core + (1 - alpha) * context
-        if normalise:
-            total /= self._norms(alpha)
-        return np.where(self.present, total, core).astype(np.float32)
+        return self._weighted(core, encoded, alpha, normalise)
 
     def vectors(self, core: FloatArray, alpha: float, *, normalise: bool = True) -> FloatArray:
-        """(n, d) the weighted sentence vectors themselves, for a store of the caller's."""
-        context: npt.NDArray[Any]
-        if self.encoded is not None:
-            context = self.encoded
-        else:
-            weighted = core * self.weights[:, None]
-            context = (self.groups.sums(weighted)[self.groups.of_row] - weighted) / self.residuals[:, None]
+        """(n, d) weighted sentence vectors; core: (n, d) sentence vectors."""
+        return self._weighted(core, self.encoded, alpha, normalise)
+
+    def _weighted(
+        self, core: FloatArray, context: npt.NDArray[Any] | None, alpha: float, normalise: bool
+    ) -> FloatArray:
+        """The module's formula for vectors (n, d) or for their products with a query (n,)."""
+        per_row = (-1,) + (1,) * (core.ndim - 1)
+        if context is None:
+            weighted = core * self.weights.reshape(per_row)
+            others = self.groups.sums(weighted)[self.groups.of_row] - weighted
+            context = others / self.residuals.reshape(per_row)
         total = alpha * core + (1 - alpha) * context
         if normalise:
-            total /= self._norms(alpha)[:, None]
-        return np.where(self.present[:, None], total, core).astype(np.float32)
+            total /= self._norms(alpha).reshape(per_row)
+        return np.where(self.present.reshape(per_row), total, core).astype(np.float32)
 
     def _norms(self, alpha: float) -> npt.NDArray[np.float64]:
         squares = alpha**2 + (1 - alpha) ** 2 + 2 * alpha * (1 - alpha) * self.overlap
@@ -106,8 +118,12 @@ class SentenceContext:
 
 @dataclass(frozen=True, slots=True)
 class GroupMeans:
-    """Groups of sentences, each with the mean of its vectors, weighted by tokens. norms: (n_groups,)
-    |sum_j w_j v_j|, all that is needed of the mean itself: its cosine follows from the sentences'."""
+    """The token-weighted mean vector of each group of sentences, for cosines with a query.
+
+    groups: the sentences of each group.
+    weights: (n,) w_j: tokens of each sentence.
+    norms: (n_groups,) |sum_j w_j v_j|; with it, a mean's cosine follows from those of its sentences.
+    """
 
     groups: Groups
     weights: npt.NDArray[np.float64]
@@ -115,7 +131,7 @@ class GroupMeans:
 
     @classmethod
     def of(cls, columns: Columns, groups: Groups, norms: npt.NDArray[np.float64] | None = None) -> GroupMeans:
-        """From the columns "vectors" and "n_tokens"; norms: those of an earlier one of the same rows."""
+        """Build from columns "vectors" and "n_tokens"; norms: saved ones of the same groups, optional."""
         weights = _weights(columns)
         if norms is not None:
             return cls(groups, weights, norms)
@@ -125,21 +141,26 @@ class GroupMeans:
         return cls(groups, weights, np.maximum(norms, _TINY))
 
     def scores(self, core: FloatArray) -> FloatArray:
-        """(n,) for each sentence the cosine of its group's mean with the query; core: (n,) its own."""
+        """(n,) cosine of the query with the mean of each sentence's group.
+
+        core: (n,) cosine of the query with each sentence.
+        """
         means = self.groups.sums(core * self.weights) / self.norms
         return means.astype(np.float32)[self.groups.of_row]
 
 
 def _weights(columns: Columns) -> npt.NDArray[np.float64]:
-    """(n,) what a sentence counts in a mean: its tokens, and one where it has none."""
+    """(n,) weight of each sentence in a mean: its tokens, at least 1."""
     return np.maximum(columns["n_tokens"], 1).astype(np.float64)
 
 
 def _group_sums(
     columns: Columns, weights: npt.NDArray[np.float64], groups: Groups
 ) -> Iterator[tuple[slice, slice, FloatArray, npt.NDArray[np.float64]]]:
-    """Rows, groups, the rows' vectors and the groups' (k, d) weighted sums: whole groups, about
-    _SLICE rows at a time."""
+    """Yield slices of whole groups, about _SLICE rows each.
+
+    Each is: rows, groups, vectors of the rows (n, d), weighted sums of the groups (k, d).
+    """
     ends = np.append(groups.starts[1:], len(weights))
     first = 0
     while first < len(groups.starts):

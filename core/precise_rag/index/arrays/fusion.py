@@ -1,4 +1,4 @@
-"""Several scores to one: min-max to [0, 1] over the union of each one's best (ChunkRAG: 0.5 / 0.5)."""
+"""Fusion of several scores into one: a weighted sum of min-max scores (ChunkRAG: weights 0.5 and 0.5)."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,19 @@ from precise_rag.types import FloatArray
 
 
 def min_max(scores: FloatArray) -> FloatArray:
-    """(n,) scores stretched to [0, 1]; all 0 if they are all equal."""
+    """(n,) scores scaled linearly to [0, 1]; zeros if all are equal."""
     low, high = scores.min(), scores.max()
-    stretched: FloatArray = (scores - low) / (high - low) if high > low else np.zeros_like(scores)
-    return stretched
+    scaled: FloatArray = (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+    return scaled
 
 
 def fuse(parts: Sequence[FloatArray], weights: Sequence[float], pool: int) -> FloatArray:
-    """(n,) the weighted sum of min-max scores over the union of each part's `pool` best rows.
+    """(n,) weighted sum of min-max scores over the union of each part's `pool` best rows.
 
-    parts: (n,) scores of all rows, so that a row in one part's best has its true score in the others
-    too. Rows outside the union get -inf.
+    parts: (n,) scores of all rows, one array per kind of score.
+    weights: one per part.
+    pool: number of best rows of each part; a row outside the union scores -inf.
+    Differs from ChunkRAG: a row found by one part has its true score in the other parts, too.
     """
     union = np.unique(np.concatenate([top_rows(part, pool) for part in parts]))
     fused = np.full(len(parts[0]), -np.inf, dtype=np.float32)
@@ -27,7 +29,7 @@ def fuse(parts: Sequence[FloatArray], weights: Sequence[float], pool: int) -> Fl
     return fused
 
 
-def standing_out(scores: FloatArray) -> float:
-    """By how many standard deviations the best score exceeds the mean; 0 if all are equal."""
+def best_z_score(scores: FloatArray) -> float:
+    """Standard deviations from the mean to the best score; 0 if all scores are equal."""
     spread = float(scores.std())
     return (float(scores.max()) - float(scores.mean())) / spread if spread > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Rows in consecutive groups: the sentences of a passage, the passages of a document."""
+"""Consecutive rows in groups: the sentences of a chunk or of a passage."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.index.arrays.top import top_rows
 from precise_rag.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Rows in consecutive groups: group g has rows starts[g] to starts[g + 1]. of_row: (n,) group of each."""
+    """Consecutive rows in groups; group g has rows starts[g] to starts[g + 1].
+
+    starts: (n_groups,) first row of each group.
+    of_row: (n,) group of each row.
+    """
 
     starts: IntArray
     of_row: IntArray
 
     @classmethod
     def by_change(cls, *keys: npt.NDArray[np.int64]) -> Groups:
-        """A new group begins wherever one of the (n,) or (n, k) keys changes."""
+        """Begin a new group wherever one of the (n,) or (n, k) keys changes."""
         changes = np.zeros(len(keys[0]), dtype=bool)
         changes[:1] = True
         for key in keys:
@@ -29,7 +34,7 @@ class Groups:
 
     @property
     def sizes(self) -> IntArray:
-        """(n_groups,) rows in each group."""
+        """(n_groups,) number of rows in each group."""
         return np.diff(np.append(self.starts, len(self.of_row)))
 
     def spans(self, spans: IntArray) -> IntArray:
@@ -38,11 +43,18 @@ class Groups:
         return np.stack([spans[self.starts, 0], spans[last, 1]], axis=1)
 
     def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """(n_groups, …) sums of the rows of each group."""
+        """(n_groups, …) sum of each group's rows."""
         total: npt.NDArray[np.float64] = np.add.reduceat(values, self.starts, axis=0)
         return total
 
-    def maxima(self, values: FloatArray) -> FloatArray:
-        """(n_groups,) the best row of each group."""
-        best: FloatArray = np.maximum.reduceat(values, self.starts)
-        return best
+    def best_rows(self, scores: FloatArray, top_k: int) -> IntArray:
+        """Rows with the best score in their group, for the `top_k` best groups, best first.
+
+        scores: (n,) score of each row.
+        """
+        best = top_rows(np.maximum.reduceat(scores, self.starts), top_k)
+        sizes = self.sizes
+        return np.array(
+            [a + scores[a : a + sizes[g]].argmax() for g, a in zip(best, self.starts[best], strict=True)],
+            dtype=np.int64,
+        )

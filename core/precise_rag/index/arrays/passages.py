@@ -11,41 +11,47 @@ from precise_rag.index.arrays.groups import Groups
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 
 
-class Segments(Protocol):
-    """What cuts a document where the topic changes: a `Segmenter` or `GreedySegmenter`."""
+class DocumentSegmenter(Protocol):
+    """Cuts a document where its topic changes, like `Segmenter` and `GreedySegmenter`."""
 
     @property
     def name(self) -> str:
-        """What a saved index remembers it by."""
+        """Name that a saved index records."""
         ...
 
     def segment(self, text: Document, table: SentenceTable | None = None) -> list[Chunk]:
-        """Chunks of whole sentences that tile the text."""
+        """Return chunks of whole sentences that together make up the text."""
         ...
 
 
-Passages = str | int | Segments
-"""How sentences are grouped: "sentences" (not at all); "paragraphs"; "200 tokens" (or another number),
-filled with whole paragraphs, and with whole sentences where a paragraph is longer; a number of
-sentences; "segments", cut by the packaged segmenter to 100 to 200 tokens; the name of another trained
-segmenter; or a segmenter."""
+Passages = str | int | DocumentSegmenter
+"""How the sentences of a document are grouped into passages or chunks:
+
+- "sentences": each alone.
+- "paragraphs": by paragraph.
+- "200 tokens", or another number: whole paragraphs up to that length; a longer one is cut between sentences.
+- a number: that many sentences each.
+- "segments": by topic, with the packaged segmenter, 100 to 200 tokens each.
+- another string: by topic, with the trained segmenter of that name or path.
+- a segmenter object.
+"""
 
 _TOKENS = re.compile(r"([1-9][0-9]*) tokens")
 
 
-def check_passages(passages: Passages) -> None:
-    """Raises InputError if `passages` is none of the ways above."""
+def check_passages(name: str, passages: Passages) -> None:
+    """Raise InputError if a setting is not one of the values of `Passages`; name: of the setting."""
     named = isinstance(passages, str) and passages
     counted = isinstance(passages, int) and passages >= 1
     if not (named or counted or hasattr(passages, "segment")):
         raise InputError(
-            f"passages is {passages!r}; expected 'paragraphs', '200 tokens', 'segments', "
-            "a number of sentences from 1 up, or a segmenter"
+            f"{name} must be 'sentences', 'paragraphs', '200 tokens', 'segments', a number of sentences "
+            f"(at least 1) or a segmenter, got {passages!r}"
         )
 
 
 def passage_ids(document: Document, table: SentenceTable, passages: Passages) -> IntArray:
-    """(n,) the passage of each sentence, ascending from 0."""
+    """(n,) passage of each sentence of one document, ascending from 0."""
     if passages == "paragraphs":
         return table.paragraphs
     if passages == "sentences":
@@ -61,8 +67,10 @@ def passage_ids(document: Document, table: SentenceTable, passages: Passages) ->
 
 
 def _packed(table: SentenceTable, max_tokens: int) -> IntArray:
-    """(n,) passages of at most `max_tokens`, but for a sentence that is longer on its own. A paragraph
-    that is too long begins a passage."""
+    """(n,) passages of at most `max_tokens` tokens, except for single sentences that are longer.
+
+    A paragraph longer than `max_tokens` begins a new passage and is cut between sentences.
+    """
     paragraphs = Groups.by_change(table.paragraphs)
     is_long = np.bincount(paragraphs.of_row, table.n_tokens)[paragraphs.of_row] > max_tokens
     parts = Groups.by_change(table.paragraphs, np.where(is_long, np.arange(len(table)), -1))

@@ -1,4 +1,4 @@
-"""What multiplies all vectors of an index with a query: numpy, or torch on a device that keeps them."""
+"""Dot products of a query with all vectors of an index, by numpy or by torch."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -15,21 +15,22 @@ from precise_rag.types import FloatArray, IntArray
 
 
 class Products(Protocol):
-    """The vectors of a collection, ready to be compared with queries."""
+    """Dot products with the vectors of a collection."""
 
     def all(self, query: FloatArray) -> FloatArray:
-        """(n,) float32 products of all vectors with (d,) `query`."""
+        """(n,) float32 product of each vector with `query` (d,)."""
         ...
 
     def best(self, query: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
-        """The rows of the `top_k` largest products, largest first, and these."""
+        """Rows of the `top_k` largest products, largest first, and the products."""
         ...
 
 
 def load_products(columns: Columns, backend: str) -> Products:
-    """The vectors of `columns` for a backend as `VectorSettings` names it.
+    """Prepare the vectors of `columns` for a backend.
 
-    Raises MissingExtra without torch and InputError without the device, if one is asked for.
+    backend: "numpy", "torch" or a torch device; see `VectorSettings`.
+    Raises MissingExtra if torch is not installed, and InputError if the device does not exist.
     """
     if backend == "numpy":
         return NumpyProducts(columns)
@@ -38,7 +39,7 @@ def load_products(columns: Columns, backend: str) -> Products:
 
 @dataclass(frozen=True, slots=True)
 class NumpyProducts:
-    """Vectors where they are, perhaps memory-mapped."""
+    """Products by numpy; the vectors stay where they are, memory-mapped or not."""
 
     columns: Columns
 
@@ -55,9 +56,12 @@ class NumpyProducts:
 
 @dataclass(frozen=True, slots=True)
 class TorchProducts:
-    """A copy of the vectors on a device: float32, or float16 where they are kept so or as int8.
+    """Products by torch, of a copy of the vectors on a device.
 
-    Products of float16 vectors are float16: right to about 0.0005.
+    vectors: (n, d) tensor; float32, or float16 if the index stores float16 or int8.
+    scales: (n,) tensor that multiplies the products of int8 vectors, else None.
+
+    Products of float16 vectors have float16 precision.
     """
 
     vectors: Any
@@ -65,14 +69,14 @@ class TorchProducts:
 
     @classmethod
     def of(cls, columns: Columns, device: str = "") -> "TorchProducts":
-        """On `device`, or where none is named on CUDA if there is a device and else on the CPU."""
+        """Copy the vectors to a device; default: CUDA if there is one, otherwise the CPU."""
         torch = require("torch", extra="torch")
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         devices = torch.cuda.device_count() if device.startswith("cuda") else 1
         if int(device.partition(":")[2] or 0) >= devices:
             raise InputError(
                 f"backend is 'torch:{device}' but torch {torch.__version__} sees {devices} CUDA devices; "
-                "use backend='torch' for what there is, or 'numpy'"
+                "use backend='torch' or 'numpy'"
             )
         kept = np.float32 if columns["vectors"].dtype == np.float32 else np.float16
         vectors = torch.from_numpy(np.array(columns["vectors"], dtype=kept)).to(device)
@@ -85,7 +89,7 @@ class TorchProducts:
         return scores
 
     def best(self, query: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
-        """See `Products`. Only rows that may be among the best leave the device."""
+        """See `Products`. Only the best rows are copied from the device."""
         scores = self._scores(query)
         threshold = scores.topk(min(top_k, len(scores))).values[-1]
         rows = (scores >= threshold).nonzero()[:, 0]

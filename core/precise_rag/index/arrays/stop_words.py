@@ -1,4 +1,6 @@
-"""Words too common to search by."""
+"""Stop words: words too common to search by."""
+
+from dataclasses import dataclass
 
 from precise_rag._extras import require
 from precise_rag.errors import InputError
@@ -17,10 +19,25 @@ _ENGLISH = """
 """
 
 
-def stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
-    """The words meant: "english", "none", "nltk:german" for a list of the NLTK corpus, or themselves.
+@dataclass(frozen=True, kw_only=True)
+class StopWordSettings:
+    """Setting of indexes that leave out stop words.
 
-    Raises InputError if there is no such list.
+    stop_words: words to leave out; see `load_stop_words`.
+    """
+
+    stop_words: str | tuple[str, ...] = "english"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.stop_words, list):  # from JSON
+            object.__setattr__(self, "stop_words", tuple(self.stop_words))
+
+
+def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
+    """Return a set of stop words, in lower case.
+
+    source: "english"; "none"; "nltk:german" for a list of the NLTK corpus; or the words themselves.
+    Raises InputError if there is no such list, and MissingExtra without NLTK.
     """
     if not isinstance(source, str):
         return frozenset(word.lower() for word in source)
@@ -30,11 +47,13 @@ def stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
         return frozenset()
     library, _, language = source.partition(":")
     if library != "nltk" or not language:
-        raise InputError(f"stop_words is {source!r}; expected 'english', 'none', 'nltk:LANGUAGE' or words")
+        raise InputError(
+            f"stop_words must be 'english', 'none', 'nltk:LANGUAGE' or a tuple of words, got {source!r}"
+        )
     corpus = require("nltk.corpus", extra="nltk").stopwords
     try:
         return frozenset(corpus.words(language))
     except (LookupError, OSError) as error:
         raise InputError(
-            f"NLTK has no stop words for {language!r} here; run: python -m nltk.downloader stopwords"
+            f"NLTK has no stop words for {language!r}; run: python -m nltk.downloader stopwords"
         ) from error

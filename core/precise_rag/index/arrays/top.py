@@ -6,7 +6,7 @@ from precise_rag.types import FloatArray, IntArray
 
 
 def top_rows(scores: FloatArray, top_k: int) -> IntArray:
-    """The rows of the `top_k` best scores, best first, equal scores in row order."""
+    """The rows of the `top_k` best scores, best first; equal scores keep row order."""
     if top_k < len(scores):
         threshold = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
         rows = np.flatnonzero(scores >= threshold)

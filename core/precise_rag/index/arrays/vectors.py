@@ -1,4 +1,4 @@
-"""Vectors as an index keeps them: float32, or smaller at a small loss."""
+"""Vectors as an index stores them: float32, float16 or int8."""
 
 import re
 from collections.abc import Iterator
@@ -14,28 +14,33 @@ from precise_rag.types import FloatArray, IntArray
 Precision = Literal["float32", "float16", "int8"]
 _BACKEND = re.compile(r"numpy|torch(:(cpu|cuda(:[0-9]+)?))?")
 _SLICE = 1_024
-"""Rows widened at a time: they should fit the cache."""
+"""Rows converted to float32 at a time; they should fit the processor's cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorSettings:
-    """precision: how vectors are kept. "float16" halves and "int8" quarters disk and memory. A search
-    by numpy widens them slice by slice: int8 takes about 1.3 times as long, float16 5 times.
-    backend: what multiplies them with a query: "numpy", "torch" (CUDA where there is a device, else the
-    CPU) or a device of torch's, as "torch:cuda:1". See `Products`."""
+    """Settings of indexes that store vectors.
+
+    precision: "float32", "float16" (half the size) or "int8" (a quarter). Searches by numpy convert to
+        float32 and take longer: int8 a little, float16 several times as long.
+    backend: library that computes dot products: "numpy", "torch" (CUDA if there is a device, otherwise
+        the CPU) or a torch device such as "torch:cuda:1".
+    """
 
     precision: Precision = "float32"
     backend: str = "numpy"
 
     def __post_init__(self) -> None:
         if self.precision not in ("float32", "float16", "int8"):
-            raise InputError(f"precision is {self.precision!r}; expected 'float32', 'float16' or 'int8'")
+            raise InputError(f"precision must be 'float32', 'float16' or 'int8', got {self.precision!r}")
         if not _BACKEND.fullmatch(self.backend):
-            raise InputError(f"backend is {self.backend!r}; expected 'numpy', 'torch' or as 'torch:cuda:0'")
+            raise InputError(
+                f"backend must be 'numpy', 'torch' or a device like 'torch:cuda:0', got {self.backend!r}"
+            )
 
 
 def vector_columns(vectors: FloatArray, precision: Precision) -> Columns:
-    """Column "vectors" (n, d); for int8 also "vector_scales" (n,), by which a row is multiplied."""
+    """Column "vectors" (n, d), and for int8 "vector_scales" (n,): the factor of each row."""
     if precision != "int8":
         return {"vectors": vectors.astype(precision, copy=False)}
     scales = np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-12) / 127
@@ -46,7 +51,7 @@ def vector_columns(vectors: FloatArray, precision: Precision) -> Columns:
 
 
 def read_vectors(columns: Columns, rows: slice | IntArray) -> FloatArray:
-    """(k, d) float32 vectors of some rows."""
+    """(k, d) float32 vectors of these rows."""
     vectors: FloatArray = np.asarray(columns["vectors"][rows], dtype=np.float32)
     if "vector_scales" in columns:
         vectors = vectors * columns["vector_scales"][rows, None]
@@ -54,7 +59,7 @@ def read_vectors(columns: Columns, rows: slice | IntArray) -> FloatArray:
 
 
 def dot(columns: Columns, query: FloatArray) -> FloatArray:
-    """(n,) products of all vectors with (d,) `query`."""
+    """(n,) float32 dot product of each vector with `query` (d,)."""
     vectors = columns["vectors"]
     if vectors.dtype == np.float32:
         products: FloatArray = vectors @ query

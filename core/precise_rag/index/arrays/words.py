@@ -1,16 +1,17 @@
-"""Text to words for BM25, in any script, and the growing vocabulary that numbers them."""
+"""Words of a text in any script, and a vocabulary that numbers them."""
 
 import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.index.arrays.stop_words import stop_words
+from precise_rag.index.arrays.stop_words import load_stop_words
 
 _MARKS = "".join(
     re.escape(chr(c)) for c in range(0x300, 0xFE30) if unicodedata.category(chr(c)) in ("Mn", "Mc")
@@ -21,11 +22,11 @@ _CJK_RUN = re.compile(f"[{_CJK}]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
-def words(text: str) -> list[str]:
-    """The words of `text` to match by: case folded, accents dropped, one-letter words kept.
+def split_words(text: str) -> list[str]:
+    """Split a text into words to match by, case folded and without accents.
 
-    "C++" and "C#" are words. Runs of Chinese characters or kana, which know no spaces, become
-    overlapping pairs.
+    One-letter words are kept; "C++" and "C#" are words. A run of Chinese characters or kana, which
+    have no spaces between words, becomes overlapping pairs of characters.
     """
     text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
     found: list[str] = []
@@ -38,52 +39,53 @@ def words(text: str) -> list[str]:
 
 
 class Vocabulary:
-    """Numbers for words, in the order they were first seen."""
+    """Numbers for words, in the order in which they were first seen; it grows as texts are added.
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
+    stop_words: words to leave out; see `load_stop_words`.
+    known: words of an earlier vocabulary, in order; default: none.
+    """
+
+    def __init__(self, stop_words: str | tuple[str, ...], known: Iterable[str] = ()) -> None:
+        self._stop_words = load_stop_words(stop_words)
         self._number = {word: i for i, word in enumerate(known)}
 
     def __len__(self) -> int:
         return len(self._number)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._number)
-
-    def learn(self, terms: Iterable[str]) -> npt.NDArray[np.int32]:
-        """The numbers of `terms`; new ones get the next numbers."""
-        number = self._number
-        return np.array([number.setdefault(sys.intern(t), len(number)) for t in terms], dtype=np.int32)
-
-    def numbers(self, terms: Iterable[str]) -> npt.NDArray[np.int32]:
-        """The different numbers of those `terms` that are known, ascending."""
-        return np.array(sorted({self._number[t] for t in terms if t in self._number}), dtype=np.int32)
-
-
-class Lexicon:
-    """Texts to numbers of their words without stop words, in a vocabulary that grows."""
-
-    def __init__(self, stop_words_: str | tuple[str, ...], known: Iterable[str] = ()) -> None:
-        self._stop_words = stop_words(stop_words_)
-        self._vocabulary = Vocabulary(known)
-
-    def __len__(self) -> int:
-        return len(self._vocabulary)
-
     def words(self) -> list[str]:
         """All words in the order of their numbers."""
-        return list(self._vocabulary)
+        return list(self._number)
 
     def columns(self, texts: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
-        """Ragged column "words": the numbers of each text's words."""
-        numbers = [self._vocabulary.learn(self._telling(text)) for text in texts]
+        """Ragged column "words": the numbers of each text's words; new words get the next numbers."""
+        number = self._number
+        rows = [
+            np.array(
+                [number.setdefault(sys.intern(word), len(number)) for word in self._kept(text)],
+                dtype=np.int32,
+            )
+            for text in texts
+        ]
         return {
-            "words.values": np.concatenate([np.zeros(0, dtype=np.int32), *numbers]),
-            "words.lengths": np.array([len(n) for n in numbers], dtype=np.int32),
+            "words.values": np.concatenate([np.zeros(0, dtype=np.int32), *rows]),
+            "words.lengths": np.array([len(row) for row in rows], dtype=np.int32),
         }
 
-    def terms(self, query: str) -> npt.NDArray[np.int32]:
-        """The different known words of a query."""
-        return self._vocabulary.numbers(self._telling(query))
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Context that forgets the words learned in it, if an exception leaves it."""
+        known = len(self._number)
+        try:
+            yield
+        except BaseException:
+            while len(self._number) > known:
+                self._number.popitem()
+            raise
 
-    def _telling(self, text: str) -> list[str]:
-        return [word for word in words(text) if word not in self._stop_words]
+    def terms(self, query: str) -> npt.NDArray[np.int32]:
+        """Numbers of the distinct known words of a query, ascending."""
+        known = {self._number[word] for word in self._kept(query) if word in self._number}
+        return np.array(sorted(known), dtype=np.int32)
+
+    def _kept(self, text: str) -> list[str]:
+        return [word for word in split_words(text) if word not in self._stop_words]

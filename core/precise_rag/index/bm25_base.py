@@ -1,0 +1,52 @@
+"""The base class of indexes that score by BM25."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from precise_rag.index.arrays.bm25_matrix import BM25Matrix
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.words import Vocabulary
+from precise_rag.index.base import DocumentIndex
+from precise_rag.protocols import Encoder
+
+
+class BM25Base(DocumentIndex):
+    """An index with a vocabulary and BM25 matrices; both are saved with it.
+
+    The settings must be `BM25Settings`, and each row must have the columns of `Vocabulary.columns`.
+    """
+
+    def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
+        super().__init__(encoder, **settings)
+        self._vocabulary = Vocabulary(self.settings.stop_words)
+
+    @abstractmethod
+    def _matrices(self, prepared: Any) -> Mapping[str, BM25Matrix]:
+        """The matrices of a prepared state, by the names they were made with."""
+
+    def _matrix(self, collection: Collection, name: str, groups: Groups | None = None) -> BM25Matrix:
+        """BM25 over rows or groups of rows; name: what its arrays are saved under."""
+        saved = self._saved(collection, name)
+        return BM25Matrix.of(collection.columns, len(self._vocabulary), self.settings, groups, saved)
+
+    def _undone_on_error(self) -> AbstractContextManager[object]:
+        return self._vocabulary.undone_on_error()
+
+    def _manifest(self) -> dict[str, Any]:
+        return {**super()._manifest(), "vocabulary": self._vocabulary.words()}
+
+    def _extras(self) -> Columns:
+        if not len(self._collection):
+            return {}
+        matrices = self._matrices(self._ready(top_k=1).prepared)
+        return {
+            f"{name}.{part}": array
+            for name, matrix in matrices.items()
+            for part, array in matrix.arrays.items()
+        }
+
+    def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
+        self._vocabulary = Vocabulary(self.settings.stop_words, manifest["vocabulary"])

@@ -1,0 +1,15 @@
+import numpy as np
+
+from precise_rag.index.arrays.postings import Postings
+
+
+def test_each_term_has_the_rows_that_contain_it() -> None:
+    rows = [[2, 0, 2], [], [2, 1], [0]]
+    terms = np.array([term for row in rows for term in row], dtype=np.int32)
+    postings = Postings.of(terms, np.array([len(row) for row in rows]), 4)
+    assert [postings.rows_of(term).tolist() for term in range(4)] == [[0, 3], [2], [0, 2], []]
+    assert postings.overlap(np.array([0, 2], dtype=np.int32)).tolist() == [2, 0, 1, 1]
+    frequencies = np.array([2, 1, 2, 0])
+    np.testing.assert_allclose(
+        postings.idf(), np.log(1 + (4 - frequencies + 0.5) / (frequencies + 0.5)), rtol=1e-6
+    )

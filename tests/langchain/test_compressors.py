@@ -37,7 +37,7 @@ def scored(*scores):
 
 
 class LastWord:
-    """A reranker that believes the number a text ends with."""
+    """A reranker whose score is the number that a text ends with."""
 
     name = "last-word"
     score_scale = "probability"
@@ -71,7 +71,7 @@ def test_documents_are_reranked_before_the_cut_and_come_back_best_first():
     assert documents == before
 
 
-def test_what_one_of_ours_reranked_is_not_reranked_again():
+def test_reranked_documents_are_not_reranked_again():
     reranker = LastWord()
     compressor = GradientSelectionCompressor(reranker=reranker, min_k=1)
     once = compressor.compress_documents([Document("a 0.9"), Document("b 0.8")], "q")
@@ -108,7 +108,7 @@ def test_nothing_in_nothing_out():
     assert GradientSelectionCompressor(reranker=LastWord()).compress_documents([], "q") == []
 
 
-async def test_the_ways_in_agree():
+async def test_every_way_to_call_it_gives_the_same():
     compressor = GradientSelectionCompressor(reranker=LastWord(), min_k=1)
     documents = [Document("a 0.9"), Document("b 0.8"), Document("c 0.1")]
     expected = compressor.compress_documents(documents, "q")

@@ -14,7 +14,7 @@ FOUND = [Document("Eels swim."), Document("Rye bread is dark."), Document("Eels 
 
 
 class OnTheLoop(AsyncCallbackHandler):
-    """Hears custom events, and fails if they come from another event loop than its own."""
+    """A handler of custom events that fails if one arrives on another event loop than its own."""
 
     raise_error = True
 

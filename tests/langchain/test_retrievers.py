@@ -7,11 +7,25 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 
-from langchain_precise import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
+from langchain_precise import (
+    HybridRetriever,
+    PreciseRetriever,
+    SentenceContextRetriever,
+    WordSentenceRetriever,
+)
+from langchain_precise.convert import to_core_documents
 from precise_rag import Document as CoreDocument
-from precise_rag import HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag import (
+    GradientSelector,
+    HybridIndex,
+    PreciseRAG,
+    RelevanceFilter,
+    SentenceContextIndex,
+    WordSentenceIndex,
+)
 from precise_rag.errors import EmptyIndexError
 from precise_rag.testing import HashEncoder
+from support.alike import assert_alike
 
 QUESTION = "Who built the town clock?"
 KINDS = [
@@ -32,7 +46,7 @@ def test_it_finds_what_the_index_finds(kind, index_class, documents, encoder):
 
     assert found[0].page_content.startswith("The town clock was built by Ada Brandt")
     assert [d.id for d in found] == [c.id for c in expected]
-    assert [d.metadata["relevance_score"] for d in found] == [c.score for c in expected]
+    assert_alike([d.metadata["relevance_score"] for d in found], [c.score for c in expected])
     assert [d.metadata["precise_rag"]["score_scale"] for d in found] == [c.score_scale for c in expected]
 
 
@@ -64,11 +78,11 @@ async def test_async_gives_the_same_and_leaves_the_loop_free(kind, index_class, 
             return search(*args, **kwargs)
 
     watched = kind.from_index(Watched(), k=3)
-    assert await watched.ainvoke(QUESTION) == retriever.invoke(QUESTION)
+    expected = retriever.invoke(QUESTION)
+    assert_alike(await watched.ainvoke(QUESTION), expected)
     assert len(await watched.ainvoke(QUESTION, k=1)) == 1
     assert threading.main_thread() not in threads
-    results = await asyncio.gather(*(retriever.ainvoke(QUESTION) for _ in range(8)))
-    assert all(result == results[0] for result in results)
+    assert_alike(await asyncio.gather(*(retriever.ainvoke(QUESTION) for _ in range(8))), [expected] * 8)
 
 
 def test_k_is_set_at_construction_and_at_invocation(documents, encoder):
@@ -135,4 +149,54 @@ def test_it_is_a_retriever_with_tags_and_a_name_for_tracing(documents, encoder):
 def test_threads_agree(documents, encoder):
     retriever = SentenceContextRetriever.from_documents(documents, HashEncoder(), k=3)
     results = retriever.batch([QUESTION] * 20, {"max_concurrency": 8})
-    assert all(result == results[0] for result in results)
+    assert_alike(results, [retriever.invoke(QUESTION)] * 20)
+
+
+@pytest.fixture
+def precise(documents, encoder):
+    return PreciseRetriever.from_documents(documents, encoder, selector=GradientSelector(min_k=2))
+
+
+def test_the_precise_retriever_finds_what_the_pipeline_selects(documents, encoder, precise):
+    rag = PreciseRAG.from_documents(
+        to_core_documents(documents), encoder=encoder, selector=GradientSelector(min_k=2)
+    )
+    selection = rag.retrieve(QUESTION)
+    found = precise.invoke(QUESTION)
+    kept = [decision for decision in selection.decisions if decision.kept]
+    assert [d.id for d in found] == [decision.candidate.id for decision in kept]
+    assert_alike([d.metadata["relevance_score"] for d in found], [d.candidate.score for d in kept])
+    assert [d.metadata["precise_rag"]["reason"] for d in found] == [d.reason for d in kept]
+    assert found[0].page_content.startswith("The town clock was built by Ada Brandt")
+    assert_alike(precise.select(QUESTION), selection)
+
+
+def test_k_of_the_precise_retriever_is_an_upper_bound(documents, encoder, precise):
+    everything = precise.invoke(QUESTION)
+    assert len(everything) >= 2
+    assert_alike(precise.invoke(QUESTION, k=1), everything[:1])
+    assert PreciseRetriever.from_index(precise.rag.index, k=1).invoke(QUESTION)[0].id == everything[0].id
+
+
+async def test_the_precise_retriever_gives_the_same_when_async_and_changes_nothing(documents, precise):
+    before = copy.deepcopy(documents)
+    assert_alike(await precise.ainvoke(QUESTION), precise.invoke(QUESTION))
+    precise.invoke(QUESTION)[0].metadata["tags"].append("changed")
+    assert documents == before
+    assert "changed" not in precise.invoke(QUESTION)[0].metadata["tags"]
+
+
+def test_filters_call_their_model_inside_the_retrieval(precise, scripted_chat):
+    chat = scripted_chat(script=lambda prompt: "no idea")
+    watched = PreciseRetriever.from_index(precise.rag.index, relevance=RelevanceFilter(chat))
+
+    async def events():
+        return [e async for e in watched.astream_events(QUESTION, version="v2")]
+
+    told = asyncio.run(events())
+    names = {event["run_id"]: event["name"] for event in told}
+    call = next(event for event in told if event["event"] == "on_chat_model_start")
+    assert [names[parent] for parent in call["parent_ids"]] == ["PreciseRetriever", "PreciseRAG"]
+    stages = [event["data"]["stage"] for event in told if event["name"] == "precise_rag_stage"]
+    assert stages[0] == "search"
+    assert {"rerank", "relevance"} <= set(stages)

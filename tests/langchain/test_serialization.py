@@ -1,4 +1,4 @@
-"""What LangChain can write and read back: settings yes, models given as objects no."""
+"""LangChain serialization: settings can be saved and loaded, models given as objects cannot."""
 
 import inspect
 import json

@@ -13,8 +13,9 @@ from langchain_precise import (
 from precise_rag.selection import GradientSelector
 from precise_rag.testing import HashEncoder
 
-integration_tests = pytest.importorskip("langchain_tests.integration_tests")
-unit_tests = pytest.importorskip("langchain_tests.unit_tests")
+pytest.importorskip("langchain_tests")
+from langchain_tests.integration_tests import EmbeddingsIntegrationTests, RetrieversIntegrationTests
+from langchain_tests.unit_tests import EmbeddingsUnitTests
 
 
 def retriever_over_a_town(kind, **options):
@@ -26,7 +27,7 @@ def retriever_over_a_town(kind, **options):
     return kind.from_documents(documents, HashEncoder(), **options)
 
 
-class RetrieverSuite(integration_tests.RetrieversIntegrationTests):
+class RetrieverSuite(RetrieversIntegrationTests):
     retriever_query_example = "When was the town clock built?"
 
     @property
@@ -54,7 +55,7 @@ class TestPreciseRetriever(RetrieverSuite):
         return {"rag": retriever_over_a_town(PreciseRetriever, selector=GradientSelector()).rag}
 
 
-class TestEmbeddingsUnit(unit_tests.EmbeddingsUnitTests):
+class TestEmbeddingsUnit(EmbeddingsUnitTests):
     embeddings_class = PreciseEmbeddings
 
     @property
@@ -62,7 +63,7 @@ class TestEmbeddingsUnit(unit_tests.EmbeddingsUnitTests):
         return {"encoder": HashEncoder()}
 
 
-class TestEmbeddings(integration_tests.EmbeddingsIntegrationTests):
+class TestEmbeddings(EmbeddingsIntegrationTests):
     embeddings_class = PreciseEmbeddings
 
     @property

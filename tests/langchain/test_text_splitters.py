@@ -79,7 +79,7 @@ def test_blank_text_has_no_pieces(splitter, blank):
     ].page_content == ("A word.")
 
 
-def test_the_ways_in_agree(splitter):
+def test_every_way_to_call_it_gives_the_same(splitter):
     source = Document(TEXT, id="velm")
     expected = splitter.split_documents([source])
     assert splitter.transform_documents([source]) == expected

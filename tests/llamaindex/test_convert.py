@@ -51,7 +51,7 @@ def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(document
     assert json.loads(item.to_json())["score"] == 0.5
 
 
-def test_the_caller_s_document_is_not_shared(documents):
+def test_the_given_document_is_not_shared(documents):
     documents[0].metadata["tags"] = ["sea"]
     node = from_candidate(candidate_of(documents[0], 0, 45)).node
     node.metadata["title"] = "changed"

@@ -1,4 +1,4 @@
-"""Our parsers in stock ingestion: pipelines, caches, docstores, worker processes, vector stores."""
+"""The node parsers in stock ingestion: pipelines, caches, docstores, worker processes, vector stores."""
 
 import asyncio
 
@@ -23,6 +23,7 @@ from precise_rag import Document as CoreDocument
 from precise_rag import Segmenter
 from precise_rag.index import DenseIndex
 from precise_rag.testing import HashEncoder
+from support.alike import assert_alike
 
 QUESTION = "Who built the oven of river stone?"
 
@@ -185,7 +186,7 @@ def test_persisted_sentence_vectors_are_found_again(documents, embedding, tmp_pa
     loaded = load_index_from_storage(storage, embed_model=embedding)
     expected = index.as_retriever(similarity_top_k=3).retrieve(QUESTION)
     found = loaded.as_retriever(similarity_top_k=3).retrieve(QUESTION)
-    assert [(i.node.node_id, i.score) for i in found] == [(i.node.node_id, i.score) for i in expected]
+    assert_alike([(i.node.node_id, i.score) for i in found], [(i.node.node_id, i.score) for i in expected])
 
 
 async def test_many_tasks_share_one_parser(documents):
@@ -225,7 +226,7 @@ def test_saved_settings_know_whether_nodes_bring_vectors(documents, embedding):
     assert again.to_dict() == parser.to_dict()
     first, second = (p.get_nodes_from_documents(documents)[0].embedding for p in (parser, again))
     assert first is not None
-    assert first == second
+    assert_alike(first, second)
     plain = SemanticSegmentationNodeParser()
     assert SemanticSegmentationNodeParser.from_dict(plain.to_dict()).encoder_name == ""
     with pytest.raises(ValueError, match="alpha"):

@@ -22,7 +22,7 @@ POSTPROCESSORS = (GradientSelectionPostprocessor, PreciseRerankPostprocessor, Re
 
 
 class WordShare:
-    """A reranker that anybody can check: the share of the query's words that a text holds."""
+    """A reranker whose score is the share of the query's words that a text contains."""
 
     name = "word-share"
     score_scale = "probability"

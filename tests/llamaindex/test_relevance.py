@@ -10,6 +10,7 @@ from llamaindex_precise import RelevanceFilterPostprocessor
 from precise_rag.facts import FACTS_KEY
 from precise_rag.filtering import DynamicThreshold
 from precise_rag.testing import ScriptedLLM
+from support.alike import assert_alike
 
 QUESTION = "When does the ferry leave?"
 
@@ -51,7 +52,7 @@ async def test_relevant_nodes_stay_with_their_own_scores(nodes):
     assert facts["scores"]["relevance_critic"] == 0.9
     assert facts["reason"].startswith("relevance 0.90 reaches")
     again = await postprocessor.apostprocess_nodes(nodes, query_str=QUESTION)
-    assert [item.model_dump() for item in again] == [item.model_dump() for item in kept]
+    assert_alike(again, kept)
     assert [item.model_dump() for item in nodes] == before
 
 
@@ -81,7 +82,7 @@ def test_settings_make_the_round_trip(nodes):
         RelevanceFilterPostprocessor(llm=llm(), batch_size=0)
 
 
-def test_scores_are_kept_in_the_caller_s_cache(nodes):
+def test_scores_are_kept_in_the_given_cache(nodes):
     model, cache = llm(), {}
     for _ in range(2):
         RelevanceFilterPostprocessor(llm=model, cache=cache).postprocess_nodes(nodes, query_str=QUESTION)

@@ -21,6 +21,7 @@ from llamaindex_precise import (
 from precise_rag.errors import LLMError
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.viz.trace_page import trace_page
+from support.alike import assert_alike
 
 QUESTION = "Who built the oven of the bakery?"
 
@@ -61,7 +62,7 @@ async def test_the_async_path_does_the_same(retriever):
     expected = growing(retriever, replies).query(QUESTION)
     response = await growing(retriever, replies).aquery(QUESTION)
     assert str(response) == str(expected) == "Better."
-    assert [i.to_dict() for i in response.source_nodes] == [i.to_dict() for i in expected.source_nodes]
+    assert_alike(response.source_nodes, expected.source_nodes)
 
 
 def test_a_streamed_answer_can_be_read_and_is_the_accepted_one(retriever):

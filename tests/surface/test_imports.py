@@ -9,7 +9,7 @@ CORE = Path(precise_rag.__file__).parent
 FRAMEWORKS = ("llama_index", "langchain")
 WRAPPERS = {
     "encoders/framework.py",
-    "llm/wrap.py",
+    "llm/framework.py",
     "rerank/framework.py",
     "evaluation/peers/searches.py",
     "evaluation/peers/splitters.py",
@@ -23,7 +23,7 @@ def touches_a_framework(file: Path) -> bool:
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("require", "import_module"):
-            names = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
+            names = [str(arg.value) for arg in node.args[:1] if isinstance(arg, ast.Constant)]
         else:
             continue
         if any(name.startswith(FRAMEWORKS) for name in names):

@@ -170,19 +170,19 @@ def test_chains_of_stages_are_the_same():
     expected = GradientSelector(min_k=2).select(unique.kept)
 
     nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
-    for stage in (
+    for postprocessor in (
         llamaindex_precise.PreciseRerankPostprocessor(),
         llamaindex_precise.RedundancyPostprocessor(),
         llamaindex_precise.GradientSelectionPostprocessor(min_k=2),
     ):
-        nodes = stage.postprocess_nodes(nodes, query_str=question)
+        nodes = postprocessor.postprocess_nodes(nodes, query_str=question)
     documents = langchain_retriever("HybridRetriever").invoke(question)
-    for stage in (
+    for compressor in (
         langchain_precise.RerankCompressor(),
         langchain_precise.RedundancyCompressor(),
         langchain_precise.GradientSelectionCompressor(min_k=2),
     ):
-        documents = stage.compress_documents(documents, question)
+        documents = compressor.compress_documents(documents, question)
     assert_same_results(nodes, documents, expected)
 
 

@@ -1,4 +1,4 @@
-"""Our components inside stock LlamaIndex ones."""
+"""precise-rag components inside stock LlamaIndex ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Prompt texts, each with a version that goes into the trace."""
+"""Prompts, each with a version that is recorded in the trace."""
 
 from precise_rag.prompts.answer import NOT_IN_PASSAGES as NOT_IN_PASSAGES
 from precise_rag.prompts.answer import AnswerStyle as AnswerStyle

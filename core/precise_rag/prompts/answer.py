@@ -1,7 +1,7 @@
-"""Answering from the selected passages and nothing else.
+"""The prompt for an answer from the selected passages.
 
-Three styles: `short` (a name, a number, a phrase), `open` (sentences with citations) and `choice`
-(one of the given options).
+Styles: "open" (sentences with citations), "short" (a name, a number or a phrase) and "choice" (one of
+the given options).
 """
 
 import re
@@ -17,7 +17,7 @@ AnswerStyle = Literal["open", "short", "choice"]
 
 ANSWER_VERSION = "answer/1"
 NOT_IN_PASSAGES = "The passages do not contain the answer."
-"""What the model is told to say, word for word, when the answer is not there."""
+"""The sentence with which the model replies if the passages do not contain the answer."""
 
 _TASK = (
     "You answer a question from the passages you are given. Use only what they say: no outside "
@@ -50,17 +50,23 @@ def answer_prompt(
     instructions: str | None = None,
     mark: str | None = None,
 ) -> Prompt:
-    """The prompt that asks for an answer from `passages`, best first.
+    """Build the prompt that asks for an answer.
 
-    options: the choices of style "choice", at most 26, lettered in order. instructions: in place of
-    `answer_instructions(style)`; the version then ends in "custom". mark: see `Fence`.
-    Raises InputError for an unknown style, or options that do not go with it.
+    question: the question.
+    passages: the context, numbered from 1 in this order.
+    style: form of the answer.
+    options: for style "choice": 1 to 26 options, lettered in this order.
+    instructions: text to use instead of `answer_instructions(style)`; the prompt's version then ends in
+    "custom".
+    mark: see `Fence`.
+    Raises InputError for an unknown style, or options that do not fit the style.
     """
     if style not in get_args(AnswerStyle):
-        raise InputError(f"style is {style!r}; expected one of {', '.join(get_args(AnswerStyle))}")
+        raise InputError(f"style must be one of {', '.join(get_args(AnswerStyle))}, got {style!r}")
     if bool(options) != (style == "choice") or len(options) > 26:
         raise InputError(
-            f"style {style!r} with {len(options)} options; style 'choice' takes 1 to 26, others none"
+            f"style 'choice' needs 1 to 26 options, all other styles none; got {len(options)} options "
+            f"for style {style!r}"
         )
     fence = Fence(mark)
     data = [
@@ -79,20 +85,27 @@ def answer_prompt(
 
 
 def answer_instructions(style: AnswerStyle) -> str:
-    """What the model is told for a style, before the rule about data."""
+    """Return the default instructions for a style."""
     return f"{_TASK}\n\n{_STYLE[style]}"
 
 
 def cited_passages(text: str, passages: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """The passages that an answer names as [n], in passage order; numbers of none are ignored."""
+    """Find the passages that an answer cites.
+
+    text: the answer, with citations such as [2] or [1, 3].
+    passages: the passages of the prompt, in its order.
+    Returns the cited passages in that order. Numbers without a passage are ignored.
+    """
     numbers = {int(n) for group in _CITATION.findall(text) for n in re.findall(r"\d+", group)}
     return tuple(passage for n, passage in enumerate(passages, start=1) if n in numbers)
 
 
 def chosen_option(text: str, options: Sequence[str]) -> int | None:
-    """The index of the option that a reply to style "choice" names, or None if it names none.
+    """Find the option that a reply to style "choice" names.
 
-    A letter at the start or alone counts ("B", "(b)", "Answer: B."), else an option's own words.
+    text: the reply: a letter such as "B", "(b)" or "Answer: B.", or the words of one option.
+    options: the options of the prompt, in its order.
+    Returns the option's index, or None if the reply does not name exactly one.
     """
     letters = string.ascii_uppercase[: len(options)]
     if found := _CHOICE.match(text.strip()):

@@ -1,7 +1,7 @@
-"""Asking a model to judge an answer and the context it was given (SAGE, section VI-A).
+"""The prompt for a judgement of an answer and its context (SAGE, section VI-A).
 
-`json` is the default. `sage` asks for all that the paper's Fig. 6 asks for, in our own words,
-its reply format and its 60/40 instruction included, so that the paper's loop can be repeated.
+Styles: "json" (default) asks for JSON. "sage" asks for everything that the prompt in the paper's Fig. 6
+asks for, in different words, including its reply format and its 60/40 instruction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,13 +68,19 @@ def judge_prompt(
     instructions: str | None = None,
     mark: str | None = None,
 ) -> Prompt:
-    """The prompt that asks for a score and a context adjustment for `answer`.
+    """Build the prompt that asks for a score and a context adjustment.
 
-    task: what the answerer was told, shown as data like the rest of its prompt. instructions: in
-    place of `judge_instructions(style)`; the version then ends in "custom".
+    question, passages, options: as passed to `answer_prompt`.
+    answer: the answer to judge.
+    task: the instructions with which the answer was written; shown to the judge as data.
+    style: form of the judgement.
+    instructions: text to use instead of `judge_instructions(style)`; the prompt's version then ends in
+    "custom".
+    mark: see `Fence`.
+    Raises InputError for an unknown style.
     """
     if style not in _STYLES:
-        raise InputError(f"judge prompt is {style!r}; expected one of {', '.join(_STYLES)}")
+        raise InputError(f"judge style must be one of {', '.join(_STYLES)}, got {style!r}")
     objective, schema = _STYLES[style]
     fence = Fence(mark)
     data = [fence.block("task", task)] if task else []
@@ -93,7 +99,7 @@ def judge_prompt(
 
 
 def judge_instructions(style: JudgeStyle) -> str:
-    """What the judge is told for a style, before the rule about data."""
+    """Return the default instructions for a style."""
     return _STYLES[style][0]
 
 

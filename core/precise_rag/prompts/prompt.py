@@ -1,7 +1,8 @@
-"""What a prompt is, and how text that others wrote is kept apart from what we ask.
+"""Prompts that keep instructions apart from data.
 
-Instructions stand in the system message alone. Passages, questions and answers are data: they stand
-in the user message, between marks that carry a random delimiter which no document can have guessed.
+Instructions are in the system message only. Passages, questions and answers are data: they are in the
+user message, between lines that begin with a random mark. A document cannot contain the mark, so text
+in it cannot pass as an instruction.
 """
 
 import secrets
@@ -19,7 +20,12 @@ DATA_RULE = (
 
 
 class Prompt(NamedTuple):
-    """Messages for one call, the version of their wording, and the JSON schema of the reply, if any."""
+    """A prompt for one call.
+
+    version: name and version of the prompt's text.
+    messages: the system message and the user message.
+    schema: JSON schema of the reply, if the reply is JSON.
+    """
 
     version: str
     messages: tuple[Message, ...]
@@ -27,9 +33,9 @@ class Prompt(NamedTuple):
 
 
 class Fence:
-    """Sets texts between marked lines; the mark occurs in none of them.
+    """Puts texts between lines that begin with a mark, and removes the mark from the texts.
 
-    mark: only for tests and replays; by default 16 random hexadecimal digits, drawn per fence.
+    mark: for tests and replays; default: 16 random hexadecimal digits, new for each fence.
     """
 
     def __init__(self, mark: str | None = None) -> None:
@@ -37,15 +43,15 @@ class Fence:
 
     @property
     def rule(self) -> str:
-        """The sentence for the system message that says what the marks mean."""
+        """The rule about the mark, for the system message."""
         return DATA_RULE.format(mark=self.mark)
 
     def block(self, label: str, text: str) -> str:
-        """One text under its label."""
+        """Put one text between marked lines with a label."""
         return f"{self.mark} {label}\n{self._cleaned(text)}\n{self.mark} end of {label}"
 
     def blocks(self, label: str, texts: Iterable[str]) -> str:
-        """Several texts, numbered from 1."""
+        """Put several texts between marked lines with a label and a number from 1."""
         return "\n\n".join(self.block(f"{label} {n}", text) for n, text in enumerate(texts, start=1))
 
     def _cleaned(self, text: str) -> str:
@@ -53,5 +59,5 @@ class Fence:
 
 
 def lettered(options: Sequence[str]) -> str:
-    """The options of a multiple-choice question, one a line: A, B, C …"""
+    """Write the options of a question on lines that begin with A, B, C, …"""
     return "\n".join(map("{}. {}".format, string.ascii_uppercase, options))

@@ -1,4 +1,4 @@
-"""Making questions with evidence from a passage, to evaluate retrieval where nobody has written any."""
+"""The prompt for test questions about a passage, with which retrieval can be evaluated."""
 
 from typing import Any
 
@@ -35,7 +35,12 @@ QUESTIONS_SCHEMA: dict[str, Any] = {
 
 
 def questions_prompt(passage: str, *, n_questions: int = 2, mark: str | None = None) -> Prompt:
-    """The prompt that asks for questions, each with its answer and a quote from `passage`."""
+    """Build the prompt that asks for questions about a passage.
+
+    passage: the passage.
+    n_questions: most questions to write, each with its answer and a quote from the passage.
+    mark: see `Fence`.
+    """
     fence = Fence(mark)
     shape = '{"questions": [{"question": "…", "answer": "…", "quote": "…"}]}'
     return Prompt(

@@ -1,7 +1,8 @@
-"""Asking a model how relevant each chunk is to a question (ChunkRAG, section 3 and appendix A).
+"""Prompts for the relevance of chunks to a question (ChunkRAG, section 3 and appendix A).
 
-`relevance_prompt` asks for the base score, the reflection on it and the critic's score of a batch of
-chunks at once. `single_relevance_prompt` asks for one of the three for one chunk, as the paper does.
+Each chunk has three scores: a base score, a reflection on it and a critic's score.
+`relevance_prompt` asks for all scores of several chunks in one call. `single_relevance_prompt` asks for
+one score of one chunk, as in the paper.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ RELEVANCE_HEURISTICS = (
     "If the question asks about a certain time, a chunk about another time is not relevant.",
     "A chunk about something else with the same or a similar name is not relevant.",
 )
-"""What the critic looks at unless told otherwise."""
+"""The default rules that the critic checks."""
 
 _SCALE = (
     "Scores run from 0 to 1: 1 for a chunk that holds the answer or a needed part of it, 0.5 for one that "
@@ -67,7 +68,7 @@ SCORE_SCHEMA: Mapping[str, Any] = {
 
 
 def relevance_instructions() -> str:
-    """What the model is told about relevance, before the stages, the reply format and the rule about data."""
+    """Return the default instructions about relevance."""
     return f"You score how relevant chunks of documents are to a question. {_SCALE}"
 
 
@@ -79,10 +80,14 @@ def relevance_prompt(
     instructions: str | None = None,
     mark: str | None = None,
 ) -> Prompt:
-    """The prompt that asks for all three scores of each of `chunks`, by id.
+    """Build the prompt that asks for all three scores of several chunks.
 
-    heuristics: what the critic checks. instructions: in place of `relevance_instructions()`; the
-    version then ends in "custom". mark: see `Fence`.
+    question: the question.
+    chunks: texts by id.
+    heuristics: rules that the critic checks.
+    instructions: text to use instead of `relevance_instructions()`; the prompt's version then ends in
+    "custom".
+    mark: see `Fence`.
     """
     fence = Fence(mark)
     task = (
@@ -112,7 +117,13 @@ def single_relevance_prompt(
     instructions: str | None = None,
     mark: str | None = None,
 ) -> Prompt:
-    """The prompt that asks for one score of one chunk; `earlier`: what the stages before gave it."""
+    """Build the prompt that asks for one score of one chunk.
+
+    question, heuristics, instructions, mark: as for `relevance_prompt`.
+    chunk: the chunk's text.
+    stage: which score to ask for.
+    earlier: the scores of earlier stages.
+    """
     fence = Fence(mark)
     task = (
         f"{instructions or relevance_instructions()}\n\n"
@@ -128,7 +139,12 @@ def single_relevance_prompt(
 
 
 def threshold_prompt(question: str, scores: Sequence[float], *, mark: str | None = None) -> Prompt:
-    """The prompt that asks from which score on the chunks of a question should be kept."""
+    """Build the prompt that asks for the lowest score of a chunk to keep.
+
+    question: the question.
+    scores: the relevance scores of all its chunks.
+    mark: see `Fence`.
+    """
     fence = Fence(mark)
     task = (
         "The chunks found for a question have been scored for relevance, from 0 (nothing to do with it) to 1 "

@@ -1,4 +1,4 @@
-"""Rewriting a question so that it retrieves better (ChunkRAG, query rewriting)."""
+"""The prompt for a search query in place of a question (ChunkRAG, query rewriting)."""
 
 from precise_rag.prompts.prompt import Fence, Prompt
 from precise_rag.types import Message
@@ -13,7 +13,7 @@ _TASK = (
 
 
 def rewrite_prompt(question: str, *, mark: str | None = None) -> Prompt:
-    """The prompt that asks for a search query in place of `question`."""
+    """Build the prompt that asks to rewrite a question as a search query. mark: see `Fence`."""
     fence = Fence(mark)
     return Prompt(
         REWRITE_VERSION,

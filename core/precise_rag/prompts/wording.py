@@ -1,4 +1,4 @@
-"""The prompts of one feedback loop: how it asks for an answer, and how it has it judged."""
+"""The prompts of one feedback loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,12 @@ from precise_rag.types import Candidate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """A style of answering and of judging, or instructions in place of theirs."""
+    """The style or instructions of the answer prompt and of the judge prompt.
+
+    style: form of the answer (see `answer_prompt`).
+    judge_style: form of the judgement (see `judge_prompt`).
+    answer_instructions, judge_instructions: texts to use instead of the styles' default instructions.
+    """
 
     style: AnswerStyle = "open"
     judge_style: JudgeStyle = "json"
@@ -19,7 +24,7 @@ class Wording:
     judge_instructions: str | None = None
 
     def answer(self, question: str, passages: Sequence[Candidate], options: Sequence[str] = ()) -> Prompt:
-        """The prompt for a draft."""
+        """Build the prompt that asks for an answer."""
         return answer_prompt(
             question, passages, style=self.style, options=options, instructions=self.answer_instructions
         )
@@ -27,7 +32,7 @@ class Wording:
     def judge(
         self, question: str, passages: Sequence[Candidate], draft: str, options: Sequence[str] = ()
     ) -> Prompt:
-        """The prompt for a judgement of `draft`, which shows the judge the task it was written for."""
+        """Build the prompt that asks for a judgement of `draft`; it shows the answer's instructions."""
         return judge_prompt(
             question,
             passages,

@@ -104,7 +104,7 @@ def test_the_json_judge_brings_its_schema():
     schema = judge_prompt("q", PASSAGES, "a").schema
     assert schema["properties"]["adjustment"]["enum"] == [-1, 0, 1]
     assert set(schema["required"]) == set(schema["properties"])
-    with pytest.raises(InputError, match="judge prompt is 'x'"):
+    with pytest.raises(InputError, match="judge style must be one of json, sage, got 'x'"):
         judge_prompt("q", PASSAGES, "a", style="x")
 
 

@@ -1,7 +1,6 @@
 """The `precise` command: `precise segment | inspect | index | ask | train | eval | demo`.
 
-Exit codes: 0 done, 1 an error with one line on standard error, 2 a command line that cannot be
-understood, 130 interrupted.
+Exit codes: 0 success, 1 an error (one line on standard error), 2 a wrong command line, 130 interrupted.
 """
 
 import argparse
@@ -17,16 +16,20 @@ _COMMANDS = (segment, inspect, index, ask, train, eval, demo)
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(prog="precise", description=precise_rag.__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="precise",
+        description=precise_rag.__doc__.splitlines()[0],
+        epilog="`precise COMMAND --help` lists the options of a command.",
+    )
     parser.add_argument("--version", action="version", version=f"precise-rag {precise_rag.__version__}")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_parser(subparsers)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit code."""
+    """Run one command and return its exit code. argv: its arguments; default: those of the process."""
     args = build_parser().parse_args(argv)
     try:
         return int(args.run(args))

@@ -1,7 +1,6 @@
-"""`precise ask INDEX "question"`: search a saved index, and answer if a language model is named."""
+"""`precise ask INDEX QUESTION`: search a saved index, and answer the question if --llm names a model."""
 
 import argparse
-import os
 from pathlib import Path
 
 from precise_rag.answer import Answer
@@ -21,44 +20,83 @@ from precise_rag.trace import Bill, PriceTable, Trace
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Register the command."""
-    parser = subparsers.add_parser("ask", help="ask a saved index a question")
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "ask",
+        help="ask a question about the documents of an index",
+        description="Find the sentences of an index that answer a question. "
+        "With --llm, a language model writes the answer from them.",
+    )
     parser.add_argument("index", type=Path, metavar="INDEX", help="a folder made by `precise index`")
-    parser.add_argument("question")
-    parser.add_argument("--min-k", type=int, default=DEFAULT_SELECTOR.min_k, help="keep at least this many")
+    parser.add_argument("question", metavar="QUESTION", help="the question, in quotes")
+    parser.add_argument(
+        "--min-k",
+        type=int,
+        metavar="N",
+        default=DEFAULT_SELECTOR.min_k,
+        help="look for a sharp drop of the score after this many candidates (default: %(default)s)",
+    )
     parser.add_argument(
         "--ratio",
         type=float,
+        metavar="SHARE",
         default=DEFAULT_SELECTOR.ratio,
-        help="cut where a score falls to this share of the one before",
+        help="a drop is sharp if a score is at most this share of the one before (default: %(default)s)",
     )
     parser.add_argument(
-        "--floor", type=float, default=DEFAULT_SELECTOR.floor, help="keep nothing that scores under this"
-    )
-    parser.add_argument("--max-tokens", type=int, help="send at most this many tokens")
-    parser.add_argument("--llm", metavar="MODEL", help="answer with this chat model (needs the extra openai)")
-    parser.add_argument(
-        "--base-url", default=os.environ.get("OPENAI_BASE_URL"), help="an OpenAI-compatible server"
-    )
-    parser.add_argument(
-        "--max-cost", type=float, metavar="DOLLARS", help="stop before a call would pass this"
-    )
-    parser.add_argument("--prices", type=Path, metavar="FILE", help="a price table of your own (TOML)")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="estimate calls, tokens and cost; ask no model"
+        "--floor",
+        type=float,
+        metavar="SCORE",
+        default=DEFAULT_SELECTOR.floor,
+        help="drop candidates that score less (default: %(default)s)",
     )
     parser.add_argument(
-        "--trace", type=Path, metavar="FILE", help="write the whole record, as .html or .json"
+        "--max-tokens", type=int, metavar="N", help="keep at most this many tokens (default: no limit)"
     )
-    parser.add_argument("--device", help="cpu, cuda, … (default: the best there is)")
-    parser.add_argument("--json", action="store_true", help="everything as one JSON object")
+    parser.add_argument(
+        "--llm",
+        metavar="MODEL",
+        help="chat model that writes the answer; needs the extra openai (default: print the context only)",
+    )
+    parser.add_argument(
+        "--base-url",
+        metavar="URL",
+        help="OpenAI-compatible server of the model (default: OPENAI_BASE_URL, or OpenAI)",
+    )
+    parser.add_argument(
+        "--max-cost",
+        type=float,
+        metavar="DOLLARS",
+        help="make no call that would cost more than this in total (default: no limit)",
+    )
+    parser.add_argument(
+        "--prices",
+        type=Path,
+        metavar="FILE",
+        help="your price table, a TOML file (default: the packaged table)",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="estimate the calls, tokens and cost of --llm without calling the model",
+    )
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="write what each stage did to an .html or .json file",
+    )
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the candidates with the decision on each, then the answer."""
+    """Print each candidate with the decision on it, then the answer."""
     if args.trace and args.trace.suffix not in (".html", ".json"):
-        raise InputError(f"--trace {args.trace}: the name must end in .html or .json")
+        raise InputError(f"--trace must end in .html or .json, got {args.trace}")
+    if args.dry_run and not args.llm:
+        raise InputError("--dry-run estimates the calls of a language model; name one with --llm")
     rag = PreciseRAG(
         load_index(args.index, device=args.device),
         selector=GradientSelector(
@@ -79,7 +117,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print_selection(answer.selection)
     print(f"\n{len(answer.selection.kept)} kept, {count_kept_tokens(answer.selection)} tokens")
-    print(f"{'Answer' if answer.kind == 'generated' else 'Context (no language model is configured)'}:")
+    print(
+        f"{'Answer' if answer.kind == 'generated' else 'Context (for an answer, name a model with --llm)'}:"
+    )
     print(answer.text)
     if answer.kind == "generated":
         bill = Bill(len(trace.calls), trace.input_tokens, trace.output_tokens, trace.cost)
@@ -118,4 +158,4 @@ def _bill(bill: Bill) -> str:
 
 
 def _dollars(cost: float | None) -> str:
-    return "cost unknown (the model has no price; see --prices)" if cost is None else f"${cost:.6f}"
+    return "cost unknown (no price for the model; see --prices)" if cost is None else f"${cost:.6f}"

@@ -1,4 +1,4 @@
-"""`precise demo [DIR]`: the main job on real text, with no key and no download."""
+"""`precise demo [DIR…]`: index documents and ask questions, without an API key or a download."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -26,26 +26,39 @@ QUESTIONS = (
     "How does Python decide which of two operands' methods is called for a binary operator?",
     "What value does the pow operator give for an int raised to a negative power?",
 )
-"""Asked of the Python language reference, the demo's default text."""
+"""Questions about the Python language reference, the default documents."""
 
 CHUNK_TOKENS = 200
 TOP_K = 5
-"""The fixed retrieval that the demo compares with: five chunks of 200 tokens by cosine."""
+"""What the demo compares with: the best five chunks of 200 tokens by cosine."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Register the command."""
-    parser = subparsers.add_parser("demo", help="index real documentation and ask it questions")
-    parser.add_argument(
-        "paths", nargs="*", metavar="DIR", help="your documents (default: the Python language reference)"
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="try it: index documentation and ask questions about it",
+        description="Index documents, ask questions about them, and compare the tokens sent with those of "
+        f"the best {TOP_K} chunks of {CHUNK_TOKENS} tokens. Needs no API key and no download.",
     )
-    parser.add_argument("--question", action="append", help="ask this; may be given more than once")
-    parser.add_argument("--json", action="store_true", help="one JSON object a question")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="DIR",
+        help="folders, or text, Markdown or JSON Lines files (default: the Python language reference)",
+    )
+    parser.add_argument(
+        "--question",
+        action="append",
+        metavar="TEXT",
+        help="a question to ask; can be repeated (default: prepared ones, or the titles of your documents)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per question")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Index, ask, and show where each selection was cut and what it saves."""
+    """Index the documents, ask the questions, and show each selection and how many tokens it saves."""
     documents = list(read_documents(*args.paths)) if args.paths else list(_language_reference())
     questions = args.question or (QUESTIONS if not args.paths else _titles(documents))
     if not args.json:
@@ -77,20 +90,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _language_reference() -> Iterator[Document]:
-    """The pages of the Python language reference that are part of the interpreter."""
+    """The pages of the Python language reference that come with the interpreter."""
     for name, text in sorted(topics.items()):
         yield Document(name, text, {"source": f"pydoc_data.topics: {name}"})
 
 
 def _titles(documents: Sequence[Document]) -> list[str]:
-    """Something to ask of text nobody prepared questions for: first lines, evenly spaced."""
+    """Titles or first lines of some documents, evenly spaced, to use as questions."""
     filled = [document for document in documents if document.text.strip()]
     chosen = filled[:: max(1, len(filled) // len(QUESTIONS))][: len(QUESTIONS)]
     return [str(document.metadata.get("title") or document.text.split("\n")[0])[:120] for document in chosen]
 
 
 class _FixedChunks:
-    """What most applications do: whole sentences packed into chunks of a fixed size, top-k by cosine."""
+    """The usual retrieval: whole sentences packed into chunks of a fixed size, the best five by cosine."""
 
     def __init__(self, documents: Sequence[Document], encoder: Encoder) -> None:
         chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
@@ -99,7 +112,7 @@ class _FixedChunks:
         self._vectors = encoder.encode(chunks, show_progress=True)
 
     def tokens_sent(self, question: str) -> int:
-        """Tokens of the best chunks for `question`."""
+        """Return the tokens of the best chunks for `question`."""
         similarity = self._vectors @ self._encoder.encode_queries([question])[0]
         return int(self._n_tokens[np.argsort(-similarity)[:TOP_K]].sum())
 

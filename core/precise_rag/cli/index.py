@@ -1,4 +1,4 @@
-"""`precise index DIR`: documents to a saved index."""
+"""`precise index DIR…`: build a searchable index and save it."""
 
 import argparse
 import sys
@@ -9,56 +9,73 @@ from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex, HybridSettings
+from precise_rag.index.storage import has_index
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Register the command."""
-    parser = subparsers.add_parser("index", help="build or update a searchable index")
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "index",
+        help="build a searchable index, or update one",
+        description="Build a searchable index of documents for `precise ask`. "
+        "If there is one already, only new and changed documents are encoded.",
+    )
     parser.add_argument(
         "paths", nargs="+", metavar="DIR", help="folders, or text, Markdown or JSON Lines files"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("index"), help="folder of the index (default: %(default)s)"
+        "--out",
+        type=Path,
+        metavar="INDEX",
+        default=Path("index"),
+        help="folder of the index; if it exists, the index in it is updated (default: %(default)s)",
     )
     parser.add_argument(
-        "--encoder", default=DEFAULT_ENCODER, help="sentence-transformers name or path, or openai:MODEL"
+        "--encoder",
+        metavar="NAME",
+        default=DEFAULT_ENCODER,
+        help="sentence-transformers model or folder, or openai:MODEL (default: %(default)s)",
     )
     parser.add_argument(
         "--passages",
         default=HybridSettings.passages,
-        help='what a passage is: "200 tokens", "paragraphs", "segments" (learned), … (default: %(default)s)',
+        metavar="PASSAGES",
+        help='for a new index, the passages that give a sentence its context: "sentences", "paragraphs", '
+        '"segments" (cut where the topic changes) or a size like "200 tokens" (default: %(default)s)',
     )
     parser.add_argument(
         "--prune",
         action="store_true",
-        help="remove from the index the documents that are not in DIR any more",
+        help="remove documents from the index that are not in DIR",
     )
-    parser.add_argument("--device", help="cpu, cuda, … (default: the best there is)")
-    parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build the index, or bring an existing one up to date: only new and changed documents are encoded.
+    """Build the index, or update an existing one, which encodes only new and changed documents.
 
-    Documents of the index that are not among those given stay, since an index may be filled from several
-    folders one after the other; with --prune they go.
+    Documents of the index that are not in the given folders stay, because an index may be filled from
+    several folders in turn; --prune removes them.
     """
     documents = list(read_documents(*args.paths))
     empty = [document.id for document in documents if not document.text.strip()]
     if len(empty) == len(documents):
-        raise InputError(f"{_named(args.paths)}: every document is empty; there is nothing to index")
+        raise InputError(f"{_named(args.paths)}: every document is empty, so there is nothing to index")
     encoder = load_encoder(args.encoder, device=args.device)
     gone: list[str] = []
-    if args.out.exists():
-        index = HybridIndex.load(args.out, encoder)
-        index.add(documents, show_progress=True)
-        gone = sorted(set(index.document_ids) - {document.id for document in documents})
-        if args.prune:
-            index.delete(gone)
-    else:
-        index = HybridIndex.build(documents, encoder, passages=args.passages, show_progress=True)
-    index.save(args.out)
+    with HybridIndex.lock(args.out):
+        if has_index(args.out):
+            given = {"passages": args.passages} if args.passages != HybridSettings.passages else {}
+            index = HybridIndex.load(args.out, encoder, **given)
+            index.add(documents, show_progress=True)
+            gone = sorted(set(index.document_ids) - {document.id for document in documents})
+            if args.prune:
+                index.delete(gone)
+        else:
+            index = HybridIndex.build(documents, encoder, passages=args.passages, show_progress=True)
+        index.save(args.out)
     for identifier in empty:
         print(f"precise: warning: {identifier}: the document is empty", file=sys.stderr)
     for identifier in gone if args.prune else ():
@@ -66,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     if gone and not args.prune:
         print(
             f"precise: note: {len(gone)} of the index's documents, such as {gone[0]}, are not in "
-            f"{_named(args.paths)}; --prune removes them",
+            f"{_named(args.paths)}; use --prune to remove them",
             file=sys.stderr,
         )
     summary = {

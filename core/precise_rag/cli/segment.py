@@ -1,4 +1,4 @@
-"""`precise segment FILE…`: documents to chunks."""
+"""`precise segment FILE…`: cut documents into chunks."""
 
 import argparse
 import sys
@@ -11,20 +11,32 @@ from precise_rag.types import Chunk
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Register the command."""
-    parser = subparsers.add_parser("segment", help="cut documents where the meaning changes")
-    parser.add_argument(
-        "paths", nargs="+", metavar="FILE", help="text, Markdown or JSON Lines files, or folders"
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "segment",
+        help="cut documents into chunks where the topic changes",
+        description="Cut documents into chunks where the topic changes, and print the chunks.",
     )
     parser.add_argument(
-        "--model", default="small", help="a packaged model or a folder (default: %(default)s)"
+        "paths", nargs="+", metavar="FILE", help="folders, or text, Markdown or JSON Lines files"
     )
-    parser.add_argument("--max-tokens", type=int, help="hard limit of a chunk (default: the model's)")
     parser.add_argument(
-        "--threshold", type=float, help="cut where the score is below this (default: the model's)"
+        "--model",
+        metavar="NAME",
+        default="small",
+        help="small, sage-minilm, or a folder made by `precise train` (default: %(default)s)",
     )
-    parser.add_argument("--device", help="cpu, cuda, … (default: the best there is)")
-    parser.add_argument("--json", action="store_true", help="one JSON object a chunk")
+    parser.add_argument(
+        "--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the model's setting)"
+    )
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="SCORE",
+        help="cut where the score is below this, from 0 to 1 (default: the model's setting)",
+    )
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per chunk")
     parser.set_defaults(run=run)
 
 
@@ -39,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     documents = list(read_documents(*args.paths))
     for document in documents:
         if not document.text.strip():
-            raise InputError(f"{document.id}: the document is empty; there is nothing to segment")
+            raise InputError(f"{document.id}: the document is empty, so there is nothing to segment")
     show_progress = sys.stderr.isatty() and not sys.stdout.isatty()
     for chunks in segmenter.segment_many(documents, show_progress=show_progress):
         for number, chunk in enumerate(chunks, start=1):

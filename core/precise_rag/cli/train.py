@@ -1,4 +1,4 @@
-"""`precise train`: a segmentation model from documents with paragraphs and sections."""
+"""`precise train PATH…`: train a segmentation model on documents with paragraphs and sections."""
 
 import argparse
 import shlex
@@ -10,64 +10,114 @@ from precise_rag.cli.output import Subparsers, print_json
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.segmentation.pretrained import PACKAGED
-from precise_rag.segmentation.training.data import read_dataset, read_labelled
+from precise_rag.segmentation.training.labelled_documents import read_dataset, read_labelled
 
 _FINE_TUNING_BATCH = 256
-"""Sentences: each keeps what it passed through the encoder in memory until the step is over."""
+"""Sentences per step with --fine-tune: the encoder's activations of all of them are in memory at once."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Register the command."""
-    parser = subparsers.add_parser("train", help="train a segmentation model on documents of your own")
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="folders, .jsonl(.gz), .txt or .md files")
-    parser.add_argument(
-        "--dataset", help="a Hugging Face dataset with a text column, NAME or NAME:CONFIGURATION"
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "train",
+        help="train a segmentation model on your documents",
+        description="Train a model that cuts documents into chunks. It learns from the paragraphs and "
+        "sections of your documents. Needs the extra torch.",
     )
     parser.add_argument(
-        "--limit", type=int, default=10_000, help="documents of the dataset (default: %(default)s)"
+        "paths", nargs="*", metavar="PATH", help="folders, or .txt, .md, .jsonl or .jsonl.gz files"
     )
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder for the model; a run found there is resumed"
+        "--dataset",
+        metavar="NAME",
+        help="Hugging Face dataset with a text column: NAME or NAME:CONFIGURATION",
     )
-    parser.add_argument("--family", choices=("small", "sage"), default="small", help="default: %(default)s")
+    parser.add_argument(
+        "--limit",
+        type=int,
+        metavar="N",
+        default=10_000,
+        help="most documents to read from the dataset (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        required=True,
+        help="folder for the model; an interrupted run in it is resumed",
+    )
+    parser.add_argument(
+        "--family",
+        choices=("small", "sage"),
+        default="small",
+        help="small: token vectors, fast on a CPU; sage: sentence vectors (default: %(default)s)",
+    )
     parser.add_argument(
         "--encoder",
-        help=f"sage: the sentence encoder (default: {DEFAULT_ENCODER}); small: what token vectors start from",
+        metavar="NAME",
+        help=f"sage: encoder of the sentences (default: {DEFAULT_ENCODER}); "
+        "small: encoder of the token vectors that training starts from (default: none)",
     )
-    parser.add_argument("--fine-tune", action="store_true", help="sage: train the encoder as well")
+    parser.add_argument("--fine-tune", action="store_true", help="sage: also train the encoder")
     parser.add_argument(
-        "--pair", action="store_true", help="sage: the paper's head, which sees one pair of sentences"
+        "--pair",
+        action="store_true",
+        help="sage: use the paper's head, which sees one pair of sentences at a time",
     )
     parser.add_argument(
         "--words",
         action="store_const",
         const=PACKAGED["small"],
-        help="sage: add what the packaged small model says, weighed on the held-out documents; "
-        "for the documents and --held-out that it was trained with, or others altogether",
+        help="sage: combine the scores with those of the packaged small model, weighted on the held-out "
+        "documents; these must not be documents that the small model was trained on",
     )
     parser.add_argument(
-        "--splice", type=float, help="share of the text joined from pieces of several documents (default: 0)"
+        "--splice",
+        type=float,
+        metavar="SHARE",
+        help="share of the training text that is joined from pieces of several documents (default: 0)",
     )
     parser.add_argument(
-        "--vocabulary", type=int, default=24_000, help="small: word pieces (default: %(default)s)"
+        "--vocabulary",
+        type=int,
+        metavar="N",
+        default=24_000,
+        help="small: number of word pieces (default: %(default)s)",
     )
-    parser.add_argument("--epochs", type=int, help="passes over the documents")
+    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the documents (default: 3)")
     parser.add_argument(
-        "--batch-size", type=int, help="sentences in a step (default: 2048; 256 with --fine-tune)"
+        "--batch-size",
+        type=int,
+        metavar="N",
+        help="sentences per training step (default: 2048, or 256 with --fine-tune)",
     )
-    parser.add_argument("--learning-rate", type=float)
     parser.add_argument(
-        "--loss", choices=("bce", "mse"), help="cross-entropy, or the squared error of the paper"
+        "--learning-rate",
+        type=float,
+        metavar="RATE",
+        help="learning rate, except the encoder's (default: 0.002)",
     )
-    parser.add_argument("--held-out", type=float, help="share of the documents kept for early stopping")
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--device", help="cpu, cuda, … (default: the best there is)")
-    parser.add_argument("--json", action="store_true", help="the held-out figures as one JSON object")
+    parser.add_argument(
+        "--loss",
+        choices=("bce", "mse"),
+        help="binary cross-entropy, or the mean squared error of the paper (default: bce)",
+    )
+    parser.add_argument(
+        "--held-out",
+        type=float,
+        metavar="SHARE",
+        help="share of the documents held out for early stopping (default: 0.05)",
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the random numbers (default: 0)")
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    parser.add_argument(
+        "--json", action="store_true", help="print the results on the held-out documents as one JSON object"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train, write the model and its card, and print what it reached on held-out documents."""
+    """Train the model, save it with its card, and print its results on the held-out documents."""
     require("torch", extra="torch")
     from precise_rag.segmentation.training.fitting import TrainingSettings
     from precise_rag.segmentation.training.networks import SageConfig
@@ -81,7 +131,8 @@ def run(args: argparse.Namespace) -> int:
         documents.extend(read_dataset(args.dataset, args.limit))
     if not documents:
         raise InputError(
-            "nothing to train on: give files or folders with documents of paragraphs, or --dataset"
+            "there are no documents to train on; name files or folders of documents with paragraphs, "
+            "or a --dataset"
         )
     sentences = sum(len(document.sentences) for document in documents)
     print(f"{len(documents):,} documents, {sentences:,} sentences", file=sys.stderr)
@@ -116,8 +167,9 @@ def run(args: argparse.Namespace) -> int:
         print_json(report)
     else:
         print(
-            f"{args.out}: best epoch {report['epoch']}; held-out areas under the curve: paragraph breaks "
-            f"{report['paragraph_auc']:.3f}, section breaks {report['section_auc']:.3f}; see README.md there"
+            f"{args.out}: best epoch {report['epoch']}; area under the curve on held-out documents: "
+            f"paragraph breaks {report['paragraph_auc']:.3f}, section breaks {report['section_auc']:.3f}; "
+            f"see {args.out / 'README.md'}"
         )
     return 0
 

@@ -1,0 +1,82 @@
+import json
+import sys
+
+import pytest
+
+from support.chat_server import ChatServer, fails, says
+
+
+def test_each_candidate_has_its_place_score_and_reason(folder, precise):
+    code, out, _ = precise("ask", folder / "index", "Who keeps the lamp?", "--json")
+    answer = json.loads(out)
+    best = answer["candidates"][0]
+    assert code == 0
+    assert answer["kind"] == "context"
+    assert "Ilse Brandt keeps it." in best["text"]
+    text = (folder / "docs" / best["doc_id"]).read_text()
+    assert text[best["start"] : best["end"]] == best["text"]
+    assert best["kept"]
+    assert best["reason"]
+    assert answer["tokens"] == sum(c["n_tokens"] for c in answer["candidates"] if c["kept"])
+
+
+def test_without_a_model_the_context_is_printed_as_such(folder, precise):
+    code, out, _ = precise("ask", folder / "index", "Who keeps the lamp?")
+    assert code == 0
+    assert "Context (for an answer, name a model with --llm):" in out
+
+
+def test_a_missing_extra_names_the_pip_command(folder, precise, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    code, _, err = precise("ask", folder / "index", "Who keeps the lamp?", "--llm", "some-model")
+    assert code == 1
+    assert "pip install 'precise-rag[openai]'" in err
+
+
+def test_a_chat_server_answers_and_the_trace_is_written(folder, tmp_path, precise):
+    judgement = json.dumps({"score": 9, "adjustment": 0, "reason": "complete"})
+    with ChatServer([says("Ilse Brandt keeps it [1]."), says(judgement)]) as server:
+        model = ["--llm", "local-model", "--base-url", server.url]
+        page = tmp_path / "trace.html"
+        code, out, _ = precise(
+            "ask", folder / "index", "Who keeps the lamp?", *model, "--trace", page, "--json"
+        )
+    answer = json.loads(out)
+    assert code == 0
+    assert (answer["kind"], answer["answer"]) == ("generated", "Ilse Brandt keeps it [1].")
+    assert answer["usage"] == {"calls": 2, "input_tokens": 22, "output_tokens": 14, "cost": None}
+    assert "Ilse Brandt keeps it [1]." in page.read_text("utf-8")
+
+
+def test_a_dry_run_estimates_and_asks_no_model(folder, tmp_path, precise):
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[local-model]\ninput = 1000000.0\noutput = 0.0\n")
+    with ChatServer([says("never sent")]) as server:
+        model = ["--llm", "local-model", "--base-url", server.url, "--prices", prices]
+        code, out, _ = precise("ask", folder / "index", "Who keeps the lamp?", *model, "--dry-run", "--json")
+    estimate = json.loads(out)
+    assert code == 0
+    assert server.requests == []
+    assert 1 <= estimate["least"]["calls"] <= estimate["most"]["calls"]
+    assert estimate["least"]["cost"] == pytest.approx(estimate["least"]["input_tokens"])
+
+
+def test_a_dry_run_without_a_model_names_the_option(folder, precise):
+    code, out, err = precise("ask", folder / "index", "Who keeps the lamp?", "--dry-run")
+    assert (code, out) == (1, "")
+    assert err == "precise: --dry-run estimates the calls of a language model; name one with --llm\n"
+
+
+def test_a_trace_is_html_or_json(folder, precise):
+    code, _, err = precise("ask", folder / "index", "Who keeps the lamp?", "--trace", "trace.txt")
+    assert code == 1
+    assert "--trace must end in .html or .json, got trace.txt" in err
+
+
+def test_a_server_that_refuses_ends_in_one_line(folder, precise):
+    with ChatServer([fails(401, "bad key")]) as server:
+        model = ["--llm", "local-model", "--base-url", server.url]
+        code, out, err = precise("ask", folder / "index", "Who keeps the lamp?", *model)
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1

@@ -1,6 +1,6 @@
-"""The whole path in order; the only module that knows it.
+"""The pipeline: the stages in order. The only module that knows the order.
 
-index.search → rerank → redundancy filter → relevance filter → selection → answer ⟲ feedback
+rewriting → search → reranking → redundancy filter → relevance filter → selection → answer ⟲ feedback
 """
 
 from __future__ import annotations
@@ -29,29 +29,37 @@ from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Document, Selection
 
 DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=3)
-"""SAGE's gradient, and beyond the best three nothing that is less than 2 % likely to help.
+"""The default selector: SAGE's gradient with a floor, but at least three candidates.
 
-Calibrated probabilities fall slowly, and seldom to 0.3 of the one before: of 50 sentences reranked by the
-cascade the gradient alone keeps 48. With the floor, too, seven held-out sets send 591 tokens instead of 1,674
-and keep 81 % of the evidence found, for 13 % fewer tokens than a fixed number of sentences that keeps as
-much (benchmarks/reranking/gradient.py --reranker cascade)."""
+Why the floor: calibrated probabilities fall slowly, so the gradient alone keeps almost every candidate.
+Measured by `benchmarks/reranking/gradient.py --reranker cascade`."""
+
+DEFAULT_REDUNDANCY = RedundancyFilter()
+"""The default redundancy filter: compares TF-IDF vectors, so it needs no encoder."""
+
+DEFAULT_N_CANDIDATES = 50
+"""The default number of candidates that are retrieved and reranked."""
 
 
 class PreciseRAG:
-    """Retrieval that sends the right few sentences, and answers that judge themselves.
+    """Retrieves the few sentences that answer a question, and answers it from them.
 
-    index: any Index. rewriter: searches for a question in other words too, or None; what both find is
-    judged by the question itself. reranker: gives the scores that selection cuts on; by default what
-    `default_reranker` has for the index's encoder. redundancy, relevance: filters before the selection,
-    or None. selector: decides how many candidates to keep. n_candidates: how many the index is asked for.
-
-    llm: what writes the answer (any model `load_llm` takes); without one, `answer` returns the
-    selected context, marked as such. judge: what judges the answer, by default `llm`. controller,
-    budget, style, judge_prompt, prices: see `FeedbackLoop`; the first round's `min_k` is always the
-    selector's.
-
-    The methods that answer take the `options` of a multiple-choice question, and a `trace` of the
-    caller's own, for instance one with an observer.
+    index: any Index.
+    rewriter: also searches for a rewritten question; default: none.
+    reranker: scores the candidates for the selection; default: `default_reranker` for the index's encoder.
+    redundancy: drops repeated candidates, or None; default: `DEFAULT_REDUNDANCY`.
+    relevance: drops candidates that a language model finds irrelevant; default: none.
+    selector: decides how many candidates to keep; default: `DEFAULT_SELECTOR`.
+    n_candidates: candidates to retrieve, at least 1; default: `DEFAULT_N_CANDIDATES`.
+    llm: writes the answer (any model that `load_llm` accepts); default: none, and `answer` returns the
+        selected context.
+    judge: judges the answer (any model that `load_llm` accepts); default: `llm`.
+    controller: rules of the feedback loop, except `min_k`, which is the selector's; default:
+        `FeedbackController()`.
+    budget: limits for the feedback loop of each question; default: none.
+    style: "open", "short" or "choice" (multiple choice); default: "open".
+    judge_prompt: "json", or "sage" for the form of the paper; default: "json".
+    prices: prices of the models; default: the packaged table.
     """
 
     def __init__(
@@ -60,10 +68,10 @@ class PreciseRAG:
         *,
         rewriter: QueryRewriter | None = None,
         reranker: Reranker | None = None,
-        redundancy: RedundancyFilter | None = RedundancyFilter(),
+        redundancy: RedundancyFilter | None = DEFAULT_REDUNDANCY,
         relevance: RelevanceFilter | None = None,
         selector: GradientSelector = DEFAULT_SELECTOR,
-        n_candidates: int = 50,
+        n_candidates: int = DEFAULT_N_CANDIDATES,
         llm: Any = None,
         judge: Any = None,
         controller: FeedbackController | None = None,
@@ -73,7 +81,7 @@ class PreciseRAG:
         prices: PriceTable | None = None,
     ) -> None:
         if n_candidates < 1:
-            raise InputError(f"n_candidates is {n_candidates}; it must be at least 1")
+            raise InputError(f"n_candidates must be at least 1, got {n_candidates}")
         self.index = index
         self.rewriter = rewriter
         self.reranker = reranker or default_reranker(getattr(index, "encoder", None))
@@ -104,9 +112,14 @@ class PreciseRAG:
         show_progress: bool = False,
         **options: Any,
     ) -> Self:
-        """A HybridIndex over `documents`, and the default stages; `options` go to the constructor.
+        """Index `documents` with a HybridIndex and build the pipeline on it.
 
-        passages: what a sentence's passage is; "segments" are cut where the topic changes.
+        documents: the texts to index.
+        llm: writes the answers; default: none.
+        encoder: a name, a path or an Encoder; default: `DEFAULT_ENCODER`.
+        passages: the passages that give a sentence its context; default: `HybridSettings.passages`.
+        show_progress: show progress bars while indexing; default: False.
+        options: further arguments of the constructor.
         """
         index = HybridIndex.build(
             documents, load_encoder(encoder), passages=passages, show_progress=show_progress
@@ -114,7 +127,11 @@ class PreciseRAG:
         return cls(index, llm=llm, **options)
 
     def retrieve(self, query: str, *, trace: Trace | None = None) -> Selection:
-        """The candidates for `query`, each kept or dropped for a stated reason."""
+        """Return the candidates for `query`, each kept or dropped with a reason.
+
+        query: the question, not blank.
+        trace: record to add to, for instance one with an observer; default: a new one.
+        """
         trace = trace or Trace(query)
         return self._select(self._relevant(query, trace), trace)
 
@@ -124,16 +141,19 @@ class PreciseRAG:
         return self._select(await self._arelevant(query, trace), trace)
 
     def answer(self, query: str, *, options: Sequence[str] = (), trace: Trace | None = None) -> Answer:
-        """An answer from the selected context alone, judged and improved by feedback.
+        """Return an answer from the selected context, judged and improved by the feedback loop.
 
-        With no language model the answer is the selected context itself, `kind="context"`.
+        query: the question, not blank.
+        options: the choices of a multiple-choice question, with style="choice"; default: none.
+        trace: record to add to, for instance one with an observer; default: a new one.
+        Without a language model the answer is the selected context itself, with kind="context".
         """
         *_, answer = self.stream(query, options=options, trace=trace)
         assert isinstance(answer, Answer)
         return answer
 
     async def aanswer(self, query: str, *, options: Sequence[str] = (), trace: Trace | None = None) -> Answer:
-        """`answer` without blocking the event loop. Cancelling it cancels the call in flight."""
+        """`answer` without blocking the event loop. Cancelling it cancels the running call."""
         async with aclosing(self.astream(query, options=options, trace=trace)) as items:
             answer = [item async for item in items][-1]
         assert isinstance(answer, Answer)
@@ -147,7 +167,12 @@ class PreciseRAG:
         trace: Trace | None = None,
         live_final: bool = False,
     ) -> Iterator[str | Answer]:
-        """The text of the answer in pieces and, last, the Answer. live_final: see `FeedbackLoop.stream`."""
+        """Yield the text of the answer in pieces, then the Answer.
+
+        query, options, trace: as for `answer`.
+        live_final: yield the last draft while the model writes it (see `FeedbackLoop.stream`);
+            default: False.
+        """
         trace = trace or Trace(query)
         ranked = self._relevant(query, trace)
         if self.loop is None:
@@ -164,7 +189,10 @@ class PreciseRAG:
         trace: Trace | None = None,
         live_final: bool = False,
     ) -> AsyncGenerator[str | Answer, None]:
-        """The same without blocking the event loop. Close it (`contextlib.aclosing`) to leave it early."""
+        """`stream` without blocking the event loop.
+
+        If you leave it early, close it (`contextlib.aclosing`) to end the running call.
+        """
         trace = trace or Trace(query)
         ranked = await self._arelevant(query, trace)
         if self.loop is None:
@@ -190,13 +218,15 @@ class PreciseRAG:
     async def abatch(
         self, queries: Iterable[str], *, concurrency: int = 8, return_errors: bool = False
     ) -> list[Answer] | list[Answer | PreciseRagError]:
-        """One answer for each query, in order, with at most `concurrency` in work at a time.
+        """Answer several queries concurrently. Returns the answers in order.
 
-        The first error cancels the others and is raised; with `return_errors` each stands in its
-        answer's place instead.
+        queries: the questions.
+        concurrency: questions at a time, at least 1; default: 8.
+        return_errors: return an error in place of its answer; default: False, so the first error cancels
+            the other questions and is raised.
         """
         if concurrency < 1:
-            raise InputError(f"concurrency is {concurrency}; it must be at least 1")
+            raise InputError(f"concurrency must be at least 1, got {concurrency}")
         slots = asyncio.Semaphore(concurrency)
 
         async def answer(query: str) -> Answer | PreciseRagError:
@@ -216,12 +246,13 @@ class PreciseRAG:
         return [task.result() for task in tasks]
 
     def estimate(self, query: str, *, options: Sequence[str] = ()) -> Estimate:
-        """The least and the most that `answer` would use, found without asking any model.
+        """Estimate the least and the most that `answer` would use, without calling a language model.
 
-        Raises InputError if there is no language model to ask.
+        query, options: as for `answer`.
+        Raises InputError if the pipeline has no language model.
         """
         if self.loop is None:
-            raise InputError("there is no language model, so nothing to estimate; pass llm=…")
+            raise InputError("there is nothing to estimate without a language model; pass llm=")
         ranked = self._rank(query, (query,), Trace(query))
         least, most = estimate_cost(self.loop, query, partial(self._select_at, ranked), options=options)
         before = [] if self.rewriter is None else [self.rewriter.estimate(query)]
@@ -232,11 +263,11 @@ class PreciseRAG:
         return Estimate(least, most)
 
     def save(self, path: str | Path) -> None:
-        """Save the index; the other stages are settings of the program."""
+        """Save the index to `path`. The other stages are not saved."""
         self.index.save(path)
 
     def _relevant(self, query: str, trace: Trace) -> Selection:
-        """Everything before the selection: what to choose from, and what is out already."""
+        """Run the stages before the selection: it keeps what there is to select from."""
         queries = (query,) if self.rewriter is None else self.rewriter.queries(query, trace=trace)
         ranked = self._rank(query, queries, trace)
         if self.relevance is None:
@@ -256,7 +287,7 @@ class PreciseRAG:
 
     def _rank(self, query: str, queries: Sequence[str], trace: Trace) -> Selection:
         if not query.strip():
-            raise InputError("the query is empty; ask something")
+            raise InputError(f"the query must not be blank, got {query!r}")
         trace.settings |= {"reranker": self.reranker.name, "selector": asdict(self.selector)}
         with trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
             stage.outcome = found = merge_searches([self.index.search(q, self.n_candidates) for q in queries])
@@ -274,11 +305,11 @@ class PreciseRAG:
         return selected
 
     def _select_at(self, ranked: Selection, min_k: int) -> Selection:
-        """The selection for another `min_k`, which is what feedback changes."""
+        """The selection at `min_k`, which the feedback loop changes."""
         return ranked.then(self.selector.select_at(ranked.kept, min_k))
 
 
 def _context_answer(selection: Selection, trace: Trace) -> tuple[str, Answer]:
     trace.answer = text = "\n\n".join(candidate.text.strip() for candidate in selection.kept)
-    note = "no language model is configured: this is the context itself"
+    note = "no language model is configured, so this is the selected context"
     return text, Answer(text, "context", selection, note=note, trace=trace)

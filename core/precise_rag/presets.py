@@ -1,4 +1,4 @@
-"""ChunkRAG as a preset of `PreciseRAG`; each of its parts is usable alone."""
+"""Presets of `PreciseRAG` that follow a paper."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -26,14 +26,22 @@ def chunkrag(
     show_progress: bool = False,
     **options: Any,
 ) -> PreciseRAG:
-    """The pipeline of the ChunkRAG paper over `documents`.
+    """Build the pipeline of the ChunkRAG paper over `documents`.
 
-    Greedy chunks of at most 500 characters; dense and BM25 scores at 0.5/0.5; the question and its
-    rewrite both searched; `reranker` (the paper's is "cohere:rerank-english-v3.0", which needs a
-    key); repetitions over 0.9 by vectors dropped; base score, reflection and critic by the model, a
-    batch a call, with the paper's threshold and a floor of 0.1, so that it may find nothing relevant.
-    All that is left is sent, and answered once. `options` go to PreciseRAG in place of these.
-    Source: ChunkRAG, section 3. Differs: a chunk's vector is the mean of its sentences'.
+    documents: the texts to index.
+    llm: any model that `load_llm` accepts; it rewrites the question, scores the chunks and answers.
+    encoder: for chunking, search and redundancy; a name, a path or an Encoder.
+    reranker: anything `load_reranker` accepts; the paper's is "cohere:rerank-english-v3.0" (needs a key).
+    n_candidates: chunks to retrieve.
+    show_progress: show progress bars while indexing.
+    options: further arguments of `PreciseRAG`, which replace those set here.
+
+    The stages: greedy chunks of at most 500 characters; search for the question and its rewrite, with
+    dense and BM25 scores weighted 0.5/0.5; reranking; chunks with a cosine above 0.9 dropped; relevance
+    scores by the model with the paper's threshold and a floor of 0.1, under which nothing is relevant;
+    one answer from all that is left.
+    Source: ChunkRAG, section 3. Differs: the vector of a chunk is the mean of its sentences' vectors; the
+    original question is searched, too; a batch of chunks is scored in one call.
     """
     encoder = load_encoder(encoder)
     index = HybridIndex.build(

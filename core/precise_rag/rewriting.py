@@ -1,7 +1,7 @@
-"""A question in the words of the documents, searched for beside the question itself.
+"""Rewrite a question in the words of the documents, and merge the results of both searches.
 
-Source: ChunkRAG, section 3, query rewriting. Differs: the original is kept and both are searched, so
-that a bad rewrite costs nothing that the original finds.
+Source: ChunkRAG, section 3, query rewriting. Differs: the original question is searched, too, so a bad
+rewrite loses nothing that the original finds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,8 +10,8 @@ from typing import Any
 
 from precise_rag.errors import LLMError
 from precise_rag.llm.budget import Budget
-from precise_rag.llm.calls import Calls, Reply
-from precise_rag.llm.wrap import load_llm
+from precise_rag.llm.calls import CallOutcome, Calls
+from precise_rag.llm.load import load_llm
 from precise_rag.prompts import Prompt, rewrite_prompt
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import Bill, Trace
@@ -23,11 +23,13 @@ _MAX_LENGTH = 400
 
 
 class QueryRewriter:
-    """Rewrites a question for search by a language model.
+    """Rewrites questions for search with a language model.
 
-    llm: any model that `load_llm` takes. budget: limits for each question. A rewrite that fails, or
-    is no single short line, is left out, with a note in the trace: the question itself is always
-    searched.
+    llm: any model that `load_llm` accepts.
+    budget: limits for each question; default: none.
+    prices: prices of the models; default: the packaged table.
+
+    A rewrite that fails, or that is not a single short line, is left out with a note in the trace.
     """
 
     def __init__(self, llm: Any, *, budget: Budget | None = None, prices: PriceTable | None = None) -> None:
@@ -36,19 +38,20 @@ class QueryRewriter:
         self.prices = prices or PriceTable.load()
 
     def queries(self, question: str, *, trace: Trace | None = None) -> tuple[str, ...]:
-        """The question, and the rewritten one if there is one."""
+        """Return the question, and the rewritten question if there is one.
+
+        trace: record that the call is added to; default: a new one.
+        """
         trace = trace or Trace(question)
-        replies = self._calls(trace).ask(_prompts(question))
-        return _queries(question, replies, trace)
+        return _queries(question, self._calls(trace).ask(_prompts(question)), trace)
 
     async def aqueries(self, question: str, *, trace: Trace | None = None) -> tuple[str, ...]:
-        """The same without blocking the event loop."""
+        """`queries` without blocking the event loop."""
         trace = trace or Trace(question)
-        replies = await self._calls(trace).aask(_prompts(question))
-        return _queries(question, replies, trace)
+        return _queries(question, await self._calls(trace).aask(_prompts(question)), trace)
 
     def estimate(self, question: str) -> Bill:
-        """What rewriting would take. Calls no model."""
+        """Estimate the call, tokens and cost of rewriting without calling the model."""
         n_input = estimate_prompt_tokens(rewrite_prompt(question).messages)
         n_output = estimate_tokens(question)
         return Bill(1, n_input, n_output, self.prices.cost(self.llm.name, n_input, n_output))
@@ -65,30 +68,31 @@ class QueryRewriter:
 
 
 def _prompts(question: str) -> list[Prompt]:
-    """What to ask the model; nothing about a blank question."""
+    """The prompt for the model; none for a blank question."""
     return [rewrite_prompt(question)] if question.strip() else []
 
 
-def _queries(question: str, replies: Sequence[Reply], trace: Trace) -> tuple[str, ...]:
-    if not replies:
+def _queries(question: str, outcomes: Sequence[CallOutcome], trace: Trace) -> tuple[str, ...]:
+    if not outcomes:
         return (question,)
-    (reply,) = replies
-    if isinstance(reply, LLMError):
-        trace.notes.append(f"the question was not rewritten: {reply}")
+    (outcome,) = outcomes
+    if isinstance(outcome, LLMError):
+        trace.notes.append(f"the question was not rewritten: {outcome}")
         return (question,)
-    rewritten = reply.text.strip().strip("\"'“”`").strip()
+    rewritten = outcome.text.strip().strip("\"'“”`").strip()
     if not rewritten or "\n" in rewritten or len(rewritten) > _MAX_LENGTH:
-        trace.notes.append("the question was not rewritten: the model gave no single short line")
+        trace.notes.append("the question was not rewritten: the model did not reply with a single short line")
         return (question,)
     return (question,) if rewritten.casefold() == question.strip().casefold() else (question, rewritten)
 
 
 def merge_searches(found: Iterable[Sequence[Candidate]]) -> list[Candidate]:
-    """The candidates of several searches as one list, best first, each once.
+    """Merge the results of several searches into one list, best first, by reciprocal rank fusion.
 
-    The score is the sum of `1 / (60 + rank)` over the searches (reciprocal rank fusion; Cormack,
-    Clarke and Buettcher, SIGIR 2009), on the "rank" scale. Raw scores are those of the first search
-    that found the candidate. One search alone comes back as it is.
+    found: the candidates of each search.
+    The score of a candidate is the sum of `1 / (60 + rank)` over the searches, on the "rank" scale; its
+    other fields are those of the first search that found it. A single search keeps its scores.
+    Source: Cormack, Clarke and Buettcher, Reciprocal rank fusion, SIGIR 2009.
     """
     searches = [best_first(candidates) for candidates in found]
     if len(searches) == 1:

@@ -2,6 +2,8 @@ import json
 import re
 from collections.abc import Sequence
 
+import pytest
+
 from precise_rag.index import load_index
 from precise_rag.presets import chunkrag
 from precise_rag.testing import HashEncoder, ScriptedLLM
@@ -20,7 +22,7 @@ QUESTION = "When can I get in by the gate?"
 
 
 def model(messages: Sequence[Message]) -> str:
-    """Rewrites, scores and answers as a model would that knows the gate."""
+    """A model that knows the gate: it rewrites, scores and answers."""
     system, user = (message.content for message in messages)
     if "rewrite a question" in system:
         return "harbour gate opens morning"
@@ -51,7 +53,7 @@ def test_the_whole_pipeline_in_its_order() -> None:
     assert dropped["ferry"].startswith("relevance 0.00 is under")
 
 
-def test_nothing_relevant_means_that_nothing_is_made_up() -> None:
+def test_without_relevant_chunks_no_answer_is_written() -> None:
     def finds_nothing(messages: Sequence[Message]) -> str:
         return model(messages).replace("0.9", "0.0")
 
@@ -67,8 +69,10 @@ def test_parts_can_be_replaced() -> None:
     assert llm.calls == []
 
 
-def test_its_saved_index_returns_the_same_passages(tmp_path) -> None:
+def test_a_saved_index_returns_the_same_passages(tmp_path) -> None:
     index = chunkrag(DOCUMENTS, ScriptedLLM(model), encoder=HashEncoder()).index
     index.save(tmp_path / "index")
     loaded = load_index(tmp_path / "index", HashEncoder())
-    assert loaded.search(QUESTION) == index.search(QUESTION)
+    found, expected = loaded.search(QUESTION), index.search(QUESTION)
+    assert [c.id for c in found] == [c.id for c in expected]
+    assert [c.score for c in found] == pytest.approx([c.score for c in expected])

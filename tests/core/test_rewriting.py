@@ -28,22 +28,25 @@ async def test_async_gives_the_same() -> None:
     ("reply", "note"),
     [
         (LLMServerError("still answers 500"), "the question was not rewritten: still answers 500"),
-        ("Sure!\nHere it is.", "the question was not rewritten: the model gave no single short line"),
-        ("word " * 200, "the question was not rewritten: the model gave no single short line"),
-        ("' '", "the question was not rewritten: the model gave no single short line"),
+        (
+            "Sure!\nHere it is.",
+            "the question was not rewritten: the model did not reply with a single short line",
+        ),
+        ("word " * 200, "the question was not rewritten: the model did not reply with a single short line"),
+        ("' '", "the question was not rewritten: the model did not reply with a single short line"),
     ],
 )
-def test_without_a_usable_rewrite_the_question_stands_alone(reply: str | Exception, note: str) -> None:
+def test_without_a_usable_rewrite_only_the_question_is_searched(reply: str | Exception, note: str) -> None:
     trace = Trace(QUESTION)
     assert QueryRewriter(ScriptedLLM([reply])).queries(QUESTION, trace=trace) == (QUESTION,)
     assert trace.notes == [note]
 
 
-def test_a_rewrite_that_says_the_same_is_not_searched_twice() -> None:
+def test_a_rewrite_equal_to_the_question_is_not_searched() -> None:
     assert QueryRewriter(ScriptedLLM([QUESTION.upper()])).queries(QUESTION) == (QUESTION,)
 
 
-def test_the_budget_holds() -> None:
+def test_a_budget_without_room_leaves_the_question_alone() -> None:
     llm = ScriptedLLM([])
     assert QueryRewriter(llm, budget=Budget(tokens=1)).queries(QUESTION) == (QUESTION,)
 
@@ -59,7 +62,7 @@ def test_searches_are_merged_by_rank() -> None:
     merged = merge_searches([found("a", "b", "c", raw=0.7), found("c", "d", raw=0.2)])
     assert [c.doc_id for c in merged] == ["c", "a", "b", "d"]
     assert [c.score for c in merged] == pytest.approx([1 / 63 + 1 / 61, 1 / 61, 1 / 62, 1 / 62])
-    assert [c.scores["dense"] for c in merged] == [0.7, 0.7, 0.7, 0.2]
+    assert [c.scores["dense"] for c in merged] == pytest.approx([0.7, 0.7, 0.7, 0.2])
     assert {c.score_scale for c in merged} == {"rank"}
 
 

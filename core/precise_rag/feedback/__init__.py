@@ -1,4 +1,4 @@
-"""Answers that are judged, and ask for more or less context (SAGE, section VI)."""
+"""The feedback loop: answer, judge the answer, adjust the context, answer again (SAGE, section VI)."""
 
 from precise_rag.feedback.controller import FeedbackController as FeedbackController
 from precise_rag.feedback.controller import Step as Step

@@ -1,4 +1,4 @@
-"""What to do after each round: accept, try more or less context, or stop. Pure: no model, no clock."""
+"""Decide after each round whether to accept the answer, change the context, or stop. Pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from precise_rag.types import Selection
 
 
 class Step(NamedTuple):
-    """The `min_k` of the next round, or None to stop, and the reason in words."""
+    """The `min_k` of the next round, or None to stop, and the reason."""
 
     min_k: int | None
     reason: str
@@ -20,14 +20,14 @@ class Step(NamedTuple):
 class FeedbackController:
     """The rules of the feedback loop (SAGE, section VI-A).
 
-    min_k: of the first round. accept: a score at or above it ends the loop. max_rounds: drafts that
-    are written and judged at most; 0 writes one and asks no judge. reach: how many steps of `min_k`
-    one judgement may take until the selection changes. The paper takes one; a gradient selection
-    that keeps more than `min_k` anyway often changes only some steps further on.
+    min_k: `min_k` of the first round, at least 1.
+    accept: the loop ends with an answer of at least this score, from 1 to 10.
+    max_rounds: most drafts that are written and judged; 0 writes one draft and judges none.
+    reach: most steps that `min_k` moves after one judgement, until the selection changes. The paper moves
+        one step, which may select the same chunks again.
 
-    Differs from the paper: an adjustment of 0 is allowed and ends the loop; so does a `min_k` that
-    was tried before (the adjustments oscillate) or a selection that was; and of all drafts the one
-    with the best score is the answer, not the last.
+    Differs from the paper: the judge may ask for no change, which ends the loop; so does a `min_k` or a
+    selection that was tried before; the answer is the draft with the best score, not the last one.
     """
 
     min_k: int = 7
@@ -36,14 +36,14 @@ class FeedbackController:
     reach: int = 1
 
     def __post_init__(self) -> None:
-        if min(self.min_k, self.reach) < 1 or self.max_rounds < 0 or not 1 <= self.accept <= 10:
-            raise InputError(
-                f"min_k is {self.min_k}, reach {self.reach}, max_rounds {self.max_rounds}, "
-                f"accept {self.accept}; expected at least 1, at least 1, at least 0, and 1 to 10"
-            )
+        for name, least in (("min_k", 1), ("reach", 1), ("max_rounds", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if not 1 <= self.accept <= 10:
+            raise InputError(f"accept must be from 1 to 10, got {self.accept}")
 
     def next_step(self, rounds: Sequence[Round]) -> Step:
-        """What follows the last of `rounds`."""
+        """Return the step after the last of `rounds`."""
         last = rounds[-1]
         if last.judgement is None:
             return Step(None, "not judged")
@@ -55,33 +55,33 @@ class FeedbackController:
         if len(rounds) >= self.max_rounds:
             return Step(None, f"round {len(rounds)} was the last")
         if adjustment == 0:
-            return Step(None, "the judge asks for no other context")
+            return Step(None, "the judge asks for the same context")
         min_k = last.min_k + adjustment
         if min_k < 1:
-            return Step(None, "less context than one chunk is not possible")
+            return Step(None, "there cannot be less context than one chunk")
         if any(turn.min_k == min_k for turn in rounds):
             return Step(None, f"the adjustments oscillate: min_k {min_k} was tried before")
         return Step(min_k, f"{'more' if adjustment > 0 else 'less'} context: min_k {min_k}")
 
     def steps_from(self, min_k: int, rounds: Sequence[Round]) -> range:
-        """The values of `min_k` to try in turn until one gives a new selection."""
+        """Return the values of `min_k` to try in order until one gives a new selection."""
         if not rounds or min_k > rounds[-1].min_k:
             return range(min_k, min_k + (self.reach if rounds else 1))
         return range(min_k, max(min_k - self.reach, 0), -1)
 
     def is_new(self, selection: Selection, rounds: Sequence[Round]) -> bool:
-        """Whether `selection` keeps other chunks than every round so far."""
+        """Return whether no round so far had the chunks that `selection` keeps."""
         kept = [candidate.id for candidate in selection.kept]
         return all(kept != [candidate.id for candidate in turn.selection.kept] for turn in rounds)
 
     def best(self, rounds: Sequence[Round]) -> Round:
-        """The round with the best score, the earliest of several; without scores, the last."""
-        judged = [turn for turn in rounds if turn.judgement and turn.judgement.score is not None]
-        return max(judged, key=_score) if judged else rounds[-1]
+        """Return the round with the best score, the earliest of equals; without any score, the last round."""
+        judged = [turn for turn in rounds if _score(turn) is not None]
+        return max(judged, key=lambda turn: _score(turn) or 0) if judged else rounds[-1]
 
 
-def _score(turn: Round) -> int:
-    return turn.judgement.score or 0 if turn.judgement else 0
+def _score(turn: Round) -> int | None:
+    return turn.judgement.score if turn.judgement else None
 
 
 _UNSCORED = {"unparsed": "the judgement could not be read", "failed": "the judge failed"}

@@ -1,9 +1,11 @@
-"""The feedback loop as a conversation: it asks for selections and completions and never fetches one.
+"""The feedback loop as a generator that does no input or output.
 
-    Select(min_k) → Selection       Ask(llm, prompt) → Completion, or an LLMError thrown in
+It yields requests, is sent what they ask for, and returns the Answer:
 
-A generator that does no input or output, so that synchronous, asynchronous and streaming drivers
-(`feedback.loop`) share every decision.
+    SelectionRequest → Selection
+    CompletionRequest → Completion, or an LLMError thrown into the generator
+
+The synchronous, asynchronous and streaming drivers in `feedback.loop` share it.
 """
 
 import time
@@ -16,7 +18,8 @@ from precise_rag.errors import BudgetExceeded, ContextLengthError, LLMAuthentica
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.judgement import parse_judgement
 from precise_rag.llm.budget import Spending
-from precise_rag.llm.settle import settle
+from precise_rag.llm.calls import CallOutcome
+from precise_rag.llm.usage import record_call
 from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Wording
 from precise_rag.protocols import LLM
 from precise_rag.tokens import estimate_prompt_tokens
@@ -25,14 +28,14 @@ from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Completion, Judgement, Selection
 
 
-class Select(NamedTuple):
-    """A request for the selection at `min_k`."""
+class SelectionRequest(NamedTuple):
+    """Asks for the selection at `min_k`."""
 
     min_k: int
 
 
-class Ask(NamedTuple):
-    """A request for a completion; a `live` one may be shown to the reader while it is written."""
+class CompletionRequest(NamedTuple):
+    """Asks `llm` for a completion. live: it may be shown to the reader while it is written."""
 
     llm: LLM
     prompt: Prompt
@@ -40,12 +43,16 @@ class Ask(NamedTuple):
     spending: Spending
 
 
-Steps = Generator[Select | Ask, Any, Answer]
+Steps = Generator[SelectionRequest | CompletionRequest, Any, Answer]
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
-    """One question's way through the loop. `steps()` is the generator; use an instance once."""
+    """The state of one question in the loop. Use an instance once.
+
+    The fields are the settings of `FeedbackLoop` and the arguments of its methods. rounds: the rounds so
+    far. max_chunks: most chunks that fit into the model's context; None until a prompt was too long.
+    """
 
     question: str
     options: Sequence[str]
@@ -61,10 +68,7 @@ class Conversation:
     max_chunks: int | None = None
 
     def steps(self) -> Steps:
-        """Ask until the controller stops; returns the Answer.
-
-        Raises LLMError only where no draft was written at all.
-        """
+        """The generator. Raises LLMError only if not even one draft was written."""
         min_k: int | None = self.controller.min_k
         reason = ""
         while min_k is not None:
@@ -80,7 +84,7 @@ class Conversation:
             except LLMError as error:
                 if not self.rounds:
                     raise
-                reason = f"round {len(self.rounds) + 1} gave no draft: {error}"
+                reason = f"round {len(self.rounds) + 1} has no draft: {error}"
                 break
             judgement, problem = yield from self._judgement(draft, selection)
             self.rounds.append(Round(min_k, selection, draft, judgement))
@@ -91,15 +95,15 @@ class Conversation:
 
     @property
     def _is_live(self) -> bool:
-        """Whether the draft of this round is the last one, to be shown while it is written."""
+        """Whether the draft of this round is shown while it is written: it is the last one."""
         return self.live_final and len(self.rounds) + 1 >= self.controller.max_rounds
 
-    def _select(self, min_k: int) -> Generator[Select, Any, tuple[int, Selection]]:
-        """The first new selection from `min_k` on, as far as the controller reaches."""
+    def _select(self, min_k: int) -> Generator[SelectionRequest, Any, tuple[int, Selection]]:
+        """The first new selection from `min_k` on, within the reach of the controller, and its `min_k`."""
         started = time.perf_counter()
         for step in self.controller.steps_from(min_k, self.rounds):
             min_k = step
-            selection: Selection = yield Select(min_k)
+            selection: Selection = yield SelectionRequest(min_k)
             if self.max_chunks is not None:
                 selection = _keep_best(selection, self.max_chunks)
             if self.controller.is_new(selection, self.rounds):
@@ -108,8 +112,8 @@ class Conversation:
         self.trace.add(StageRecord("selection", selection, ms, {"min_k": min_k}, len(self.rounds) + 1))
         return min_k, selection
 
-    def _draft(self, selection: Selection) -> Generator[Ask, Any, tuple[str, Selection]]:
-        """A draft, and the selection it was written from: smaller where the model accepts no more."""
+    def _draft(self, selection: Selection) -> Generator[CompletionRequest, Any, tuple[str, Selection]]:
+        """A draft, and the selection it was written from, which is halved while the prompt is too long."""
         while True:
             prompt = self.wording.answer(self.question, selection.kept, self.options)
             try:
@@ -119,7 +123,7 @@ class Conversation:
                     raise
                 self.max_chunks = len(selection.kept) // 2
                 selection = _keep_best(selection, self.max_chunks)
-                note = f"context limit, {self.max_chunks} chunks are tried: {error}"
+                note = f"context limit, cut to {_chunks(self.max_chunks)}: {error}"
                 self.trace.notes.append(note)
                 settings = {"max_chunks": self.max_chunks}
                 self.trace.add(
@@ -130,8 +134,8 @@ class Conversation:
 
     def _judgement(
         self, draft: str, selection: Selection
-    ) -> Generator[Ask, Any, tuple[Judgement | None, str]]:
-        """The judgement, asked for twice at most, and what went wrong with it."""
+    ) -> Generator[CompletionRequest, Any, tuple[Judgement | None, str]]:
+        """The judgement, asked for at most twice, and what went wrong; an empty string if nothing did."""
         if self.controller.max_rounds == 0:
             return None, "judging is off"
         prompt = self.wording.judge(self.question, selection.kept, draft, self.options)
@@ -153,26 +157,26 @@ class Conversation:
 
     def _ask(
         self, role: str, llm: LLM, prompt: Prompt, *, live: bool = False
-    ) -> Generator[Ask, Any, Completion]:
-        """One call within the budget, recorded whether it succeeds or fails."""
+    ) -> Generator[CompletionRequest, Any, Completion]:
+        """One call within the budget. It is recorded whether it succeeds or fails."""
         expected = estimate_prompt_tokens(prompt.messages)
-        # A later draft cannot win without its judgement, so there must be room for both.
+        # A later draft is useless without its judgement, so there must be room for both.
         needed = 2 if role == "answer" and self.rounds and not live else 1
         self.spending.check(llm.name, expected, self.prices.cost(llm.name, expected, 0), calls=needed)
         started = time.perf_counter()
-        reply: Completion | LLMError
+        outcome: CallOutcome
         try:
-            reply = yield Ask(llm, prompt, live, self.spending)
+            outcome = yield CompletionRequest(llm, prompt, live, self.spending)
         except LLMError as error:
-            reply = error
+            outcome = error
         ms = (time.perf_counter() - started) * 1e3
         record = CallRecord(
             role, prompt.version, llm.name, ms, round=len(self.rounds) + 1, messages=prompt.messages
         )
-        settle(record, reply, spending=self.spending, prices=self.prices, trace=self.trace)
-        if isinstance(reply, LLMError):
-            raise reply
-        return reply
+        record_call(record, outcome, spending=self.spending, prices=self.prices, trace=self.trace)
+        if isinstance(outcome, LLMError):
+            raise outcome
+        return outcome
 
     def _record_round(self, decision: str) -> None:
         turn = self.rounds[-1]
@@ -197,12 +201,14 @@ class Conversation:
 def _keep_best(selection: Selection, n: int) -> Selection:
     """The same selection with at most its best `n` kept."""
     kept = {candidate.id for candidate in selection.kept[:n]}
-    reason = f"the model's context takes {n} chunks"
-    return Selection(
-        tuple(
-            decision._replace(kept=False, reason=reason)
-            if decision.kept and decision.candidate.id not in kept
-            else decision
-            for decision in selection.decisions
-        )
+    reason = f"the model's context fits {_chunks(n)}"
+    return Selection.of(
+        (d.candidate, False, reason)
+        if d.kept and d.candidate.id not in kept
+        else (d.candidate, d.kept, d.reason)
+        for d in selection.decisions
     )
+
+
+def _chunks(n: int) -> str:
+    return "1 chunk" if n == 1 else f"{n} chunks"

@@ -1,4 +1,4 @@
-"""What answering a question will cost, before any model is asked."""
+"""Estimate what answering a question costs, without calling a model."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from precise_rag.types import Selection
 
 
 class Estimate(NamedTuple):
-    """The least and the most that a question can use; tokens are estimated."""
+    """The least and the most that a question can use. Tokens are estimated."""
 
     least: Bill
     most: Bill
@@ -27,9 +27,12 @@ def estimate_cost(
     answer_tokens: int = 150,
     judgement_tokens: int = 50,
 ) -> Estimate:
-    """The bill if the first draft is accepted, and if every round asks for more context.
+    """Estimate the bill if the first draft is accepted, and if every round asks for more context.
 
-    The prompts are the real ones and only counted; the lengths of the replies are assumed.
+    loop: the loop whose prompts and prices are used.
+    question, select, options: as for `FeedbackLoop.run`.
+    answer_tokens: assumed length of a draft.
+    judgement_tokens: assumed length of a judgement.
     """
 
     def turn(selection: Selection, judgements: int) -> Bill:

@@ -1,11 +1,11 @@
-"""What a judge said, read tolerantly: JSON, the paper's two lines, or prose around either."""
+"""Read a judge's reply: JSON, or the two lines of the paper's form, with or without prose around them."""
 
-import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
+from precise_rag.llm.json_objects import json_objects
 from precise_rag.types import Judgement
 
 _NUMBER = r"([+\-−–]?\d+(?:\.\d+)?)"
@@ -20,28 +20,22 @@ _WORDS: Mapping[str, Literal[-1, 0, 1]] = {"more": 1, "less": -1, "none": 0, "ke
 
 
 def parse_judgement(text: str) -> Judgement:
-    """The judgement in `text`; status "unparsed" where no score from 1 to 10 can be found.
+    """Return the judgement in `text`, with status "unparsed" if it has no score from 1 to 10.
 
-    Where several are stated, the last one counts, since models think before they conclude. A score
-    of 8.9 is 8: only a full 9 is a 9. An adjustment that is missing or unreadable is 0.
+    If there are several, the last one counts, because models reason before they conclude. A score is
+    rounded down: 8.9 is 8. An adjustment that is missing or unreadable is 0.
     """
-    for found in (*_json_objects(text), _from_lines(text)):
+    objects = [_plain_keys(found) for found in json_objects(text)]
+    for found in (*reversed(objects), _from_lines(text)):
         score = _score(_first(found, _SCORE_KEYS))
         if score is not None:
             return Judgement(score, _adjustment(_first(found, _ADJUSTMENT_KEYS)), "parsed", text)
     return Judgement(None, 0, "unparsed", text)
 
 
-def _json_objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects in `text`, last first, keys in lower case with spaces."""
-    decoder = json.JSONDecoder()
-    for match in reversed(list(re.finditer(r"\{", text))):
-        try:
-            value, _ = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            yield {str(key).lower().replace("_", " "): item for key, item in value.items()}
+def _plain_keys(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same object with its keys in lower case and with spaces."""
+    return {str(key).lower().replace("_", " "): item for key, item in found.items()}
 
 
 def _from_lines(text: str) -> Mapping[str, Any]:
@@ -76,7 +70,7 @@ def _adjustment(value: Any) -> Literal[-1, 0, 1]:
 
 
 def _number(value: Any) -> float | None:
-    """The number in 8, 8.5, "8", "8/10" or "less context (-1)"; None where there is none."""
+    """The number in 8, 8.5, "8", "8/10" or "less context (-1)"; None if there is none."""
     if isinstance(value, str):
         found = re.search(_NUMBER, value)
         return float(found[1].translate(_MINUS)) if found else None

@@ -1,4 +1,4 @@
-"""Draft, judge, adjust the context, again: the loop that users call (SAGE, section VI)."""
+"""Run the feedback loop: draft, judge, adjust the context, draft again (SAGE, section VI)."""
 
 import inspect
 import re
@@ -9,10 +9,10 @@ from typing import get_args
 from precise_rag.answer import Answer
 from precise_rag.errors import InputError, LLMError
 from precise_rag.feedback.controller import FeedbackController
-from precise_rag.feedback.conversation import Ask, Conversation, Select, Steps
+from precise_rag.feedback.conversation import CompletionRequest, Conversation, SelectionRequest, Steps
 from precise_rag.llm.budget import Budget
-from precise_rag.llm.completion import counted_completion
 from precise_rag.llm.failures import translated
+from precise_rag.llm.usage import counted_completion
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import LLM, StreamingLLM
 from precise_rag.trace import Trace
@@ -24,18 +24,20 @@ ASelectAt = Callable[[int], Selection | Awaitable[Selection]]
 
 
 class FeedbackLoop:
-    """Answers a question from selected context, and lets a model judge each draft.
+    """Answers a question from selected context; a model judges each draft and asks for more or less context.
 
-    llm: writes the answers. judge: judges them, by default the same model. controller: when to stop
-    and where to go. budget: limits for each question. style: "open", "short" or "choice".
-    judge_prompt: "json", or "sage" for the paper's form. answer_instructions, judge_instructions: in
-    place of the packaged wording (`precise_rag.prompts`). prices: for costs in the trace and in the
-    budget, by default the packaged table.
+    llm: the model that writes the answers.
+    judge: the model that judges them; default: `llm`.
+    controller: when to stop and how to change the context; default: `FeedbackController()`.
+    budget: limits for each question; default: none.
+    style: "open", "short" or "choice" (multiple choice).
+    judge_prompt: "json", or "sage" for the form of the paper.
+    answer_instructions, judge_instructions: replace the packaged wording (`precise_rag.prompts`).
+    prices: prices of the models, for the trace and the budget; default: the packaged table.
 
-    `select` gives the selection for a `min_k`; it is called once a round. Every method calls it and
-    the models on the caller's own thread and task. A judge that fails never costs the answer: it is
-    asked once more, and then the best draft so far is returned with a note. Raises LLMError if not
-    even a first draft could be had, and InputError for a budget in dollars and a model without price.
+    The methods call `select` and the models on the thread and task they are called on. A judge that
+    fails is asked once more; then the best draft so far is the answer, with a note.
+    Raises InputError if the budget limits the cost and a model has no price.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class FeedbackLoop:
     ) -> None:
         for name, value, kind in (("style", style, AnswerStyle), ("judge_prompt", judge_prompt, JudgeStyle)):
             if value not in get_args(kind):
-                raise InputError(f"{name} is {value!r}; expected one of {', '.join(get_args(kind))}")
+                raise InputError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}")
         self.llm = llm
         self.judge = judge or llm
         self.controller = controller or FeedbackController()
@@ -63,12 +65,12 @@ class FeedbackLoop:
         self.answer_instructions = answer_instructions
         self.judge_instructions = judge_instructions
         self.prices = prices or PriceTable.load()
-        for model in (self.llm, self.judge):  # an unknown price is told now, not after a paid draft
+        for model in (self.llm, self.judge):  # a missing price is an error now, not after a paid draft
             self.budget.start().check(model.name, 0, self.prices.cost(model.name, 0, 0))
 
     @property
     def wording(self) -> Wording:
-        """The prompts this loop uses."""
+        """The prompts of this loop."""
         return Wording(
             style=self.style,
             judge_style=self.judge_prompt,
@@ -79,21 +81,29 @@ class FeedbackLoop:
     def run(
         self, question: str, select: SelectAt, *, options: Sequence[str] = (), trace: Trace | None = None
     ) -> Answer:
-        """The best-judged answer."""
-        for item in self.stream(question, select, options=options, trace=trace):
-            if isinstance(item, Answer):
-                return item
-        raise AssertionError("the stream ended without an answer")
+        """Return the answer with the best judgement.
+
+        question: must not be blank.
+        select: returns the selection for a `min_k`; called for each round.
+        options: the choices, for the style "choice".
+        trace: record to add to; default: a new one, which the Answer carries.
+        Raises LLMError if not even a first draft was written.
+        """
+        *_, answer = self.stream(question, select, options=options, trace=trace)
+        assert isinstance(answer, Answer)
+        return answer
 
     async def arun(
         self, question: str, select: ASelectAt, *, options: Sequence[str] = (), trace: Trace | None = None
     ) -> Answer:
-        """The same without blocking the event loop. Cancelling it cancels the call in flight."""
+        """`run` without blocking the event loop. Cancelling it cancels the running call.
+
+        `select` may be asynchronous.
+        """
         async with aclosing(self.astream(question, select, options=options, trace=trace)) as items:
-            async for item in items:
-                if isinstance(item, Answer):
-                    return item
-        raise AssertionError("the stream ended without an answer")
+            answer = [item async for item in items][-1]
+        assert isinstance(answer, Answer)
+        return answer
 
     def stream(
         self,
@@ -104,15 +114,14 @@ class FeedbackLoop:
         trace: Trace | None = None,
         live_final: bool = False,
     ) -> Iterator[str | Answer]:
-        """The text of the answer in pieces and, last, the Answer.
+        """Yield the text of the answer in pieces, then the Answer.
 
-        By default the drafts are judged first and the best one is shown. live_final: the draft of the
-        last round allowed is shown while the model writes it, and judged afterwards; it is then the
-        answer, even if an earlier draft has the better score, and if it breaks off its error is raised.
-        With `max_rounds` 0 or 1 that is every answer.
+        question, select, options, trace: as for `run`.
+        live_final: yield the draft of the last round while the model writes it, and judge it afterwards.
+            It is then the answer, even if an earlier draft has a better score; if it breaks off, its
+            error is raised. Default: all drafts are judged first, and the best one is yielded.
         """
-        steps = self._steps(question, options, trace, live_final)
-        return self._drive(steps, select)
+        return self._drive(self._steps(question, options, trace, live_final), select)
 
     def astream(
         self,
@@ -123,17 +132,20 @@ class FeedbackLoop:
         trace: Trace | None = None,
         live_final: bool = False,
     ) -> AsyncGenerator[str | Answer, None]:
-        """The same without blocking the event loop.
+        """`stream` without blocking the event loop.
 
-        Close it (`contextlib.aclosing`) when leaving it early: that ends the call in flight.
+        If you leave it early, close it (`contextlib.aclosing`) to end the running call.
         """
         return self._adrive(self._steps(question, options, trace, live_final), select)
 
     def _steps(self, question: str, options: Sequence[str], trace: Trace | None, live_final: bool) -> Steps:
         if not question.strip():
-            raise InputError("the question is empty; ask something")
+            raise InputError(f"the question must not be blank, got {question!r}")
         if bool(options) != (self.style == "choice"):
-            raise InputError(f"style is {self.style!r} with {len(options)} options; only 'choice' takes them")
+            raise InputError(
+                f"options are needed with style='choice' and only then, got style={self.style!r} "
+                f"with {len(options)} options"
+            )
         return Conversation(
             question=question,
             options=tuple(options),
@@ -149,32 +161,32 @@ class FeedbackLoop:
 
     def _drive(self, steps: Steps, select: SelectAt) -> Iterator[str | Answer]:
         with closing(steps):
-            talk = _Talk(steps)
-            while (request := talk.request()) is not None:
-                if isinstance(request, Select):
-                    talk.reply = select(request.min_k)
+            exchange = _Exchange(steps)
+            while (request := exchange.request()) is not None:
+                if isinstance(request, SelectionRequest):
+                    exchange.reply = select(request.min_k)
                     continue
                 llm, prompt = request.llm, request.prompt
                 try:
                     with translated(llm.name):
                         if request.live and isinstance(llm, StreamingLLM):
                             for item in llm.stream(prompt.messages):
-                                if piece := talk.add(item):
+                                if piece := exchange.add(item):
                                     yield piece
-                            talk.reply = talk.streamed()
+                            exchange.reply = exchange.streamed()
                         else:
-                            talk.reply = llm.complete(prompt.messages, schema=prompt.schema)
+                            exchange.reply = llm.complete(prompt.messages, schema=prompt.schema)
                 except LLMError as error:
-                    talk.fail(error)
-        yield from talk.unshown()
+                    exchange.fail(error)
+        yield from exchange.unshown()
 
     async def _adrive(self, steps: Steps, select: ASelectAt) -> AsyncGenerator[str | Answer, None]:
         with closing(steps):
-            talk = _Talk(steps)
-            while (request := talk.request()) is not None:
-                if isinstance(request, Select):
+            exchange = _Exchange(steps)
+            while (request := exchange.request()) is not None:
+                if isinstance(request, SelectionRequest):
                     selection = select(request.min_k)
-                    talk.reply = await selection if inspect.isawaitable(selection) else selection
+                    exchange.reply = await selection if inspect.isawaitable(selection) else selection
                     continue
                 llm, prompt, spending = request.llm, request.prompt, request.spending
                 try:
@@ -186,32 +198,32 @@ class FeedbackLoop:
                                         item = await anext(items, None)
                                     if item is None:
                                         break
-                                    if piece := talk.add(item):
+                                    if piece := exchange.add(item):
                                         yield piece
-                            talk.reply = talk.streamed()
+                            exchange.reply = exchange.streamed()
                         else:
                             async with spending.time_limit():
-                                talk.reply = await llm.acomplete(prompt.messages, schema=prompt.schema)
+                                exchange.reply = await llm.acomplete(prompt.messages, schema=prompt.schema)
                 except LLMError as error:
-                    talk.fail(error)
-        for last in talk.unshown():
+                    exchange.fail(error)
+        for last in exchange.unshown():
             yield last
 
 
-class _Talk:
-    """One exchange with a conversation: the request that is open, and what the reader was shown."""
+class _Exchange:
+    """The open request of a conversation, its reply, and the pieces that the reader was shown."""
 
     def __init__(self, steps: Steps) -> None:
         self.reply: Selection | Completion | None = None
         self._steps = steps
-        self._request: Select | Ask | None = None
+        self._request: SelectionRequest | CompletionRequest | None = None
         self._failure: LLMError | None = None
         self._answer: Answer | None = None
         self._shown: list[str] = []
         self._completion: Completion | None = None
 
-    def request(self) -> Select | Ask | None:
-        """What the conversation asks for next, given the reply or failure; None when it has its answer."""
+    def request(self) -> SelectionRequest | CompletionRequest | None:
+        """Send the reply or failure; returns the next request, None when the answer is there."""
         failure, self._failure = self._failure, None
         try:
             self._request = self._steps.throw(failure) if failure else self._steps.send(self.reply)
@@ -220,31 +232,31 @@ class _Talk:
         return self._request
 
     def fail(self, error: LLMError) -> None:
-        """Hand a failure to the conversation; raises it where the reader has already seen pieces."""
+        """Keep a failure for the conversation. Raises it if the reader has already seen pieces."""
         if self._shown:
             raise error
         self._failure = error
 
     def add(self, item: str | Completion) -> str:
-        """The piece to show, if `item` is one."""
+        """Take one item of a stream; returns the piece to show, empty if there is none."""
         if isinstance(item, Completion):
             self._completion = item
             return ""
-        assert isinstance(self._request, Ask)
+        assert isinstance(self._request, CompletionRequest)
         self._request.spending.check_time()
         if item:
             self._shown.append(item)
         return item
 
     def streamed(self) -> Completion:
-        """The completion that the shown pieces make up."""
-        assert isinstance(self._request, Ask)
+        """The completion of the stream; its tokens are estimated if the stream did not end with one."""
+        assert isinstance(self._request, CompletionRequest)
         if self._completion is not None:
             return self._completion
         return counted_completion(self._request.llm.name, "".join(self._shown), self._request.prompt.messages)
 
     def unshown(self) -> Iterator[str | Answer]:
-        """The answer: its text in pieces, unless they were shown, and then itself."""
+        """The text of the answer in pieces, unless they were shown already, then the Answer."""
         assert self._answer is not None
         if not self._shown:
             yield from re.findall(r"\S+\s*|\s+", self._answer.text)
@@ -253,7 +265,7 @@ class _Talk:
 
 @asynccontextmanager
 async def _closing(items: AsyncIterator[str | Completion]) -> AsyncIterator[AsyncIterator[str | Completion]]:
-    """`items`, closed at the end where they can be, so that no connection stays open."""
+    """Close `items` at the end if it is a generator, so that no connection stays open."""
     try:
         yield items
     finally:

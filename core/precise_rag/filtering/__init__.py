@@ -1,8 +1,8 @@
-"""What to leave out of the context, and why."""
+"""Filters that drop redundant and irrelevant candidates."""
 
 from precise_rag.filtering.redundancy import RedundancyFilter
 from precise_rag.filtering.relevance import RelevanceFilter, RelevanceSettings
-from precise_rag.filtering.relevance_reply import Relevance
+from precise_rag.filtering.relevance_parsing import Relevance
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 
 __all__ = [

@@ -1,4 +1,8 @@
-"""Chunks that a language model finds relevant to the question (ChunkRAG, section 3)."""
+"""Drop candidates that a language model finds irrelevant to the question.
+
+Source: ChunkRAG, section 3. Differs: one call scores a batch of chunks by default, and a chunk whose score
+cannot be read has none, instead of a middling one.
+"""
 
 import hashlib
 from collections.abc import Generator, Iterable, MutableMapping, Sequence
@@ -6,32 +10,36 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from precise_rag.errors import InputError, LLMError, LLMResponseError
-from precise_rag.filtering.relevance_reply import Relevance, read_score
-from precise_rag.filtering.scoring import Scoring, score_in_batches, score_one_by_one
+from precise_rag.filtering.relevance_parsing import Relevance, parse_score
+from precise_rag.filtering.relevance_scoring import Scoring, score_in_batches, score_one_by_one
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 from precise_rag.llm.budget import Budget
-from precise_rag.llm.calls import Calls, Reply
-from precise_rag.llm.wrap import load_llm
+from precise_rag.llm.calls import CallOutcome, Calls
+from precise_rag.llm.load import load_llm
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, RELEVANCE_VERSION, threshold_prompt
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import Bill, Trace
 from precise_rag.trace.prices import PriceTable
-from precise_rag.types import Candidate, Completion, Decision, Selection, best_first
+from precise_rag.types import Candidate, Completion, Selection, best_first
 
 _OUTPUT_TOKENS = {"batch": 45, "single": 12}
-"""About how many tokens a reply has: for each chunk of a batch, or for a call about one."""
+"""Estimated tokens of a reply, for each chunk that is scored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelevanceSettings:
-    """How a RelevanceFilter asks and decides.
+    """Settings of a RelevanceFilter.
 
-    mode: "batch" asks for all three scores of `batch_size` chunks by one call; "single" is the
-    paper's three calls for each chunk. threshold: what is relevant, given the scores. ask_threshold:
-    let the model name the threshold instead, within the same bounds. unscored: whether to "keep" or
-    "drop" a chunk whose score could not be had. heuristics: what the critic checks. instructions: in
-    place of `precise_rag.prompts.relevance_instructions()`.
+    mode: "batch" asks for the three scores of several chunks in one call; "single" makes three calls for
+        each chunk, as the paper does.
+    batch_size: chunks per call, for "batch".
+    threshold: the rule that decides which scores are relevant.
+    ask_threshold: ask the model for the threshold, within the floor and ceiling of `threshold`.
+    unscored: "keep" or "drop" chunks that have no score.
+    heuristics: rules that the critic checks.
+    instructions: replace `precise_rag.prompts.relevance_instructions()`.
+    max_concurrency: calls at a time.
     """
 
     mode: Literal["batch", "single"] = "batch"
@@ -46,29 +54,28 @@ class RelevanceSettings:
     def __post_init__(self) -> None:
         if self.mode not in ("batch", "single") or self.unscored not in ("keep", "drop"):
             raise InputError(
-                f"mode is {self.mode!r} and unscored {self.unscored!r}; "
-                "expected 'batch' or 'single', and 'keep' or 'drop'"
+                "mode must be 'batch' or 'single' and unscored 'keep' or 'drop', "
+                f"got mode={self.mode!r}, unscored={self.unscored!r}"
             )
-        if self.batch_size < 1 or self.max_concurrency < 1:
-            raise InputError(
-                f"batch_size is {self.batch_size} and max_concurrency {self.max_concurrency}; "
-                "both must be at least 1"
-            )
+        for name in ("batch_size", "max_concurrency"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 class RelevanceFilter:
     """Keeps the candidates that a language model scores as relevant.
 
-    llm: any model that `load_llm` takes. options: see `RelevanceSettings`. cache: a mapping that
-    keeps scores by content, for instance a dict or a shelf; None keeps none. budget: limits for
-    each question. prices: for costs, by default the packaged table.
+    llm: any model that `load_llm` accepts.
+    cache: mapping that stores the scores by content, for instance a dict or a shelf; default: none.
+    budget: limits for each question; default: none.
+    prices: prices of the models; default: the packaged table.
+    options: fields of `RelevanceSettings`.
 
-    Kept and dropped candidates carry the scores in `scores` as "relevance", "relevance_base",
-    "relevance_reflection" and "relevance_critic"; their own score and scale stay as they were. A
-    chunk that the model gave no readable score for, twice, or that the budget had no room for, is
-    unscored, and kept or dropped as `unscored` says, never counted as some number in between.
-    Raises LLMAuthenticationError if the key is refused, and LLMError if no chunk at all could be
-    scored and unscored ones are to be dropped.
+    Adds "relevance", "relevance_base", "relevance_reflection" and "relevance_critic" to the `scores` of
+    each scored candidate; its own score stays. A chunk has no score if the reply could not be read twice,
+    the call failed, or the budget had no room for it; `unscored` then decides.
+    Raises LLMAuthenticationError if the key is refused, and LLMResponseError if no chunk has a score and
+    `unscored` is "drop".
     """
 
     def __init__(
@@ -87,33 +94,34 @@ class RelevanceFilter:
         self.prices = prices or PriceTable.load()
 
     def filter(self, query: str, candidates: Iterable[Candidate], *, trace: Trace | None = None) -> Selection:
-        """One decision per candidate, best first."""
+        """Return one decision per candidate, best first.
+
+        trace: record that the calls are added to; default: a new one.
+        """
         steps, calls = self._steps(query, best_first(candidates)), self._calls(query, trace)
-        replies: list[Reply] | None = None
-        while True:
-            try:
-                prompts = next(steps) if replies is None else steps.send(replies)
-            except StopIteration as stop:
-                selection: Selection = stop.value
-                return selection
-            replies = calls.ask(prompts)
+        try:
+            prompts = next(steps)
+            while True:
+                prompts = steps.send(calls.ask(prompts))
+        except StopIteration as stop:
+            selection: Selection = stop.value
+            return selection
 
     async def afilter(
         self, query: str, candidates: Iterable[Candidate], *, trace: Trace | None = None
     ) -> Selection:
-        """The same without blocking the event loop."""
+        """`filter` without blocking the event loop."""
         steps, calls = self._steps(query, best_first(candidates)), self._calls(query, trace)
-        replies: list[Reply] | None = None
-        while True:
-            try:
-                prompts = next(steps) if replies is None else steps.send(replies)
-            except StopIteration as stop:
-                selection: Selection = stop.value
-                return selection
-            replies = await calls.aask(prompts)
+        try:
+            prompts = next(steps)
+            while True:
+                prompts = steps.send(await calls.aask(prompts))
+        except StopIteration as stop:
+            selection: Selection = stop.value
+            return selection
 
     def estimate(self, query: str, candidates: Iterable[Candidate]) -> Bill:
-        """What `filter` would take for these candidates. Calls no model."""
+        """Estimate the calls, tokens and cost of `filter` without calling the model."""
         texts = [c.text for c in candidates if self._cached(query, c.text) is None]
         per_reply = _OUTPUT_TOKENS[self.settings.mode]
         calls = n_input = n_output = 0
@@ -159,8 +167,8 @@ class RelevanceFilter:
 
     def _steps(
         self, query: str, ranked: Sequence[Candidate]
-    ) -> Generator[list[Prompt], list[Reply], Selection]:
-        """The filter as a conversation (see `filtering.scoring`)."""
+    ) -> Generator[list[Prompt], list[CallOutcome], Selection]:
+        """The whole filter as a generator, driven like those of `relevance_scoring`."""
         results: list[Relevance | str | None] = [self._cached(query, c.text) for c in ranked]
         unknown = [row for row, result in enumerate(results) if result is None]
         scored = yield from self._scoring(query, [ranked[row].text for row in unknown])
@@ -170,19 +178,19 @@ class RelevanceFilter:
                 self.cache[self._key(query, ranked[row].text)] = (*result,)
         known = [result.score for result in results if isinstance(result, Relevance)]
         if ranked and not known and self.settings.unscored == "drop":
-            raise LLMResponseError(f"no chunk could be scored for relevance: {results[0]}")
+            raise LLMResponseError(f"no chunk has a relevance score: {results[0]}")
         threshold = yield from self._threshold(query, known)
         return self._selection(ranked, results, threshold)
 
     def _threshold(
         self, query: str, scores: Sequence[float]
-    ) -> Generator[list[Prompt], list[Reply], Threshold]:
+    ) -> Generator[list[Prompt], list[CallOutcome], Threshold]:
         rule = self.settings.threshold
         if self.settings.ask_threshold and scores:
-            (reply,) = yield [threshold_prompt(query, scores)]
-            value = None if isinstance(reply, LLMError) else read_score(reply.text)
+            (outcome,) = yield [threshold_prompt(query, scores)]
+            value = None if isinstance(outcome, LLMError) else parse_score(outcome.text)
             if value is not None:
-                return rule.bounded(value, "named by the model")
+                return rule.bounded(value, "which the model chose")
         return rule.of(scores)
 
     def _selection(
@@ -190,8 +198,8 @@ class RelevanceFilter:
     ) -> Selection:
         known = [result.score for result in results if isinstance(result, Relevance)]
         relevant = iter(self.settings.threshold.relevant(known, threshold))
-        decisions: list[Decision] = []
-        for rank, (candidate, result) in enumerate(zip(ranked, results, strict=True), start=1):
+        verdicts: list[tuple[Candidate, bool, str]] = []
+        for candidate, result in zip(ranked, results, strict=True):
             if isinstance(result, Relevance):
                 kept = next(relevant)
                 side = "reaches" if result.score >= threshold.value else "is under"
@@ -204,8 +212,8 @@ class RelevanceFilter:
             else:
                 kept = self.settings.unscored == "keep"
                 reason = f"unscored ({result}); such chunks are {'kept' if kept else 'dropped'}"
-            decisions.append(Decision(rank, candidate, kept, reason))
-        return Selection(tuple(decisions))
+            verdicts.append((candidate, kept, reason))
+        return Selection.of(verdicts)
 
     def _cached(self, query: str, text: str) -> Relevance | None:
         if self.cache is None:

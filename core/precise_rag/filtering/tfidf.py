@@ -1,4 +1,4 @@
-"""Which texts of a list are nearly the same, by TF-IDF, without comparing all with all."""
+"""Find nearly equal texts by TF-IDF without comparing every pair."""
 
 import math
 from collections import Counter
@@ -10,10 +10,10 @@ Vector = dict[str, float]
 
 
 def tfidf_vectors(texts: Sequence[str]) -> list[Vector]:
-    """One vector of unit length per text, its terms from the rarest to the commonest.
+    """Return one TF-IDF vector of unit length per text, its terms from the rarest to the most common.
 
-    Weight of a term: its count times `1 + ln((1 + n) / (1 + df))` over these n texts. Texts with
-    no words have no terms.
+    The weight of a term is its count times `1 + ln((1 + n) / (1 + df))`, over these n texts. A text
+    without words has an empty vector.
     """
     counts = [Counter(read_words(text).stems) for text in texts]
     in_texts = Counter(term for count in counts for term in count)
@@ -27,12 +27,15 @@ def tfidf_vectors(texts: Sequence[str]) -> list[Vector]:
 
 
 def similar_earlier(vectors: Sequence[Vector], at_least: float) -> list[dict[int, float]]:
-    """For each row the earlier rows whose cosine with it reaches `at_least` (> 0), with the cosine.
+    """For each row, find the earlier rows that are similar to it.
 
-    Exact, yet only rows that share a rare term are compared: if the terms of a unit vector after
-    some point weigh less than `at_least` together, a row as similar as that must share a term
-    before it (the prefix filter of all-pairs similarity search; Bayardo et al., WWW 2007).
-    `vectors`: as `tfidf_vectors` gives them.
+    vectors: from `tfidf_vectors`.
+    at_least: the cosine from which on rows are similar, above 0.
+    Returns, for each row, the cosines by earlier row.
+
+    Exact, but only rows that share a rare term are compared: if the terms of a unit vector after some
+    point have a norm below `at_least`, a similar row must share a term before that point.
+    Source: the prefix filter of Bayardo et al., Scaling up all pairs similarity search, WWW 2007.
     """
     rows_with: dict[str, list[int]] = {}
     similar: list[dict[int, float]] = []
@@ -47,7 +50,7 @@ def similar_earlier(vectors: Sequence[Vector], at_least: float) -> list[dict[int
 
 
 def _prefix(vector: Vector, at_least: float) -> list[str]:
-    """The first terms, up to where the rest weighs less than `at_least`."""
+    """The first terms, up to where the norm of the rest is below `at_least`."""
     terms = list(vector)
     rest = 0.0
     for n_first in range(len(terms) - 1, -1, -1):

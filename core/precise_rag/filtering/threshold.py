@@ -1,8 +1,8 @@
-"""From which score on a chunk is relevant, read from the scores of one query. Pure.
+"""A relevance threshold from the scores of one query.
 
-Source: ChunkRAG, section 3: a threshold from the distribution of the scores, raised when they
-cluster tightly. The bounds are ours: a mean always drops some of a good list and keeps some of a
-bad one.
+Source: ChunkRAG, section 3: a threshold from the distribution of the scores, raised if they cluster
+tightly. The bounds are ours: without them the mean drops part of a list in which every chunk is
+relevant, and keeps part of one in which none is.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from precise_rag.errors import InputError
 
 
 class Threshold(NamedTuple):
-    """Keep scores of `value` and above; `reason` says where it comes from."""
+    """Scores of `value` and above are relevant; `reason` says how the value was found."""
 
     value: float
     reason: str
@@ -23,13 +23,14 @@ class Threshold(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicThreshold:
-    """The mean of the scores, plus one standard deviation when that is under `tight`, and never
-    more than the best score.
+    """The mean of the scores; plus their standard deviation if that is small. At most the best score.
 
-    floor, ceiling: the threshold stays between them, so that a score under `floor` is never and
-    one over `ceiling` always relevant; 0 and 1 leave the paper's threshold as it is. min_keep: so
-    many of the best are kept even under the threshold, as long as they reach the floor. When no
-    score reaches it, nothing is relevant.
+    tight: the standard deviation is added if it is below this.
+    floor: lowest threshold, in [0, 1]. A chunk that scores less is never kept.
+    ceiling: highest threshold, in [0, 1]. A chunk that scores at least this is always kept.
+    min_keep: number of chunks kept even under the threshold, best first, if they reach the floor.
+
+    floor=0 and ceiling=1 give the paper's threshold.
     """
 
     tight: float = 0.1
@@ -40,13 +41,15 @@ class DynamicThreshold:
     def __post_init__(self) -> None:
         if not 0.0 <= self.floor <= self.ceiling <= 1.0:
             raise InputError(
-                f"floor is {self.floor} and ceiling {self.ceiling}; expected 0 <= floor <= ceiling <= 1"
+                "floor and ceiling must satisfy 0 <= floor <= ceiling <= 1, "
+                f"got floor={self.floor}, ceiling={self.ceiling}"
             )
-        if self.tight < 0.0 or self.min_keep < 0:
-            raise InputError(f"tight is {self.tight} and min_keep {self.min_keep}; neither may be negative")
+        for name in ("tight", "min_keep"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} must be at least 0, got {getattr(self, name)}")
 
     def of(self, scores: Sequence[float]) -> Threshold:
-        """The threshold for these scores, which may be in any order.
+        """Return the threshold for `scores`, which may be in any order.
 
         >>> DynamicThreshold().of([0.9, 0.5, 0.1])
         Threshold(value=0.5, reason='mean of 3 scores')
@@ -62,7 +65,7 @@ class DynamicThreshold:
         return self.bounded(min(value, max(scores)), reason)
 
     def bounded(self, value: float, reason: str) -> Threshold:
-        """A threshold at `value`, or at the bound that it lies beyond."""
+        """Return a threshold at `value`, or at the floor or ceiling if it lies outside them."""
         if value < self.floor:
             return Threshold(self.floor, "the floor")
         if value > self.ceiling:
@@ -70,7 +73,7 @@ class DynamicThreshold:
         return Threshold(value, reason)
 
     def relevant(self, scores: Sequence[float], threshold: Threshold) -> list[bool]:
-        """Which of the scores are kept under `threshold` and the rules of this object."""
+        """Return, for each score, whether it reaches `threshold`, or is kept by `min_keep`."""
         best = sorted(range(len(scores)), key=lambda row: (-scores[row], row))[: self.min_keep]
         return [
             score >= threshold.value or (row in best and score >= self.floor)

@@ -1,4 +1,4 @@
-"""A limit on what one question may use, checked before every call."""
+"""Limits on what one question may use, checked before every call."""
 
 import asyncio
 import time
@@ -11,12 +11,15 @@ from precise_rag.errors import BudgetExceeded, InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Limits for one question; None is no limit.
+    """Limits for one question. None, the default of each, means no limit.
 
-    calls: language model calls. tokens: input and output together. seconds: from the start; an
-    asynchronous call is cut off when they are over, a synchronous one only not begun. cost: dollars.
-    A call's output cannot be known before it, so tokens and cost may be passed by the length of
-    one reply, and never by more.
+    calls: language model calls.
+    tokens: input and output tokens together.
+    seconds: time since the start. When it is over, no call is begun and a running asynchronous call is
+        cancelled; a running synchronous call is not.
+    cost: dollars.
+
+    The length of a reply is not known in advance, so tokens and cost may be exceeded by one reply.
     """
 
     calls: int | None = None
@@ -28,15 +31,15 @@ class Budget:
         for name in ("calls", "tokens", "seconds", "cost"):
             limit = getattr(self, name)
             if limit is not None and limit <= 0:
-                raise InputError(f"budget: {name} is {limit}; it must be positive, or None for no limit")
+                raise InputError(f"budget: {name} must be positive, or None for no limit, got {limit}")
 
     def start(self) -> "Spending":
-        """A count against this budget, beginning now."""
+        """Start counting against this budget; its seconds begin now."""
         return Spending(self)
 
 
 class Spending:
-    """What one question has used of its budget so far."""
+    """The calls, tokens, dollars and seconds that one question has used of its budget."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -47,16 +50,20 @@ class Spending:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the budget is over, never negative, or None for no limit."""
+        """Seconds that are left, at least 0; None if the budget does not limit them."""
         if self.budget.seconds is None:
             return None
         return max(0.0, self.budget.seconds - (time.monotonic() - self._started))
 
     def check(self, model: str, input_tokens: int, input_cost: float | None, *, calls: int = 1) -> None:
-        """Raises BudgetExceeded if a call with this input would pass the budget.
+        """Check that the budget has room for a call.
 
-        calls: how many must still be free, where one is of no use without the next.
-        Raises InputError if the budget limits the cost and the model has no price.
+        model: name of the model, for the message.
+        input_tokens: tokens of the prompt.
+        input_cost: dollars for the prompt; None if the model has no price.
+        calls: how many calls must still be allowed; 2 if this call is useless without another.
+        Raises BudgetExceeded if there is no room, InputError if the budget limits the cost and the
+        model has no price.
         """
         budget = self.budget
         if budget.cost is not None and input_cost is None:
@@ -65,27 +72,29 @@ class Spending:
                 "add its price, or limit calls or tokens instead"
             )
         if budget.calls is not None and self.calls + calls > budget.calls:
-            raise BudgetExceeded(f"{self.calls} calls of {budget.calls} are used and {calls} more are needed")
+            raise BudgetExceeded(
+                f"over budget (calls): {self.calls} of {budget.calls} used, {calls} more needed"
+            )
         if budget.tokens is not None and self.tokens + input_tokens > budget.tokens:
             raise BudgetExceeded(
-                f"{self.tokens} tokens are used and the next prompt has about {input_tokens}; "
-                f"the budget is {budget.tokens}"
+                f"over budget (tokens): {self.tokens} of {budget.tokens} used, "
+                f"the next prompt has about {input_tokens}"
             )
         self.check_time()
         if budget.cost is not None and input_cost is not None and self.cost + input_cost > budget.cost:
             raise BudgetExceeded(
-                f"${self.cost:.6f} is spent and the next prompt costs about ${input_cost:.6f}; "
-                f"the budget is ${budget.cost:g}"
+                f"over budget (dollars): {self.cost:.6f} of {budget.cost:g} used, "
+                f"the next prompt costs about {input_cost:.6f}"
             )
 
     def check_time(self) -> None:
-        """Raises BudgetExceeded if the seconds are over."""
+        """Raise BudgetExceeded if no seconds are left."""
         if self.seconds_left == 0.0:
-            raise BudgetExceeded(f"the budget of {self.budget.seconds:g} seconds is used")
+            raise BudgetExceeded(f"over budget (seconds): all {self.budget.seconds:g} used")
 
     @asynccontextmanager
     async def time_limit(self) -> AsyncIterator[None]:
-        """Cancels what runs inside, and raises BudgetExceeded, when the seconds are over."""
+        """Cancel the block when no seconds are left. Raises BudgetExceeded then."""
         try:
             async with asyncio.timeout(self.seconds_left):
                 yield
@@ -94,7 +103,7 @@ class Spending:
             raise
 
     def add(self, tokens: int, cost: float | None) -> None:
-        """Count one call. A failed one counts too, with the tokens that are known."""
+        """Count one call, failed or not. cost: dollars; None, if unknown, counts as 0."""
         self.calls += 1
         self.tokens += tokens
         self.cost += cost or 0.0

@@ -1,7 +1,7 @@
-"""Whatever a model's library raises, as one of our errors that says what to do.
+"""Turn the exceptions of model libraries into LLMErrors that say what to do.
 
-Read by shape (status code, class names, message) and not by type, because the same failures come
-from the openai package, from httpx under it, and through LlamaIndex and LangChain.
+An exception is recognised by its status code, class names and message, not by its type: the same
+failures come from the openai package, from httpx, and through LlamaIndex and LangChain.
 """
 
 import json
@@ -30,9 +30,10 @@ _TRANSPORT = {"APIConnectionError", "TransportError", "ConnectionError", "Timeou
 
 @contextmanager
 def translated(model: str, *, where: str | None = None) -> Iterator[None]:
-    """Any exception inside the block leaves it as an LLMError that names the model.
+    """Raise any exception of the block as an LLMError that names the model.
 
-    where: the server's address, for messages. Our own errors and assertions pass unchanged.
+    where: the server's address, for the message; optional.
+    PreciseRagErrors and AssertionErrors are raised unchanged.
     """
     try:
         yield
@@ -43,7 +44,7 @@ def translated(model: str, *, where: str | None = None) -> Iterator[None]:
 
 
 def translate(error: Exception, model: str, *, where: str | None = None) -> LLMError:
-    """The LLMError that says in our words what `error` says."""
+    """Return the LLMError for `error`. model, where: as in `translated`."""
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
     said = " ".join(str(error).split())[:400] or type(error).__name__
@@ -57,7 +58,7 @@ def translate(error: Exception, model: str, *, where: str | None = None) -> LLME
         )
     if status == 429:
         wait = _retry_after(error)
-        advice = f"it asks to wait {wait} s" if wait else "wait, or lower the concurrency"
+        advice = f"wait {wait} s, as it asks" if wait else "wait, or lower the concurrency"
         return LLMRateLimitError(f"{model}: {server} still answers 429 after all retries; {advice} ({said})")
     if status is not None and status >= 500:
         return LLMServerError(f"{model}: {server} still answers {status} after all retries ({said})")
@@ -65,10 +66,14 @@ def translate(error: Exception, model: str, *, where: str | None = None) -> LLME
         return LLMError(f"{model}: {server} refused the request with {status} ({said})")
     names = {kind.__name__ for kind in type(error).__mro__}
     if names & _TRANSPORT:
-        what = "gave no answer in time" if "imeout" in type(error).__name__ else "cannot be reached"
-        return LLMConnectionError(f"{model}: {server} {what}; is it running, is the address right? ({said})")
+        what = "did not answer in time" if "imeout" in type(error).__name__ else "cannot be reached"
+        return LLMConnectionError(
+            f"{model}: {server} {what}; check that it is running and that the address is right ({said})"
+        )
     if isinstance(error, json.JSONDecodeError) or "ValidationError" in type(error).__name__:
-        return LLMResponseError(f"{model}: {server} answered with something that is no completion ({said})")
+        return LLMResponseError(
+            f"{model}: {server} answered with something that is not a completion ({said})"
+        )
     return LLMError(f"{model}: {type(error).__name__}: {said}")
 
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from precise_rag.answer import Round
 from precise_rag.errors import InputError
 from precise_rag.feedback import FeedbackController
-from precise_rag.types import Candidate, Decision, Judgement, Selection
+from precise_rag.types import Candidate, Judgement, Selection
 
 
 def selection(*starts):
     candidates = (Candidate("d", n, n + 1, "x", 0.5, "probability") for n in starts)
-    return Selection(tuple(Decision(n, c, True, "kept") for n, c in enumerate(candidates, start=1)))
+    return Selection.keep_all(candidates)
 
 
 def rounds(*turns):
@@ -30,12 +30,12 @@ def rounds(*turns):
         ([(7, 10, -1)], None, "accepted with 10 of 10"),
         ([(7, 8, 1)], 8, "more context: min_k 8"),
         ([(7, 8, -1)], 6, "less context: min_k 6"),
-        ([(7, 8, 0)], None, "the judge asks for no other context"),
+        ([(7, 8, 0)], None, "the judge asks for the same context"),
         ([(7, 5, 1), (8, 6, 1)], 9, "more context: min_k 9"),
         ([(7, 5, 1), (8, 6, -1)], None, "the adjustments oscillate: min_k 7 was tried before"),
         ([(7, 5, 1), (8, 6, 1), (9, 6, 1)], None, "round 3 was the last"),
         ([(7, 5, 1), (8, 6, 1), (9, 9, 1)], None, "accepted with 9 of 10"),
-        ([(1, 3, -1)], None, "less context than one chunk is not possible"),
+        ([(1, 3, -1)], None, "there cannot be less context than one chunk"),
     ],
 )
 def test_each_step_has_its_reason(turns, min_k, reason):
@@ -59,9 +59,14 @@ def test_the_thresholds_are_settings():
     controller = FeedbackController(accept=6, max_rounds=1)
     assert controller.next_step(rounds((7, 6, 1))).reason == "accepted with 6 of 10"
     assert controller.next_step(rounds((7, 5, 1))).reason == "round 1 was the last"
-    for bad in ({"min_k": 0}, {"reach": 0}, {"accept": 11}, {"max_rounds": -1}):
-        with pytest.raises(InputError, match="expected at least 1"):
-            FeedbackController(**bad)
+    for name, value, rule in (
+        ("min_k", 0, "at least 1"),
+        ("reach", 0, "at least 1"),
+        ("max_rounds", -1, "at least 0"),
+        ("accept", 11, "from 1 to 10"),
+    ):
+        with pytest.raises(InputError, match=f"{name} must be {rule}, got {value}"):
+            FeedbackController(**{name: value})
 
 
 def test_the_best_draft_is_the_answer_and_the_earliest_of_equals():
@@ -86,7 +91,7 @@ def test_a_selection_is_new_if_no_round_had_it():
     st.integers(1, 12),
     st.integers(1, 9),
 )
-def test_whatever_the_judge_says_the_loop_ends_in_time(judgements, min_k, max_rounds):
+def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, min_k, max_rounds):
     controller = FeedbackController(min_k=min_k, max_rounds=max_rounds)
     done: list[Round] = []
     step = min_k
@@ -113,5 +118,5 @@ def test_whatever_the_judge_says_the_loop_ends_in_time(judgements, min_k, max_ro
         (9, [(3, 5, -1)], 2, [2, 1]),
     ],
 )
-def test_reach_says_how_far_a_judgement_may_go(reach, tried, min_k, steps):
+def test_reach_limits_the_steps_of_one_judgement(reach, tried, min_k, steps):
     assert list(FeedbackController(reach=reach).steps_from(min_k, rounds(*tried))) == steps

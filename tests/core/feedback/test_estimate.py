@@ -2,7 +2,7 @@ from precise_rag.feedback import FeedbackController, FeedbackLoop, estimate_cost
 from precise_rag.testing import ScriptedLLM
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import Bill, Price, PriceTable
-from precise_rag.types import Candidate, Decision, Selection
+from precise_rag.types import Candidate, Selection
 
 QUESTION = "Where is Paris?"
 PRICES = PriceTable({"big": Price(10.0, 30.0), "small": Price(1.0, 2.0)})
@@ -10,7 +10,7 @@ PRICES = PriceTable({"big": Price(10.0, 30.0), "small": Price(1.0, 2.0)})
 
 def select(min_k):
     candidates = (Candidate("d", n, n + 1, "word " * 40, 0.5, "probability") for n in range(20))
-    return Selection(tuple(Decision(n, c, n <= min_k, "rank") for n, c in enumerate(candidates, start=1)))
+    return Selection.of((c, n <= min_k, "rank") for n, c in enumerate(candidates, start=1))
 
 
 def loop(replies=(), judgements=(), **options):

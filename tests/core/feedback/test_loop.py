@@ -18,7 +18,7 @@ from precise_rag.llm import Budget, load_llm
 from precise_rag.prompts import NOT_IN_PASSAGES
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Ledger, Price, PriceTable, Trace
-from precise_rag.types import Candidate, Completion, Decision, Selection
+from precise_rag.types import Candidate, Completion, Selection
 
 QUESTION = "Where is Paris?"
 TEXTS = ["Paris is in France.", "Lyon too.", "Rome is not.", "Oslo is far.", "Bern is near."]
@@ -28,7 +28,7 @@ CANDIDATES = [
 
 
 def select(min_k):
-    return Selection(tuple(Decision(n, c, n <= min_k, "rank") for n, c in enumerate(CANDIDATES, start=1)))
+    return Selection.of((c, n <= min_k, "rank") for n, c in enumerate(CANDIDATES, start=1))
 
 
 def says(score, adjustment=0):
@@ -156,7 +156,7 @@ def test_an_unreadable_judgement_is_asked_for_once_more():
 
 def test_a_later_draft_that_fails_leaves_the_earlier_answer():
     answer = run_each_way(lambda: loop(["a", LLMServerError("answerer: down")], [says(4, 1)]))
-    assert (answer.text, answer.note) == ("a", "round 2 gave no draft: answerer: down")
+    assert (answer.text, answer.note) == ("a", "round 2 has no draft: answerer: down")
 
 
 def test_without_a_first_draft_there_is_one_clear_error():
@@ -167,7 +167,7 @@ def test_without_a_first_draft_there_is_one_clear_error():
         assert judge.calls == []
 
 
-def test_a_foreign_error_of_the_answerer_is_translated():
+def test_another_librarys_error_is_an_llm_error():
     engine, *_ = loop([KeyError("x")], [])
     with pytest.raises(LLMError, match="answerer: KeyError"):
         engine.run(QUESTION, select)
@@ -178,9 +178,9 @@ def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
     answer = run_each_way(lambda: loop([too_long, too_long, "a"], [says(6, 1)], min_k=4))
     assert [c.text for c in answer.selection.kept] == TEXTS[:1]
     assert answer.selection.reasons[1:4] == (
-        "the model's context takes 1 chunks",
-        "the model's context takes 2 chunks",
-        "the model's context takes 2 chunks",
+        "the model's context fits 1 chunk",
+        "the model's context fits 2 chunks",
+        "the model's context fits 2 chunks",
     )
     stages = [(stage.name, len(stage.selection.kept), stage.round) for stage in answer.trace.stages]
     assert stages == [
@@ -190,8 +190,8 @@ def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
         ("selection", 1, 2),
     ]
     assert answer.note == (
-        "context limit, 2 chunks are tried: answerer: too long; "
-        "context limit, 1 chunks are tried: answerer: too long; "
+        "context limit, cut to 2 chunks: answerer: too long; "
+        "context limit, cut to 1 chunk: answerer: too long; "
         "the selection would not change with min_k 5"
     )
 
@@ -234,11 +234,11 @@ def test_multiple_choice_shows_the_options_to_both():
 
 def test_bad_settings_and_questions_are_refused():
     llm = ScriptedLLM([])
-    with pytest.raises(InputError, match="style is 'long'"):
+    with pytest.raises(InputError, match="style must be one of open, short, choice, got 'long'"):
         FeedbackLoop(llm, style="long")
-    with pytest.raises(InputError, match="judge_prompt is 'x'"):
+    with pytest.raises(InputError, match="judge_prompt must be one of json, sage, got 'x'"):
         FeedbackLoop(llm, judge_prompt="x")
-    with pytest.raises(InputError, match="question is empty"):
+    with pytest.raises(InputError, match="question must not be blank"):
         FeedbackLoop(llm).run(" ", select)
 
 
@@ -248,7 +248,7 @@ def test_a_cost_limit_asks_for_the_prices_of_both_models_before_anything_is_paid
         loop(["a"], [], budget=Budget(cost=1.0), prices=prices)
 
 
-def test_instructions_of_ones_own_replace_ours():
+def test_given_instructions_replace_ours():
     engine, answerer, judge = loop(["a"], [says(9)], answer_instructions="Sing.", judge_instructions="Rate.")
     trace = engine.run(QUESTION, select).trace
     assert answerer.calls[0].messages[0].content.startswith("Sing.\n\nIn the user's message")
@@ -259,15 +259,15 @@ def test_instructions_of_ones_own_replace_ours():
 @pytest.mark.parametrize(
     ("budget", "drafts", "note"),
     [
-        (Budget(calls=1), 1, "the answer is not judged: 1 calls of 1 are used and 1 more are needed"),
-        (Budget(calls=3), 1, "round 2 gave no draft: 2 calls of 3 are used and 2 more are needed"),
+        (Budget(calls=1), 1, "the answer is not judged: over budget (calls): 1 of 1 used, 1 more needed"),
+        (Budget(calls=3), 1, "round 2 has no draft: over budget (calls): 2 of 3 used, 2 more needed"),
         (
             Budget(tokens=800),
             1,
-            "the answer is not judged: 650 tokens are used and the next prompt has about",
+            "the answer is not judged: over budget (tokens): 650 of 800 used, the next prompt has about",
         ),
-        (Budget(tokens=2700), 2, "round 3 gave no draft: 2600 tokens are used"),
-        (Budget(cost=0.0027), 2, "round 3 gave no draft: $0.002600 is spent"),
+        (Budget(tokens=2700), 2, "round 3 has no draft: over budget (tokens): 2600 of 2700 used"),
+        (Budget(cost=0.0027), 2, "round 3 has no draft: over budget (dollars): 0.002600 of 0.0027 used"),
     ],
 )
 def test_a_used_budget_ends_the_loop_with_the_best_answer(budget, drafts, note):
@@ -299,9 +299,12 @@ def test_a_budget_too_small_for_a_first_draft_is_an_error():
 async def test_a_call_that_outlasts_the_seconds_is_cut_off():
     answerer, judge = ScriptedLLM(["a"]), ScriptedLLM([says(9)], delay=30)
     answer = await FeedbackLoop(answerer, judge, budget=Budget(seconds=0.5)).arun(QUESTION, select)
-    assert (answer.text, answer.note) == ("a", "the answer is not judged: the budget of 0.5 seconds is used")
+    assert (answer.text, answer.note) == (
+        "a",
+        "the answer is not judged: over budget (seconds): all 0.5 used",
+    )
     slow = FeedbackLoop(ScriptedLLM(["a"], delay=30), budget=Budget(seconds=0.05))
-    with pytest.raises(BudgetExceeded, match="seconds"):
+    with pytest.raises(BudgetExceeded, match=r"all 0\.05 used"):
         await slow.arun(QUESTION, select)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 

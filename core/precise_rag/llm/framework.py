@@ -1,69 +1,40 @@
-"""Chat models that users already have, as one protocol: LlamaIndex, LangChain, or a plain function.
+"""LlamaIndex and LangChain chat models as language models.
 
-Recognised by their methods; no framework is imported until its own object is called. Calls run on
-the caller's own thread and task, so a framework's callbacks and tracing context reach them.
+Calls run on the thread and task of the caller, so the framework's callbacks and tracing see them.
 """
 
-import asyncio
-import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.errors import InputError
-from precise_rag.llm.completion import counted_completion
 from precise_rag.llm.failures import translated
-from precise_rag.llm.openai_chat import OpenAIChat
-from precise_rag.protocols import LLM
+from precise_rag.llm.usage import counted_completion
 from precise_rag.types import Completion, Message
 
 
-def load_llm(source: Any) -> LLM:
-    """`source` as an LLM.
+class LlamaIndexLLM:
+    """A LlamaIndex LLM. Token counts are those it reports, else estimates."""
 
-    source: an LLM of ours, as it is; a LlamaIndex LLM; a LangChain chat model or any runnable from
-    messages to a message; a function, plain or async, from a prompt string to a string, or from a
-    sequence of Message if its parameter is called `messages` or annotated as anything but str; or
-    the name of an OpenAI model, for OpenAIChat. Raises InputError for anything else.
-
-    A plain function that is awaited runs in a thread, which cancelling cannot stop: what should end
-    with its caller has to be async.
-    """
-    if isinstance(source, str):
-        return OpenAIChat(source)
-    if all(hasattr(source, method) for method in ("chat", "achat", "stream_chat", "metadata")):
-        return _LlamaIndexLLM(source)
-    if hasattr(source, "invoke") and hasattr(source, "ainvoke"):
-        return _LangChainLLM(source)
-    if isinstance(source, LLM):
-        return source
-    if callable(source) and not isinstance(source, type):
-        return _FunctionLLM(source)
-    raise InputError(
-        f"cannot use a {type(source).__name__} as a language model; expected a model name, "
-        "a LlamaIndex LLM, a LangChain chat model, a function from prompt to text, "
-        "or an object with name, complete and acomplete"
-    )
-
-
-class _LlamaIndexLLM:
     def __init__(self, llm: Any) -> None:
         self._llm = llm
         metadata = llm.metadata
         self.name = str(getattr(metadata, "model_name", "") or type(llm).__name__)
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        """Return one completion. Raises LLMError, whatever the model raised."""
         with translated(self.name):
             return self._completion(self._llm.chat(self._chat(messages)), messages)
 
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
+        """`complete` without blocking the event loop."""
         with translated(self.name):
             return self._completion(await self._llm.achat(self._chat(messages)), messages)
 
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
+        """Yield the pieces of the reply, then the Completion."""
         with translated(self.name):
             pieces: list[str] = []
             response = None
@@ -73,6 +44,7 @@ class _LlamaIndexLLM:
             yield self._completion(response, messages, "".join(pieces))
 
     async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
+        """`stream` without blocking the event loop."""
         with translated(self.name):
             pieces: list[str] = []
             response = None
@@ -96,23 +68,28 @@ class _LlamaIndexLLM:
         )
 
 
-class _LangChainLLM:
+class LangChainLLM:
+    """A LangChain chat model or runnable. Token counts are those it reports, else estimates."""
+
     def __init__(self, model: Any) -> None:
         self._model = model
         names = (getattr(model, field, None) for field in ("model_name", "model"))
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        """Return one completion. Raises LLMError, whatever the model raised."""
         with translated(self.name):
             return self._completion(self._model.invoke(_pairs(messages)), messages)
 
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
+        """`complete` without blocking the event loop."""
         with translated(self.name):
             return self._completion(await self._model.ainvoke(_pairs(messages)), messages)
 
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
+        """Yield the pieces of the reply, then the Completion."""
         with translated(self.name):
             whole: Any = None
             for chunk in self._model.stream(_pairs(messages)):
@@ -121,6 +98,7 @@ class _LangChainLLM:
             yield self._completion(whole, messages)
 
     async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
+        """`stream` without blocking the event loop."""
         with translated(self.name):
             whole: Any = None
             async with aclosing(self._model.astream(_pairs(messages))) as chunks:
@@ -138,63 +116,6 @@ class _LangChainLLM:
             _read(usage, "input_tokens"),
             _read(usage, "output_tokens"),
         )
-
-
-class _FunctionLLM:
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self._takes_messages = _takes_messages(function)
-        self.name = getattr(function, "__name__", type(function).__name__)
-
-    def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        with translated(self.name):
-            text = self._call(messages)
-            if inspect.isawaitable(text):
-                text = _finished(text, self.name)
-            return counted_completion(self.name, text, messages)
-
-    async def acomplete(
-        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
-    ) -> Completion:
-        with translated(self.name):
-            if inspect.iscoroutinefunction(self._function):
-                text = await self._call(messages)
-            else:
-                text = await asyncio.to_thread(self._call, messages)
-                text = await text if inspect.isawaitable(text) else text
-            return counted_completion(self.name, text, messages)
-
-    def _call(self, messages: Sequence[Message]) -> Any:
-        prompt = tuple(messages) if self._takes_messages else "\n\n".join(m.content for m in messages)
-        return self._function(prompt)
-
-
-def _finished(awaitable: Any, name: str) -> Any:
-    async def wait() -> Any:
-        return await awaitable
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(wait())
-    if inspect.iscoroutine(awaitable):
-        awaitable.close()
-    raise InputError(f"{name} is asynchronous and an event loop is running here; await the a… method instead")
-
-
-def _takes_messages(function: Callable[..., Any]) -> bool:
-    try:
-        parameter = next(iter(inspect.signature(function).parameters.values()), None)
-    except ValueError:
-        return False
-    if parameter is None:
-        return False
-    return parameter.name == "messages" or parameter.annotation not in (
-        inspect.Parameter.empty,
-        str,
-        "str",
-        Any,
-    )
 
 
 def _pairs(messages: Sequence[Message]) -> list[tuple[str, str]]:

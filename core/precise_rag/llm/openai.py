@@ -1,7 +1,7 @@
-"""A chat model behind the OpenAI chat-completions protocol: OpenAI itself, or any server that speaks it.
+"""A client for chat models of OpenAI, or of any server with the OpenAI chat-completions API.
 
-Retries are the openai package's own, and the only layer: connection failures, 408, 409, 429 and 5xx,
-with back-off, and with Retry-After where the server sends it.
+The openai package retries; nothing else does. It retries connection failures and the statuses 408,
+409, 429 and 5xx, with increasing pauses, or after the pause that the server's Retry-After asks for.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from precise_rag.errors import (
     LLMConnectionError,
     LLMResponseError,
 )
-from precise_rag.llm.completion import counted_completion
 from precise_rag.llm.failures import translate, translated
+from precise_rag.llm.usage import counted_completion
 from precise_rag.types import Completion, Message
 
 if TYPE_CHECKING:
@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 
 
 class OpenAIChat:
-    """A chat model by name.
+    """A chat model, called through the openai package. It can be shared between threads and event loops.
 
-    base_url: the server, by default OPENAI_BASE_URL or OpenAI. api_key: by default OPENAI_API_KEY;
-    a server of one's own may need none. timeout: seconds without a byte from the server, so
-    a long answer is no timeout but a stalled stream is one. max_retries: after the first attempt.
+    model: name of the model.
+    base_url: address of the server; default: OPENAI_BASE_URL, or else OpenAI's.
+    api_key: default: OPENAI_API_KEY. Optional with a `base_url`.
+    timeout: seconds that the server may be silent, so that a long stream is fine and a stalled one is not.
+    max_retries: attempts after the first.
     options: further fields of every request, such as temperature=0 or max_completion_tokens=500.
 
-    Structured output uses `response_format` with the JSON schema; a server that refuses the field is
-    asked again without it, and from then on only without. Safe to share between threads and event loops.
+    For structured output the request has a `response_format` with the JSON schema. If the server refuses
+    that field, the request is sent again without it, and so are all later ones.
     """
 
     def __init__(
@@ -51,7 +53,10 @@ class OpenAIChat:
         **options: Any,
     ) -> None:
         if timeout <= 0 or max_retries < 0:
-            raise InputError(f"timeout is {timeout}, max_retries {max_retries}; expected > 0 and >= 0")
+            raise InputError(
+                "timeout must be positive and max_retries at least 0, "
+                f"got timeout={timeout}, max_retries={max_retries}"
+            )
         self.name = model
         self.base_url = base_url or os.environ.get("OPENAI_BASE_URL")
         self.timeout = timeout
@@ -67,19 +72,23 @@ class OpenAIChat:
         return f"OpenAIChat({self.name!r}, base_url={self.base_url!r})"
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """One completion. Raises an LLMError that says what went wrong and what to do."""
+        """Return one completion.
+
+        schema: JSON schema of the reply; optional.
+        Raises an LLMError that says what went wrong and what to do.
+        """
         with translated(self.name, where=self.base_url):
             return self._completion(self._create(messages, **_response_format(schema)), messages)
 
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
-        """`complete` without blocking the event loop; cancelling it closes the connection."""
+        """`complete` without blocking the event loop. Cancelling it closes the connection."""
         with translated(self.name, where=self.base_url):
             return self._completion(await self._acreate(messages, **_response_format(schema)), messages)
 
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
-        """Pieces of the answer as they come and, last, the whole Completion."""
+        """Yield the pieces of the answer as they arrive, then the Completion."""
         answer = _Streamed(self.name, messages)
         with translated(self.name, where=self.base_url):
             with self._create(messages, stream=True, stream_options={"include_usage": True}) as events:
@@ -89,7 +98,7 @@ class OpenAIChat:
             yield answer.completion()
 
     async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
-        """`stream` without blocking the event loop; closing it closes the connection."""
+        """`stream` without blocking the event loop. Closing it closes the connection."""
         answer = _Streamed(self.name, messages)
         with translated(self.name, where=self.base_url):
             events = await self._acreate(messages, stream=True, stream_options={"include_usage": True})
@@ -146,7 +155,7 @@ class OpenAIChat:
         }
 
     def _may_drop(self, error: Exception, fields: Mapping[str, Any]) -> bool:
-        """Whether the server may have refused the request for a field that it can do without."""
+        """Whether the server may have refused the request because of an optional field."""
         return (
             getattr(error, "status_code", None) in (400, 422)
             and bool(_DROPPABLE & fields.keys() - self._refused)
@@ -157,7 +166,7 @@ class OpenAIChat:
         choices = getattr(response, "choices", None)
         if not choices:
             said = " ".join(str(response).split())[:200]
-            raise LLMResponseError(f"{self.name}: the server's answer holds no completion ({said})")
+            raise LLMResponseError(f"{self.name}: the server's answer has no completion ({said})")
         text = choices[0].message.content or ""
         return _checked(self.name, text, choices[0], response, messages)
 
@@ -165,7 +174,7 @@ class OpenAIChat:
         if self._key is None and self.base_url is None:
             raise LLMAuthenticationError(
                 f"{self.name}: no API key; set OPENAI_API_KEY or pass api_key, "
-                "or base_url for a server of your own"
+                "or pass base_url for your own server"
             )
         openai = require("openai", extra="openai")
         return {
@@ -204,7 +213,7 @@ class _Streamed:
         self.last_event: Any = None
 
     def add(self, event: Any) -> str:
-        """The event's text, if it has any."""
+        """Take one event; returns its text, empty if it has none."""
         if event.usage is not None or self.last_event is None or self.last_event.usage is None:
             self.last_event = event
         if not event.choices:
@@ -216,9 +225,9 @@ class _Streamed:
         return piece
 
     def completion(self) -> Completion:
-        """The whole answer. Raises LLMConnectionError if the stream broke off before its end."""
+        """Return the whole answer. Raises LLMConnectionError if the stream ended too early."""
         if self.last_choice is None or self.last_choice.finish_reason is None:
-            raise LLMConnectionError(f"{self.model}: the stream broke off before the answer was complete")
+            raise LLMConnectionError(f"{self.model}: the stream ended before the answer was complete")
         return _checked(self.model, "".join(self.pieces), self.last_choice, self.last_event, self.messages)
 
 
@@ -238,7 +247,7 @@ def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _checked(model: str, text: str, choice: Any, response: Any, messages: Sequence[Message]) -> Completion:
-    """The completion with its usage; an empty one is an error, not an answer."""
+    """The completion with its usage. Raises LLMResponseError if it is empty, with the reason given."""
     if not text.strip():
         why = getattr(getattr(choice, "message", None), "refusal", None) or choice.finish_reason
         raise LLMResponseError(f"{model}: the completion is empty (finish reason: {why})")

@@ -1,4 +1,4 @@
-"""The whole loop over HTTP: whatever the server does ends in an answer with a note, or one clear error."""
+"""The loop over HTTP: every failure of the server ends in an answer with a note, or in one clear error."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from precise_rag.errors import (
 )
 from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.llm import Budget, OpenAIChat
-from precise_rag.types import Candidate, Decision, Selection
+from precise_rag.types import Candidate, Selection
 from support.chat_server import ChatServer, Reply, fails, says, wait_until
 
 QUESTION = "Where is Paris?"
@@ -28,7 +28,7 @@ DRAFT = says("Paris is in France [1].")
 
 def select(min_k):
     candidates = (Candidate("d", n, n + 1, f"Text {n}.", 0.5, "probability") for n in range(8))
-    return Selection(tuple(Decision(n, c, n <= min_k, "rank") for n, c in enumerate(candidates, start=1)))
+    return Selection.of((c, n <= min_k, "rank") for n, c in enumerate(candidates, start=1))
 
 
 def is_judge(request):
@@ -83,7 +83,7 @@ def test_a_failure_costs_an_error_before_the_first_draft_and_a_note_after_it(rep
     with loop([DRAFT, MORE, reply], timeout=0.5) as (engine, _):
         answer = engine.run(QUESTION, select)
     assert answer.text == "Paris is in France [1]."
-    assert answer.note.startswith("round 2 gave no draft: m: ")
+    assert answer.note.startswith("round 2 has no draft: m: ")
     assert answer.trace.calls[-1].error.startswith(error.__name__)
 
 
@@ -104,9 +104,11 @@ def test_a_context_length_error_means_fewer_chunks_and_the_trace_says_so():
     with loop(script) as (engine, _):
         answer = engine.run(QUESTION, select)
     assert len(answer.selection.kept) == 2
-    assert answer.note.startswith("context limit, 2 chunks are tried: m: the prompt is longer")
+    assert answer.note.startswith("context limit, cut to 2 chunks: m: the prompt is longer")
     assert [stage.name for stage in answer.trace.stages] == ["selection", "context limit"]
-    assert json.loads(answer.trace.to_json())["stages"][1]["note"].startswith("context limit, 2 chunks")
+    assert json.loads(answer.trace.to_json())["stages"][1]["note"].startswith(
+        "context limit, cut to 2 chunks"
+    )
 
     with loop([fails(400, "maximum context length is 10 tokens")]) as (engine, server):
         with pytest.raises(ContextLengthError):
@@ -145,14 +147,14 @@ def test_a_live_stream_that_stalls_is_one_clear_error():
     with loop([says("one two three four", stall=5.0)], **options) as (engine, _):
         items = engine.stream(QUESTION, select, live_final=True)
         assert [next(items), next(items)] == ["one ", "two "]
-        with pytest.raises(LLMConnectionError, match="no answer in time"):
+        with pytest.raises(LLMConnectionError, match="did not answer in time"):
             next(items)
 
 
 async def test_a_time_budget_cuts_a_stalled_call_and_leaves_nothing_running():
     with loop([DRAFT, says("late", stall=30.0)], timeout=60, budget=Budget(seconds=0.5)) as (engine, _):
         answer = await engine.arun(QUESTION, select)
-        assert answer.note == "the answer is not judged: the budget of 0.5 seconds is used"
+        assert answer.note == "the answer is not judged: over budget (seconds): all 0.5 used"
         await engine.llm.aclose()
     with loop([says("late", stall=30.0)], timeout=60, budget=Budget(seconds=0.2)) as (engine, _):
         with pytest.raises(BudgetExceeded):

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible client against a real local server that misbehaves on cue."""
+"""The client against a local server that fails as each test says."""
 
 import asyncio
 import gc
@@ -97,7 +97,7 @@ def test_a_refusal_that_has_another_cause_is_not_remembered():
     [
         (fails(401, "bad key"), LLMAuthenticationError, "check api_key or OPENAI_API_KEY"),
         (fails(403, "not yours"), LLMAuthenticationError, "403"),
-        (fails(429, "slow down", retry_after="7"), LLMRateLimitError, "it asks to wait 7 s"),
+        (fails(429, "slow down", retry_after="7"), LLMRateLimitError, "wait 7 s, as it asks"),
         (fails(500, "oops"), LLMServerError, "500"),
         (fails(503, "busy"), LLMServerError, "503"),
         (fails(400, "too much", code="context_length_exceeded"), ContextLengthError, "longer than the model"),
@@ -106,14 +106,14 @@ def test_a_refusal_that_has_another_cause_is_not_remembered():
         (
             Reply("<html>hello</html>", headers={"Content-Type": "text/html"}),
             LLMResponseError,
-            "no completion",
+            "has no completion",
         ),
-        (Reply('{"choices": [{"mess'), LLMResponseError, "no completion"),
+        (Reply('{"choices": [{"mess'), LLMResponseError, "not a completion"),
         (Reply({"choices": []}), LLMResponseError, "no completion"),
         (Reply({"unrelated": 1}), LLMResponseError, "no completion"),
         (says("  \n"), LLMResponseError, "empty"),
         (Reply("{}", cut=True), LLMConnectionError, "cannot be reached"),
-        (says("late", stall=5.0), LLMConnectionError, "no answer in time"),
+        (says("late", stall=5.0), LLMConnectionError, "did not answer in time"),
     ],
 )
 def test_each_failure_is_one_clear_error(reply, error, message):
@@ -171,7 +171,7 @@ def test_a_stream_that_stalls_or_breaks_off_is_an_error():
     with client([says("one two three four", stall=5.0)], timeout=0.5) as (llm, _):
         stream = llm.stream(PROMPT)
         assert [next(stream), next(stream)] == ["one ", "two "]
-        with pytest.raises(LLMConnectionError, match="no answer in time"):
+        with pytest.raises(LLMConnectionError, match="did not answer in time"):
             next(stream)
     with client([says("one two three four", cut=True)]) as (llm, _), pytest.raises(LLMConnectionError):
         list(llm.stream(PROMPT))
@@ -231,7 +231,7 @@ def test_no_key_and_bad_settings_are_refused(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(LLMAuthenticationError, match="set OPENAI_API_KEY or pass api_key"):
         OpenAIChat("m").complete(PROMPT)
-    with pytest.raises(InputError, match="timeout"):
+    with pytest.raises(InputError, match="timeout must be positive"):
         OpenAIChat("m", timeout=0)
 
 

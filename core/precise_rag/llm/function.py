@@ -1,0 +1,73 @@
+"""A plain or async function as a language model."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from precise_rag.errors import InputError
+from precise_rag.llm.failures import translated
+from precise_rag.llm.usage import counted_completion
+from precise_rag.types import Completion, Message
+
+
+class FunctionLLM:
+    """A function as an LLM: see `load_llm` for what it is given. Its tokens are estimated."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._takes_messages = _takes_messages(function)
+        self.name = getattr(function, "__name__", type(function).__name__)
+
+    def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        """Call the function. Raises InputError if it is async and an event loop is running."""
+        with translated(self.name):
+            text = self._call(messages)
+            if inspect.isawaitable(text):
+                text = _run(text, self.name)
+            return counted_completion(self.name, text, messages)
+
+    async def acomplete(
+        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
+    ) -> Completion:
+        """Await the function, or call it in a thread if it is not async."""
+        with translated(self.name):
+            if inspect.iscoroutinefunction(self._function):
+                text = await self._call(messages)
+            else:
+                text = await asyncio.to_thread(self._call, messages)
+                text = await text if inspect.isawaitable(text) else text
+            return counted_completion(self.name, text, messages)
+
+    def _call(self, messages: Sequence[Message]) -> Any:
+        prompt = tuple(messages) if self._takes_messages else "\n\n".join(m.content for m in messages)
+        return self._function(prompt)
+
+
+def _run(awaitable: Any, name: str) -> Any:
+    """The result of `awaitable`, run to its end in an event loop made for it."""
+
+    async def wait() -> Any:
+        return await awaitable
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()
+    raise InputError(
+        f"{name} is an async function and an event loop is running; "
+        "await the asynchronous method instead (acomplete, aanswer, …)"
+    )
+
+
+def _takes_messages(function: Callable[..., Any]) -> bool:
+    try:
+        parameter = next(iter(inspect.signature(function).parameters.values()), None)
+    except ValueError:
+        return False
+    if parameter is None:
+        return False
+    no_messages = (inspect.Parameter.empty, str, "str", Any)
+    return parameter.name == "messages" or parameter.annotation not in no_messages

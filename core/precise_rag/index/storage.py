@@ -1,143 +1,343 @@
 """A saved index: a manifest that names a folder of arrays, replaced in one step.
 
-    path/manifest.json         format, kind, encoder, settings, and the name of the data folder
-    path/data-…/*.npy          one array a column, memory-mapped on load
+    path/manifest.json         format, kind, encoder, settings; shape or size and sha256 of each file
+    path/data-…/*.npy          one array per column, memory-mapped on load
     path/data-…/documents.jsonl
+    path/lock, lock.holder     held while a process writes
 
 The data folder is complete and on disk before the manifest that names it replaces the old one, so a
-crash at any moment leaves the old index or the new one. One process may write while others read.
+crash at any moment leaves the old index or the new one. One process at a time writes; any number reads.
 """
 
+import hashlib
 import json
+import logging
+import math
 import os
-import shutil
+import re
+import stat
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from precise_rag.errors import IndexFormatError, InputError
+from precise_rag.errors import (
+    IndexChangedError,
+    IndexFormatError,
+    IndexWriteError,
+    InputError,
+    PreciseRagError,
+)
 from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.types import Document
+from precise_rag.index.files import (
+    Verify,
+    is_index_file,
+    open_regular,
+    read_array,
+    read_documents_file,
+    write_array,
+    write_documents,
+)
+from precise_rag.index.layout import check_collection
+from precise_rag.index.lock import HOLDER_FILE, LOCK_FILE, WAIT, hold_folder
 
 FORMAT = "precise-rag-index"
-VERSION = 1
+VERSION = 2
+_READABLE = (1, 2)
+"""Version 1 had no shapes and no checksums."""
 _MANIFEST = "manifest.json"
+_MOST_BYTES = 2**31
+"""A larger manifest is not read."""
+_DATA = re.compile(r"data-[0-9a-f]{32}")
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
+    """Hold the folder of an index against other writers; it is made if it is not there.
+
+    Raises InputError if it holds other files, IndexLockedError if another writer holds it for
+    `timeout` seconds, and IndexWriteError if it cannot be made.
+    """
+    path = Path(path)
+    with _write_errors(path):
+        _check_folder(path)
+        path.mkdir(parents=True, exist_ok=True)
+    with hold_folder(path, timeout):
+        yield
 
 
 def write_index(
-    path: str | Path, manifest: dict[str, Any], collection: Collection, extras: Columns | None = None
-) -> None:
-    """Save, replacing an index that is already there. extras: arrays that do not go by rows.
+    path: str | Path,
+    manifest: dict[str, Any],
+    collection: Collection,
+    extras: Columns | None = None,
+    *,
+    replaces: str | None = None,
+) -> str:
+    """Save, replacing an index that is already there. Returns the name of the new data folder.
 
-    Raises InputError if `path` holds anything but an index, or metadata is not JSON.
+    extras: arrays that do not go by rows; optional.
+    replaces: the data folder that the manifest must still name; default: any.
+    Raises InputError if `path` holds anything but an index, or a document cannot be saved as it is;
+    IndexChangedError if another writer has replaced the index; IndexLockedError; IndexWriteError.
     """
-    path = Path(path)
-    if path.exists() and not _is_replaceable(path):
-        raise InputError(f"{path} holds other files; give an empty or new folder for the index")
-    path.mkdir(parents=True, exist_ok=True)
-    folder = path / f"data-{uuid.uuid4().hex}"
-    folder.mkdir()
+    path, extras = Path(path), extras or {}
     try:
-        extras = extras or {}
-        for name, column in {**collection.columns, **extras, "offsets": collection.offsets}.items():
-            with (folder / f"{name}.npy").open("wb") as file:
-                np.save(file, column, allow_pickle=False)
-                _flush(file.fileno())
-        _write_text(folder / "documents.jsonl", map(_document_line, collection.documents.values()))
-        _flush_folder(folder)
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            **manifest,
-            "columns": sorted(collection.columns),
-            "extras": sorted(extras),
-            "data": folder.name,
-        }
-        _write_text(folder / _MANIFEST, [json.dumps(manifest, ensure_ascii=False, indent=1)])
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    os.replace(folder / _MANIFEST, path / _MANIFEST)
-    _flush_folder(path)
-    for old in path.glob("data-*"):
-        if old.name != folder.name:
-            shutil.rmtree(old, ignore_errors=True)
+        check_collection(collection)
+    except ValueError as error:
+        raise InputError(f"the index cannot be saved: {error}") from error
+    with locked(path), _write_errors(path):
+        old = _check_folder(path)
+        if replaces is not None and _data_name(path) not in (None, replaces):
+            raise IndexChangedError(
+                f"{path} was saved by another writer since this index was loaded; "
+                "load it again, repeat the change and save, or save into another folder"
+            )
+        folder = path / f"data-{uuid.uuid4().hex}"
+        try:
+            folder.mkdir()
+            columns = {n: write_array(folder, n, column) for n, column in collection.columns.items()}
+            others = {n: write_array(folder, n, array) for n, array in extras.items()}
+            offsets = write_array(folder, "offsets", collection.offsets)
+            documents = write_documents(folder, collection.documents.values())
+            _flush_folder(folder)
+            manifest = {
+                "format": FORMAT,
+                "version": VERSION,
+                **manifest,
+                "columns": columns,
+                "extras": others,
+                "offsets": offsets,
+                "documents": documents,
+                "data": folder.name,
+            }
+            _write_manifest(folder / _MANIFEST, manifest)
+        except BaseException:
+            _remove(folder)
+            raise
+        try:
+            os.replace(folder / _MANIFEST, path / _MANIFEST)
+        except OSError:
+            _remove(folder)
+            raise
+        try:
+            _flush_folder(path)
+        except OSError as error:
+            _log.warning("%s was saved, but the disk did not confirm it: %s", path, error)
+        for data in old:
+            _remove(data)
+    return folder.name
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
     """The manifest of a saved index. Raises IndexFormatError if there is none that we can read."""
     file = Path(path) / _MANIFEST
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+        manifest = _parse(file)
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise IndexFormatError(f"{path} holds no index; build one and save it there") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise IndexFormatError(f"{file} cannot be read ({error}); build the index again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise IndexFormatError(f"{file} is no manifest of a precise-rag index")
-    if manifest.get("version") != VERSION:
+        raise IndexFormatError(f"{file} is not the manifest of a precise-rag index")
+    version = manifest.get("version")
+    if type(version) is not int or version not in _READABLE:
         raise IndexFormatError(
-            f"{path} has index format {manifest.get('version')!r}, this version reads {VERSION}; "
+            f"{path} has index format {version!r}, this version reads up to {VERSION}; "
             "build the index again or install the version that wrote it"
         )
-    return manifest
+    try:
+        return _checked_manifest(manifest)
+    except (ValueError, RecursionError) as error:
+        raise IndexFormatError(f"{file} is damaged ({error}); build the index again") from error
 
 
-def read_index(path: str | Path) -> tuple[dict[str, Any], Collection, Columns]:
+def has_index(path: str | Path) -> bool:
+    """Whether `path` has a manifest; a first save that was interrupted leaves a folder without one."""
+    return os.path.lexists(Path(path) / _MANIFEST)
+
+
+def read_index(path: str | Path, verify: Verify = "full") -> tuple[dict[str, Any], Collection, Columns]:
     """Manifest, collection and extra arrays; arrays are memory-mapped, read-only.
 
+    verify: see `Verify`.
     Raises IndexFormatError if the index is missing, damaged or of another version.
     """
+    if verify not in ("full", "shape"):
+        raise InputError(f"verify must be 'full' or 'shape', got {verify!r}")
     manifest = read_manifest(path)
     while True:
         try:
-            folder = Path(path) / manifest["data"]
-            collection = _read_collection(folder, manifest["columns"])
-            return manifest, collection, _read_arrays(folder, manifest["extras"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return manifest, *_read_data(Path(path) / manifest["data"], manifest, verify)
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
             newer = read_manifest(path)
             if newer == manifest:
                 raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
             manifest = newer  # a writer replaced the index while it was read
 
 
-def _read_collection(folder: Path, columns: list[str]) -> Collection:
-    with (folder / "documents.jsonl").open(encoding="utf-8") as lines:
-        documents = {(document := Document(**json.loads(line))).id: document for line in lines}
-    offsets = np.load(folder / "offsets.npy", allow_pickle=False)
-    if len(offsets) != len(documents) + 1:
-        raise ValueError(f"{len(documents)} documents, {len(offsets) - 1} expected")
-    return Collection(documents, offsets, _read_arrays(folder, columns))
+def _read_data(folder: Path, manifest: dict[str, Any], verify: Verify) -> tuple[Collection, Columns]:
+    if not stat.S_ISDIR(os.lstat(folder).st_mode):
+        raise ValueError(f"{folder.name} is not a folder")
+    offsets = read_array(folder, "offsets", manifest["offsets"], verify)
+    columns = {n: read_array(folder, n, entry, verify) for n, entry in manifest["columns"].items()}
+    extras = {n: read_array(folder, n, entry, verify) for n, entry in manifest["extras"].items()}
+    documents = read_documents_file(folder, manifest["documents"], verify)
+    collection = Collection(documents, offsets, columns)
+    check_collection(collection)
+    return collection, extras
 
 
-def _read_arrays(folder: Path, names: list[str]) -> Columns:
-    return {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names}
+def _parse(file: Path) -> Any:
+    with open_regular(file) as opened:
+        if os.fstat(opened.fileno()).st_size > _MOST_BYTES:
+            raise ValueError("it is too large")
+        text = opened.read(_MOST_BYTES).decode("utf-8", "surrogatepass")
+    return json.loads(text, parse_float=_finite, parse_constant=_finite)
 
 
-def _is_replaceable(path: Path) -> bool:
-    return path.is_dir() and all(f.name == _MANIFEST or f.name.startswith("data-") for f in path.iterdir())
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is not a number that a manifest may hold")
+    return value
 
 
-def _document_line(document: Document) -> str:
+def _checked_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest in the form of the newest version. Raises ValueError for what no save writes."""
+    if manifest["version"] == 1:
+        names = {part: manifest.get(part) for part in ("columns", "extras")}
+        for part, value in names.items():
+            if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+                raise ValueError(f"{part} are not a list of names")
+            names[part] = dict.fromkeys(value)
+        manifest = {**manifest, **names, "offsets": None, "documents": None}
+    else:
+        if manifest.get("sha256") != _manifest_digest(manifest):
+            raise ValueError("its checksum is wrong")
+        arrays = [manifest.get("offsets"), *_values(manifest, "columns"), *_values(manifest, "extras")]
+        if not all(_is_array_entry(entry) for entry in arrays):
+            raise ValueError("an array has no shape, dtype or sha256")
+        if not _is_documents_entry(manifest.get("documents")):
+            raise ValueError("documents have no size or sha256")
+    if not isinstance(manifest.get("data"), str) or not _DATA.fullmatch(manifest["data"]):
+        raise ValueError(f"{manifest.get('data')!r} is not the name of a data folder")
+    encoder = manifest.get("encoder")
+    if not isinstance(encoder, dict) or not all(
+        isinstance(encoder.get(part), str | None) for part in ("name", "source")
+    ):
+        raise ValueError("the encoder has no name")
+    if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("settings"), dict):
+        raise ValueError("the kind or the settings are missing")
+    return manifest
+
+
+def _values(manifest: dict[str, Any], part: str) -> list[Any]:
+    arrays = manifest.get(part)
+    if not isinstance(arrays, dict):
+        raise ValueError(f"{part} are missing")
+    return list(arrays.values())
+
+
+def _is_array_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("shape"), list)
+        and all(type(size) is int and size >= 0 for size in entry["shape"])
+        and isinstance(entry.get("dtype"), str)
+        and isinstance(entry.get("sha256"), str)
+    )
+
+
+def _is_documents_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and type(entry.get("size")) is int and isinstance(entry.get("sha256"), str)
+
+
+def _manifest_digest(manifest: dict[str, Any]) -> str:
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    text = json.dumps(content, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _write_manifest(file: Path, manifest: dict[str, Any]) -> None:
     try:
-        record = {"id": document.id, "text": document.text, "metadata": dict(document.metadata)}
-        return json.dumps(record) + "\n"
+        manifest = {**manifest, "sha256": _manifest_digest(manifest)}
+        text = json.dumps(manifest, ensure_ascii=False, indent=1, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InputError(f"document {document.id!r}: metadata cannot be saved as JSON: {error}") from error
+        raise InputError(f"the settings of the index cannot be saved as JSON: {error}") from error
+    with file.open("wb") as opened:
+        opened.write(text.encode("utf-8", "surrogatepass"))
+        opened.flush()
+        os.fsync(opened.fileno())
 
 
-def _write_text(path: Path, lines: Iterable[str] | Iterator[str]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(lines)
-        file.flush()
-        _flush(file.fileno())
+def _check_folder(path: Path) -> list[Path]:
+    """The data folders in `path`. Raises InputError if it holds anything that no save leaves there."""
+    if not os.path.lexists(path):
+        return []
+    if not path.is_dir():
+        raise InputError(f"{path} is not a folder; give a folder for the index")
+    data = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            mode = entry.stat(follow_symlinks=False).st_mode
+            if _DATA.fullmatch(entry.name) and stat.S_ISDIR(mode) and _holds_only_ours(Path(entry)):
+                data.append(Path(entry))
+            elif entry.name not in (_MANIFEST, LOCK_FILE, HOLDER_FILE) or not stat.S_ISREG(mode):
+                raise InputError(
+                    f"{path} holds other files ({entry.name!r}); give an empty or new folder for the index"
+                )
+    if has_index(path) and not _is_our_manifest(path / _MANIFEST, data):
+        raise InputError(
+            f"{path} holds other files ({_MANIFEST!r} is not that of an index); "
+            "give an empty or new folder for the index"
+        )
+    return data
 
 
-def _flush(descriptor: int) -> None:
-    os.fsync(descriptor)
+def _holds_only_ours(folder: Path) -> bool:
+    with os.scandir(folder) as entries:
+        return all(entry.is_file(follow_symlinks=False) and is_index_file(entry.name) for entry in entries)
+
+
+def _is_our_manifest(file: Path, data: list[Path]) -> bool:
+    """Whether a manifest is an index's; a damaged one is if it lies beside a data folder."""
+    try:
+        manifest = _parse(file)
+    except (ValueError, RecursionError):
+        return bool(data)
+    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+
+
+def _data_name(path: Path) -> str | None:
+    """The data folder of the index in `path`; None if there is no index, or a damaged one."""
+    try:
+        return str(read_manifest(path)["data"])
+    except IndexFormatError:
+        return None
+
+
+def _remove(folder: Path) -> None:
+    """Delete a data folder, and no file that we did not write; what cannot be deleted is left there."""
+    with suppress(OSError):
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+        for name in filter(is_index_file, names):
+            with suppress(OSError):
+                (folder / name).unlink()
+        folder.rmdir()
+
+
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except PreciseRagError:
+        raise
+    except OSError as error:
+        raise IndexWriteError(f"{path} cannot be written: {error}; it keeps the index it had") from error
 
 
 def _flush_folder(path: Path) -> None:

@@ -81,7 +81,7 @@ while not finished:
     if seen == new.document_ids and not finished:
         old.save(path)
 assert seen == new.document_ids and step > 10
-assert len(list(path.iterdir())) == 2, "what a killed save left is cleared by the next one"
+assert len(list(path.glob("data-*"))) == 1, "what a killed save left is cleared by the next one"
 """
 
 DIE_AT_RANDOM = """
@@ -312,7 +312,7 @@ def test_torch_multiplies_as_numpy_does(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="for GPUs pass gpu=True"):
         FaissIndex.build([], HashEncoder(), backend="torch")
     missing = f"torch:cuda:{torch.cuda.device_count()}"
-    with pytest.raises(InputError, match=f"backend is '{missing}' but torch .* sees"):
+    with pytest.raises(InputError, match=rf"backend is '{missing}' but torch .* sees"):
         DenseIndex.build(OLD, HashEncoder(), backend=missing).search("cat")
 
 

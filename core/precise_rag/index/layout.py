@@ -1,0 +1,226 @@
+"""What the arrays of each kind of index must look like, so that a damaged or foreign one is not searched."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.groups import Groups
+
+_FORMS = {
+    "spans": ("i", 2),
+    "n_tokens": ("i", 1),
+    "passage_spans": ("i", 2),
+    "surroundings": ("i", 1),
+    "vectors": ("fi", 2),
+    "vector_scales": ("f", 1),
+    "context": ("f", 2),
+    "words.values": ("i", 1),
+    "words.lengths": ("i", 1),
+    "pieces.values": ("i", 1),
+    "pieces.lengths": ("i", 1),
+    "faiss": ("u", 1),
+    "faiss_rows": ("i", 1),
+}
+"""Kinds of number and number of axes of each array, by its name."""
+_MATRIX_FORMS = {"data": ("f", 1), "indices": ("i", 1), "indptr": ("i", 1), "norms": ("f", 1)}
+_KINDS = ("dense", "faiss", "bm25", "sentence-context", "word-sentence", "hybrid")
+"""The kinds whose settings and columns are known here; an index class of the user's has others."""
+_STOP_WORDS = re.compile(r"english|none|nltk:[a-z]+")
+
+
+def check_collection(collection: Collection) -> None:
+    """Raises ValueError if offsets, columns and documents do not belong together."""
+    offsets, columns = collection.offsets, collection.columns
+    _check(offsets.dtype.kind == "i" and offsets.ndim == 1, "offsets are not whole numbers")
+    _check(len(offsets) == len(collection.documents) + 1, "offsets and documents differ in number")
+    _check(offsets[0] == 0 and _ascends(offsets), "offsets do not ascend from 0")
+    n_rows = len(collection)
+    _check(not n_rows or {"spans", "n_tokens"} <= columns.keys(), "there are no spans or n_tokens")
+    for name, column in columns.items():
+        stem, _, part = name.rpartition(".")
+        expected = n_rows
+        if part == "values":
+            _check(f"{stem}.lengths" in columns, f"column {name!r} has no lengths")
+            lengths = columns[f"{stem}.lengths"]
+            _check(
+                lengths.dtype.kind in "iu" and _least(lengths) >= 0, f"{stem}.lengths has negative numbers"
+            )
+            expected = int(lengths.sum(dtype=np.int64))
+        _check(
+            column.ndim >= 1 and len(column) == expected,
+            f"column {name!r} has {len(column)} rows, not {expected}",
+        )
+    if not n_rows:
+        return
+    for name in ("spans", "n_tokens", "passage_spans"):
+        if name in columns:
+            _check_form(name, columns[name])
+            _check(_least(columns[name]) >= 0, f"column {name!r} has negative numbers")
+    lengths = np.array([len(document.text) for document in collection.documents.values()])
+    limits = np.repeat(lengths, np.diff(offsets))
+    for name in ("spans", "passage_spans"):
+        if name in columns:
+            _check(columns[name].shape[1] == 2, f"column {name!r} does not hold pairs")
+            _check(bool((columns[name].max(axis=1) <= limits).all()), f"column {name!r} leaves the text")
+
+
+def check_index(
+    kind: str, settings: Any, vocabulary: object, collection: Collection, extras: Columns
+) -> None:
+    """Raises ValueError if an index of this kind cannot be searched with these arrays.
+
+    vocabulary: its words in order; None for a kind without words.
+    """
+    if kind not in _KINDS:
+        return
+    columns = collection.columns
+    _check(isinstance(vocabulary, list | None), "the vocabulary is not a list")
+    words = vocabulary if isinstance(vocabulary, list) else []
+    _check(all(isinstance(word, str) for word in words), "the vocabulary holds something else than words")
+    _check(len(set(words)) == len(words), "the vocabulary holds a word twice")
+    if columns:
+        expected = _columns(kind, settings)
+        _check(expected == columns.keys(), f"columns are {sorted(columns)}, {sorted(expected)} expected")
+        for name, column in columns.items():
+            _check_form(name, column)
+        _check_vectors(columns, getattr(settings, "precision", ""))
+        if "words.values" in columns:
+            _check_numbers("words.values", columns["words.values"], 0, len(words))
+        if "pieces.values" in columns:
+            _check_numbers("pieces.values", columns["pieces.values"], 0, np.iinfo(np.int32).max)
+    _check_extras(kind, settings, len(words), collection, extras)
+
+
+def check_settings(kind: str, settings_type: type, values: Mapping[str, Any]) -> None:
+    """Raises ValueError if saved settings are not those of this type, or have values of other types."""
+    if kind not in _KINDS:
+        return
+    types = get_type_hints(settings_type)
+    known = {field.name for field in fields(settings_type)}
+    _check(values.keys() <= known, f"unknown settings {sorted(values.keys() - known)}")
+    for name, value in values.items():
+        _check(_is_a(value, types[name]), f"the setting {name!r} is {value!r}")
+    stop_words = values.get("stop_words", "none")
+    _check(
+        not isinstance(stop_words, str) or _STOP_WORDS.fullmatch(stop_words) is not None,
+        f"the setting 'stop_words' is {stop_words!r}",
+    )
+
+
+def _is_a(value: object, expected: Any) -> bool:
+    """Whether a value from JSON may stand for an annotation."""
+    origin, parts = get_origin(expected), get_args(expected)
+    if origin in (Union, UnionType):
+        return any(_is_a(value, part) for part in parts)
+    if origin is Literal:
+        return isinstance(value, str) and value in parts
+    if origin is tuple:
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if expected is float:
+        return type(value) in (int, float)
+    return type(value) is expected if expected in (str, int, bool, NoneType) else False
+
+
+def _columns(kind: str, settings: Any) -> set[str]:
+    names = {"spans", "n_tokens"}
+    if kind != "bm25":
+        names |= {"vectors", "vector_scales"} if settings.precision == "int8" else {"vectors"}
+    if kind in ("bm25", "hybrid"):
+        names |= {"words.values", "words.lengths"}
+    if kind == "word-sentence":
+        names |= {"pieces.values", "pieces.lengths"}
+    if kind in ("hybrid", "sentence-context"):
+        names |= {"passage_spans"}
+    if kind == "hybrid" and settings.surroundings is not None:
+        names |= {"surroundings"}
+    if kind == "sentence-context" and settings.context == "encode":
+        names |= {"context"}
+    return names
+
+
+def _check_vectors(columns: Columns, precision: str) -> None:
+    if "vectors" not in columns:
+        return
+    vectors = columns["vectors"]
+    _check(vectors.dtype == np.dtype(precision), f"vectors are {vectors.dtype}, not {precision}")
+    _check(vectors.shape[1] > 0, "vectors have no dimensions")
+    if "context" in columns:
+        _check(columns["context"].shape == vectors.shape, "context and vectors differ in shape")
+
+
+def _check_extras(kind: str, settings: Any, n_words: int, collection: Collection, extras: Columns) -> None:
+    left = set(extras)
+    for name, groups in _scales(kind, settings, collection):
+        parts = {f"{name}.{part}" for part in ("data", "indices", "indptr")}
+        if present := parts & left:
+            _check(present == parts, f"a part of the matrix {name!r} is missing")
+            _check_matrix(name, extras, n_words, len(collection) if groups is None else len(groups.starts))
+            left -= parts
+        norms = f"means{name.removeprefix('level')}.norms"
+        if groups is not None and norms in left:
+            _check_form(norms, extras[norms])
+            _check(len(extras[norms]) == len(groups.starts), f"{norms} has the wrong length")
+            _check(_least(extras[norms]) > 0, f"{norms} has numbers that are not positive")
+            left.remove(norms)
+    if kind == "faiss" and "faiss" in left:
+        _check_form("faiss", extras["faiss"])
+        left.remove("faiss")
+        if "faiss_rows" in left:
+            _check_form("faiss_rows", extras["faiss_rows"])
+            _check_numbers("faiss_rows", extras["faiss_rows"], -1, len(collection))
+            left.remove("faiss_rows")
+    _check(not left, f"unknown arrays {sorted(left)}")
+
+
+def _scales(kind: str, settings: Any, collection: Collection) -> Iterable[tuple[str, Groups | None]]:
+    """The BM25 matrices of a kind, with the groups of rows that each one has."""
+    if not len(collection):
+        return
+    if kind == "bm25":
+        yield "chunks", None
+    if kind == "hybrid":
+        yield "sentences", None
+        owners = collection.owners(np.arange(len(collection)))
+        for place, name in enumerate(n for n in ("passage_spans", "surroundings") if n in collection.columns):
+            yield f"level{place}", Groups.by_change(collection.columns[name], owners)
+
+
+def _check_matrix(name: str, extras: Columns, n_words: int, n_rows: int) -> None:
+    data, indices, indptr = (extras[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    for part, array in (("data", data), ("indices", indices), ("indptr", indptr)):
+        _check_form(f"{name}.{part}", array)
+    _check(1 <= len(indptr) <= n_words + 1, f"{name}.indptr has {len(indptr)} numbers for {n_words} words")
+    _check(indptr[0] == 0 and _ascends(indptr), f"{name}.indptr does not ascend from 0")
+    _check(indptr[-1] == len(indices) == len(data), f"{name}.indices and {name}.data have the wrong length")
+    _check_numbers(f"{name}.indices", indices, 0, n_rows)
+
+
+def _check_form(name: str, array: npt.NDArray[Any]) -> None:
+    kinds, axes = _FORMS.get(name) or _MATRIX_FORMS[name.rpartition(".")[2]]
+    _check(
+        array.dtype.kind in kinds and array.ndim == axes, f"{name} is {array.dtype} with {array.ndim} axes"
+    )
+
+
+def _check_numbers(name: str, array: npt.NDArray[Any], least: int, limit: int) -> None:
+    in_range = not array.size or (int(array.min()) >= least and int(array.max()) < limit)
+    _check(in_range, f"{name} holds numbers outside {least} to {limit}")
+
+
+def _least(array: npt.NDArray[Any]) -> Any:
+    return array.min() if array.size else 1
+
+
+def _ascends(numbers: npt.NDArray[Any]) -> bool:
+    return bool((numbers[1:] >= numbers[:-1]).all())
+
+
+def _check(holds: object, message: str) -> None:
+    if not holds:
+        raise ValueError(message)

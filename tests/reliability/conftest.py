@@ -1,0 +1,25 @@
+"""Tests that try to break things: each ends with the right result or one of our errors, never a hang."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+_SECONDS = 300
+
+
+@pytest.fixture(autouse=True)
+def no_hang(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test that takes minutes, such as one that waits for a pipe."""
+    if not hasattr(signal, "SIGALRM") or request.node.get_closest_marker("torture"):
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise AssertionError(f"still running after {_SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

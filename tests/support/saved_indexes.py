@@ -1,0 +1,102 @@
+"""Small saved indexes of each kind, and ways to change their files with checksums that agree."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.index import (
+    BM25Index,
+    DenseIndex,
+    DocumentIndex,
+    FaissIndex,
+    HybridIndex,
+    SentenceContextIndex,
+    WordSentenceIndex,
+)
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+
+ENCODER = HashEncoder(8)
+DOCUMENTS = (
+    Document(
+        "lamp", "The lamp is lit at dusk. Ilse keeps it.\n\nThe road is closed.", {"shelf": 3, "tags": ["a"]}
+    ),
+    Document("blank", " \n "),
+    Document("straße", "Otters sleep 🦦 by the river. It floods in March, and the lamp is wet."),
+)
+QUERIES = ("Who keeps the lamp?", "otters in March", "zyzzyva")
+BUILD: dict[str, Callable[[], DocumentIndex]] = {
+    "bm25": lambda: BM25Index.build(DOCUMENTS),
+    "dense": lambda: DenseIndex.build(DOCUMENTS, ENCODER, chunks="sentences", precision="int8"),
+    "faiss": lambda: FaissIndex.build(DOCUMENTS, ENCODER, chunks="sentences"),
+    "hybrid": lambda: HybridIndex.build(DOCUMENTS, ENCODER, passages=2),
+    "sentence-context": lambda: SentenceContextIndex.build(DOCUMENTS, ENCODER, context="encode"),
+    "word-sentence": lambda: WordSentenceIndex.build(DOCUMENTS, ENCODER),
+}
+
+
+def build(kind: str) -> DocumentIndex:
+    """A small index of a kind; skips the test where a package that it needs is missing."""
+    if kind == "faiss":
+        pytest.importorskip("faiss")
+    if kind == "word-sentence" and packaged_minilm() is None:
+        pytest.skip("needs the offline package")
+    return BUILD[kind]()
+
+
+def encoder_of(kind: str) -> HashEncoder | None:
+    """The encoder that `build` gave an index of this kind."""
+    return None if kind == "bm25" else ENCODER
+
+
+def content(index: DocumentIndex) -> tuple[list[Any], list[Any]]:
+    """Documents as they are, and what each query finds: ids, and scores that agree within rounding."""
+    documents = [(d.id, d.text, dict(d.metadata)) for d in index._collection.documents.values()]
+    found = [
+        [(c.id, c.text, pytest.approx(c.score, abs=1e-6)) for c in index.search(query, 100)]
+        for query in QUERIES
+    ]
+    return documents, found
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of the index in `path`."""
+    manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text("utf-8"))
+    return manifest
+
+
+def sign(path: Path, manifest: dict[str, Any]) -> None:
+    """Write a manifest with the checksum that belongs to it."""
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    (path / "manifest.json").write_text(json.dumps({**content, "sha256": digest}))
+
+
+def replace_array(path: Path, part: str, name: str, array: np.ndarray[Any, Any]) -> None:
+    """Put another array in the place of one, with a manifest that agrees."""
+    manifest = read_manifest(path)
+    np.save(path / manifest["data"] / f"{name}.npy", array, allow_pickle=True)
+    entry = {
+        "shape": list(array.shape),
+        "dtype": array.dtype.str,
+        "sha256": hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest(),
+    }
+    if part == "offsets":
+        manifest["offsets"] = entry
+    else:
+        manifest[part][name] = entry
+    sign(path, manifest)
+
+
+def replace_documents(path: Path, lines: bytes) -> None:
+    """Put other documents in the place of those there, with a manifest that agrees."""
+    manifest = read_manifest(path)
+    (path / manifest["data"] / "documents.jsonl").write_bytes(lines)
+    manifest["documents"] = {"size": len(lines), "sha256": hashlib.sha256(lines).hexdigest()}
+    sign(path, manifest)

@@ -24,7 +24,7 @@ class WeightedPiece(NamedTuple):
 
     id: document id and offsets; the same in every run.
     text: text of the sentence or chunk.
-    vector: (d,) weighted vector of unit length.
+    vector: (d,) weighted vector; of unit length, except with `similarity="dot"`.
     metadata: the document's, with doc_id, start and end; for a sentence also passage_start and passage_end.
     """
 

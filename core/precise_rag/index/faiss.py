@@ -14,7 +14,7 @@ from precise_rag.index.base import Hits, Snapshot
 from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.types import Document, FloatArray, IntArray
 
-_MOST_DEAD = 1 / 3
+_MAX_DELETED = 1 / 3
 """Largest share of deleted entries; with more, the faiss index is built again."""
 
 
@@ -110,7 +110,7 @@ class FaissIndex(DenseIndex):
             return built
         if built is not None:
             rows = _carried(built, collection)
-            if np.count_nonzero(rows < 0) > _MOST_DEAD * len(rows):
+            if np.count_nonzero(rows < 0) > _MAX_DELETED * len(rows):
                 built = None
         if built is None:
             index, rows = self._trained(faiss, collection), np.zeros(0, dtype=np.int64)

@@ -78,7 +78,7 @@ class WordSentenceIndex(DenseIndex):
 
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
-        self._tokenizer = _word_pieces(encoder)
+        self._tokenizer = _load_tokenizer(encoder)
         stop_words = load_stop_words(self.settings.stop_words)
         self._is_content = _content_tokens(self._tokenizer, stop_words)
         self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)
@@ -136,11 +136,11 @@ class WordSentenceIndex(DenseIndex):
         return [tokens[self._is_content[tokens]] for tokens in ids]
 
 
-def _word_pieces(encoder: Encoder | None) -> Any:
+def _load_tokenizer(encoder: Encoder | None) -> Any:
     """BERT's tokenizer from the offline extra if it is installed, otherwise the encoder's."""
     folder = packaged_minilm()
     if folder is not None:
-        return _bert(folder)
+        return _bert_tokenizer(folder)
     tokenizer = getattr(encoder, "tokenizer", None)
     if tokenizer is None:
         raise ModelError(
@@ -151,7 +151,7 @@ def _word_pieces(encoder: Encoder | None) -> Any:
 
 
 @cache
-def _bert(folder: Path) -> Any:
+def _bert_tokenizer(folder: Path) -> Any:
     tokenizer = require("tokenizers", extra="offline").Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -1,4 +1,4 @@
-"""Documents to chunks: learned boundaries, and cuts that respect the limits."""
+"""Segmenters: from documents to chunks."""
 
 from precise_rag.segmentation.greedy import GreedySegmenter
 from precise_rag.segmentation.segmenter import Segmentation, Segmenter, SegmenterOptions

@@ -1,4 +1,4 @@
-"""From scores of gaps to cuts. Pure."""
+"""What a boundary model gives, and the choice of cuts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 
 
-class Reading(NamedTuple):
-    """What a model sees in the n sentences of one document.
+class BoundaryLogits(NamedTuple):
+    """A model's output for the n sentences of one document.
 
-    logits: (n - 1, 2), of "a paragraph ends after sentence i" and "a section does".
-    n_tokens: (n,).
+    logits: (n - 1, 2) for "a paragraph ends after sentence i" and "a section ends after sentence i".
+    n_tokens: (n,) tokens of each sentence.
     """
 
     logits: FloatArray
@@ -26,24 +26,27 @@ class Reading(NamedTuple):
 
 
 class BoundaryModel(Protocol):
-    """What a Segmenter needs of a model."""
+    """A model that gives the logits of boundaries between sentences."""
 
     @property
     def weights_sha256(self) -> str:
-        """The checksum of the weights."""
+        """Checksum of the weights."""
         ...
 
     @property
     def encoder(self) -> Encoder | None:
-        """What makes the vectors that the model reads, if it reads any."""
+        """The encoder of the sentence vectors that the model reads; None if it reads none."""
         ...
 
-    def read(self, sentences: Sequence[str], table: SentenceTable | None = None) -> Reading:
-        """Logits for each gap and a token count for each sentence. Vectors come from the table."""
+    def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> BoundaryLogits:
+        """Return the logits of each gap and the token count of each sentence.
+
+        table: the sentences' vectors, if they exist; otherwise the model encodes the sentences.
+        """
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """(n,) tokens by the model's own tokenizer."""
+        """Return the (n,) token counts of texts by the model's tokenizer."""
         ...
 
 
@@ -55,16 +58,17 @@ def choose_cuts(
     min_tokens: int = 0,
     forced: npt.NDArray[np.bool_] | None = None,
 ) -> IntArray:
-    """The gaps to cut, ascending: those with the greatest sum of gains that obey the lengths.
+    """Return the gaps to cut, ascending: those with the largest sum of gains within the limits.
 
-    gains: (n - 1,) what a cut after sentence i is worth; without limits exactly the positive ones
-    are cut. n_tokens: (n,). max_tokens: no segment is longer, if no sentence is. min_tokens: as
-    few segments as possible are shorter; the limit and forced cuts come first. forced: (n - 1,)
-    True where a cut must be.
+    gains: (n - 1,) value of a cut after sentence i; without limits, the positive ones are cut.
+    n_tokens: (n,) tokens of each sentence.
+    max_tokens: limit of each segment; only a single sentence may exceed it. Default: no limit.
+    min_tokens: as few segments as possible are shorter. max_tokens and forced cuts take precedence.
+    forced: (n - 1,) true where there must be a cut.
 
-    Differs from SAGE, section IV-D, which cuts each gap by its own score alone: that is this
-    function with gains = threshold - score and no limits. Dynamic programming over segment ends
-    with a sliding maximum over their starts, so time is linear in n.
+    Dynamic programming over segment ends with a sliding maximum over their starts: time is linear in n.
+    Source: SAGE, section IV-D. Differs: SAGE cuts each gap by its own score alone, which is this
+    function with gains = threshold - score and no limits.
     """
     n = len(n_tokens)
     if n < 2:
@@ -73,11 +77,11 @@ def choose_cuts(
     worth = [0.0, *np.asarray(gains, dtype=np.float64).tolist(), 0.0]
     barriers = [False, *(forced.tolist() if forced is not None else [False] * (n - 1)), True]
     limit = ends[-1] if max_tokens is None else max_tokens
-    crumb = 1.0 + sum(map(abs, worth))
+    short_cost = 1.0 + sum(map(abs, worth))
     best = [0.0] * (n + 1)
     source = [0] * (n + 1)
-    full: deque[int] = deque()  # starts of segments long enough, by falling `best`, ties by place
-    short = 0  # the first start whose segment is a crumb
+    full: deque[int] = deque()  # starts of segments of min_tokens or more, by falling `best`, then place
+    short = 0  # the first start whose segment is shorter
     for end in range(1, n + 1):
         while short < end and ends[end] - ends[short] >= min_tokens:
             while full and best[full[-1]] < best[short]:
@@ -89,8 +93,8 @@ def choose_cuts(
         place = full[0] if full else end - 1
         top = best[place] if full else -math.inf
         for start in range(short, end):
-            if best[start] - crumb > top and ends[end] - ends[start] <= limit:
-                top, place = best[start] - crumb, start
+            if best[start] - short_cost > top and ends[end] - ends[start] <= limit:
+                top, place = best[start] - short_cost, start
         best[end], source[end] = (best[place] if top == -math.inf else top) + worth[end], place
         if barriers[end]:
             full.clear()

@@ -1,17 +1,45 @@
-"""What a gap between two sentences looks like, as arrays. Pure numpy."""
+"""Features of the gaps between sentences, and the blocks in which long documents are read. Pure numpy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from precise_rag.types import FloatArray
 from precise_rag.vectors import unit_rows
 
+_BLOCK = 4096
+"""Sentences of a block, to bound memory in long documents."""
+
+_REACH = 16
+"""Sentences on each side of a gap that can change its logits: those of the widest window or convolution."""
+
+
+class Block(NamedTuple):
+    """Consecutive sentences that a model reads at once.
+
+    sentences: those to read, with the 16 before and after. gaps: the gaps of the document that get
+    their logits from this block. rows: the same gaps within the block.
+    """
+
+    sentences: slice
+    gaps: slice
+    rows: slice
+
+
+def blocks(n_sentences: int) -> Iterator[Block]:
+    """Split a document into blocks; their logits are those of the whole document."""
+    for start in range(0, n_sentences, _BLOCK):
+        end = min(start + _BLOCK, n_sentences)
+        first, last = max(start - _REACH, 0), min(end + _REACH + 1, n_sentences)
+        stop = min(end, n_sentences - 1)
+        yield Block(slice(first, last), slice(start, stop), slice(start - first, stop - first))
+
 
 def shifted(rows: FloatArray, places: int) -> FloatArray:
-    """Rows moved down by `places` (up if negative), zeros moving in."""
+    """Move rows down by `places` (up if negative) and fill with zeros."""
     moved = np.zeros_like(rows)
     if places > 0:
         moved[places:] = rows[:-places]
@@ -23,18 +51,19 @@ def shifted(rows: FloatArray, places: int) -> FloatArray:
 
 
 def pair_features(left: FloatArray, right: FloatArray, features: Sequence[str]) -> FloatArray:
-    """(n, k * d) the chosen features of n pairs of vectors, side by side.
+    """Return (n, k * d): k features of n pairs of vectors, side by side.
 
-    features: of "x1", "x2", "x1-x2", "x1*x2". Source: SAGE, section IV-B (feature augmentation).
+    left, right: (n, d) vectors. features: k of "x1", "x2", "x1-x2", "x1*x2".
+    Source: SAGE, section IV-B (feature augmentation).
     """
     columns = {"x1": left, "x2": right, "x1-x2": left - right, "x1*x2": left * right}
     return np.concatenate([columns[name] for name in features], axis=1)
 
 
 def cohesion(rows: FloatArray, windows: Sequence[int]) -> FloatArray:
-    """(n, len(windows)) the cosine of the sums of `window` rows up to i and from i + 1 on.
+    """Return (n, len(windows)): cosine of the sums of `window` rows up to i and from i + 1 on.
 
-    windows: ascending powers of two.
+    rows: (n, d) vectors. windows: window lengths, ascending powers of two.
     """
     n = len(rows)
     columns, before, width = [], np.pad(rows, ((0, max(windows)), (0, 0))), 1
@@ -46,8 +75,20 @@ def cohesion(rows: FloatArray, windows: Sequence[int]) -> FloatArray:
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def convolve(rows: FloatArray, kernel: FloatArray) -> FloatArray:
-    """(n, out) a convolution over n rows, with zeros beyond both ends. kernel: (out, in, width)."""
+def with_context(rows: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray:
+    """Apply two residual convolutions over n rows.
+
+    rows: (n, d). tensors: "convolution1.weight" (d, d, width), "convolution1.bias" (d,), and the same
+    of convolution2.
+    """
+    for layer in ("convolution1", "convolution2"):
+        convolved = _convolve(rows, tensors[f"{layer}.weight"]) + tensors[f"{layer}.bias"]
+        rows = rows + np.maximum(convolved, 0)
+    return rows
+
+
+def _convolve(rows: FloatArray, kernel: FloatArray) -> FloatArray:
+    """Convolve n rows, with zeros beyond both ends. kernel: (out, in, width)."""
     width = kernel.shape[2]
     total = np.zeros((len(rows), kernel.shape[0]), dtype=np.float32)
     for place in range(width):

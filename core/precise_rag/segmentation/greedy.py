@@ -1,4 +1,4 @@
-"""ChunkRAG's greedy chunks: neighbours stay together while they are alike."""
+"""ChunkRAG's greedy segmenter."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import numpy as np
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long
-from precise_rag.segmentation.streaming import segment_tables
+from precise_rag.segmentation.streaming import segment_tables, with_progress
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 
 
 class GreedySegmenter:
-    """Opens a new chunk where the cosine of two neighbouring sentences falls below `threshold`.
+    """Segmenter that starts a new chunk where two neighbouring sentences are not similar.
 
-    No chunk has more than `max_chars` characters, or whatever `length_function` counts instead.
-    Source: ChunkRAG, "Chunk Formation". Differs: a sentence that is too long is cut between
-    words; the paper does not say.
+    encoder: makes the sentence vectors. threshold: a chunk ends where the cosine is lower, -1 to 1;
+    default 0.7. max_chars: limit of each chunk; default 500. splitter: splits text into sentences;
+    default: `load_sentence_splitter()`. length_function: measures texts against max_chars; default:
+    characters.
+
+    Source: ChunkRAG, "Chunk Formation". Differs: a sentence that is too long is cut between words; the
+    paper does not say what to do.
     """
 
     def __init__(
@@ -32,9 +36,9 @@ class GreedySegmenter:
         length_function: CountTokens | None = None,
     ) -> None:
         if not -1 <= threshold <= 1:
-            raise InputError(f"threshold is {threshold}; a cosine lies between -1 and 1")
+            raise InputError(f"threshold must be between -1 and 1, got {threshold}")
         if max_chars < 1:
-            raise InputError(f"max_chars is {max_chars}; it must be at least 1")
+            raise InputError(f"max_chars must be at least 1, got {max_chars}")
         self.encoder = encoder
         self.threshold = threshold
         self.max_chars = max_chars
@@ -43,18 +47,18 @@ class GreedySegmenter:
 
     @property
     def name(self) -> str:
-        """Says which encoder decides, for cache keys."""
+        """Name with the encoder's, for cache keys."""
         return f"greedy({self.encoder.name})"
 
     @property
     def weights_sha256(self) -> str:
-        """Empty: there are no weights but the encoder's."""
+        """Empty: there are no weights besides the encoder's."""
         return ""
 
     def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]:
-        """Chunks that tile the text; none where the text is empty or white space.
+        """Split a text into chunks; joined, they are the text. Blank text has none.
 
-        table: the document's sentences and their vectors where they exist already.
+        table: the document's sentences and their vectors, if they exist; default: they are computed.
         """
         document = text if isinstance(text, Document) else Document("text", text)
         body = document.text
@@ -80,15 +84,12 @@ class GreedySegmenter:
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False
     ) -> Iterator[list[Chunk]]:
-        """The chunks of each text, in order, as they come; several are encoded together."""
-        results = segment_tables(self, texts, self.encoder, self.splitter)
-        if not show_progress:
-            yield from results
-            return
-        from tqdm import tqdm
+        """Yield the chunks of each text, in order; sentences of several texts are encoded together.
 
-        total = len(texts) if isinstance(texts, Sequence) else None
-        yield from tqdm(results, desc="segmenting", unit=" documents", total=total)
+        show_progress: show a progress bar; default False.
+        """
+        results = segment_tables(self, texts, self.encoder, self.splitter)
+        yield from with_progress(results, texts) if show_progress else results
 
 
 def _characters(texts: Sequence[str]) -> list[int]:

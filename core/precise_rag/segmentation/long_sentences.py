@@ -1,4 +1,4 @@
-"""Sentences longer than a chunk may be, in pieces that fit."""
+"""Cutting of sentences that are longer than the limit of a chunk."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 from precise_rag.types import IntArray
 
 CountTokens = Callable[[Sequence[str]], Sequence[int] | IntArray]
-"""Texts to their lengths in some measure."""
+"""Function from texts to their lengths, in tokens or another measure."""
 
 
 def cut_long(
     text: str, spans: IntArray, counts: IntArray, limit: int, count_tokens: CountTokens
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """The spans again, longer ones in pieces of at most `limit`, halved between words if possible.
+    """Cut the spans that are longer than `limit` into pieces: halves, between words if possible.
 
-    A piece is blank only where white space itself does not fit.
-    spans: (n, 2). counts: (n,) by `count_tokens`. Returns spans and counts of the m pieces, and
-    (m,) the row that each came from. A single character is never cut, whatever its count.
+    spans: (n, 2) of `text`. counts: (n,) their lengths by `count_tokens`. limit: of each piece; a
+    single character may exceed it.
+    Returns the (m, 2) spans and (m,) lengths of the pieces, and the (m,) rows that they come from.
+    A piece is blank only if white space alone exceeds the limit.
     """
     rows: list[tuple[int, int]] = []
     lengths: list[int] = []
@@ -45,7 +46,7 @@ def _pieces(
 
 
 def _cut_place(text: str, start: int, end: int, limit: int, count_tokens: CountTokens) -> int:
-    """Where to cut: at the word that begins nearest the middle, or where the words end if they fit."""
+    """Find where to cut: at the start of the word nearest the middle, or after the words if they fit."""
     words = text[start:end].strip()
     first = text.index(words, start)
     last = first + len(words)

@@ -1,4 +1,4 @@
-"""Models by name or folder."""
+"""Segmentation models by name or folder."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
 
 PACKAGED = {"small": "segmentation-small", "sage-minilm": "segmentation-sage-minilm"}
-"""The models in the wheel, by name."""
+"""Folders of the packaged models, by name."""
 
 
 def load_model(
     name: str | Path, *, device: str | None = None, encoder: Any = None
 ) -> tuple[BoundaryModel, dict[str, Any]]:
-    """The model, and the options it was made to be used with.
+    """Load a model, and the segmenter options that it was made for.
 
-    Raises ModelError where there is no such model, or its files are damaged or foreign.
+    name: of a packaged model, or a folder. device, encoder: as in `SageModel.load`.
+    Raises ModelError if there is no such model, or its files are damaged or foreign.
     """
     folder = Path(name)
     if str(name) in PACKAGED:
         folder = packaged_model(PACKAGED[str(name)])
     if not (folder / "config.json").is_file():
         raise ModelError(
-            f"no segmentation model {str(name)!r}: packaged are {', '.join(PACKAGED)}; "
-            "else give a folder that `precise train` wrote"
+            f"name must be {', '.join(PACKAGED)} or a folder that `precise train` wrote, got {str(name)!r}"
         )
     family = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("family")
     if family == "small":
@@ -38,4 +38,4 @@ def load_model(
     if family == "sage":
         sage = SageModel.load(folder, encoder=encoder, device=device)
         return sage, dict(sage.config["options"])
-    raise ModelError(f"{folder} holds a model of the family {family!r}; expected small or sage")
+    raise ModelError(f"{folder} must contain a model of the family small or sage, got {family!r}")

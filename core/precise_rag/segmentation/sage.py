@@ -1,4 +1,4 @@
-"""SAGE's model at inference: an encoder's sentence vectors, and a head in numpy."""
+"""The `sage` model at inference: sentence vectors from an encoder, and a head in numpy."""
 
 from __future__ import annotations
 
@@ -14,23 +14,19 @@ from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import load_checkpoint, save_checkpoint
 from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
-from precise_rag.segmentation.blending import blend
-from precise_rag.segmentation.boundaries import Reading
-from precise_rag.segmentation.features import cohesion, convolve, pair_features, shifted
+from precise_rag.segmentation.boundaries import BoundaryLogits
+from precise_rag.segmentation.features import blocks, cohesion, pair_features, shifted, with_context
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 
-_BLOCK = 4096
-_REACH = 16
-
 
 class SageModel:
-    """An encoder, the features of neighbouring vectors, and an MLP (SAGE, section IV-B).
+    """Boundary model on the sentence vectors of an encoder: features of pairs of vectors, and an MLP.
 
-    With `context` in its config the MLP also sees the sentences around the pair. Vectors of a
-    SentenceTable are used where they are given, so a frozen encoder's work is shared. With `words`
-    the logits are a weighted sum with those of the packaged small model: sentence vectors blur
-    what the first words of a sentence say.
+    With "context" in its config, the MLP also sees the sentences around the pair. With "words", the
+    logits are blended with those of the packaged small model, because sentence vectors tell little of
+    the first words of a sentence. The vectors of a SentenceTable are used if one is given.
+    Source: SAGE, section IV-B. Differs: the context and the words.
     """
 
     def __init__(
@@ -40,7 +36,7 @@ class SageModel:
         folder: Path,
         encoder: Any,
         device: str | None,
-        words: SmallModel | None,
+        small: SmallModel | None,
     ) -> None:
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
@@ -48,36 +44,45 @@ class SageModel:
         self._own = folder / config["encoder"]
         self._source = encoder or (self._own if self._own.is_dir() else config["encoder"])
         self._device = device
-        self._words = words
+        self._small = small
 
     @classmethod
     def load(cls, folder: Path, *, encoder: Any = None, device: str | None = None) -> Self:
-        """The model saved in `folder`; raises ModelError where a file is missing, damaged or foreign."""
+        """Load the model saved in `folder`.
+
+        encoder: the encoder to use in place of the one named in the config. device: where it runs, such
+        as "cpu"; default: CUDA if there is one.
+        Raises ModelError if a file is missing, damaged or foreign.
+        """
         config, tensors = load_checkpoint(folder)
-        return cls(config, tensors, folder, encoder, device, _words(config.get("words")))
+        return cls(config, tensors, folder, encoder, device, _small_model(config.get("words")))
 
     @staticmethod
     def save(folder: Path, config: dict[str, Any], tensors: dict[str, FloatArray]) -> None:
-        """Write the head as float16. A fine-tuned encoder lies beside it, in `config["encoder"]`."""
+        """Write the head as float16. A fine-tuned encoder is saved beside it, in `config["encoder"]`."""
         save_checkpoint(folder, config, {name: tensor.astype(np.float16) for name, tensor in tensors.items()})
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder that the head reads; loaded on first use. ModelError if its files were changed."""
+        """The encoder, loaded at its first use. Raises ModelError if its files have changed."""
         encoder = load_encoder(self._source, device=self._device)
         wanted = self.config.get("encoder_name")
         if self._source == self._own and wanted not in (None, encoder.name):
             raise ModelError(
-                f"{self._own} is not the encoder that this head was trained with; install or train them again"
+                f"{self._own} must be the encoder that the head was trained with; install or train both again"
             )
         return encoder
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """(n,) tokens by the encoder's tokenizer."""
+        """Return the (n,) token counts of texts by the encoder's tokenizer."""
         return self.encoder.count_tokens(texts)
 
-    def read(self, sentences: Sequence[str], table: SentenceTable | None = None) -> Reading:
-        """Logits for each gap and a token count for each sentence; with a table nothing is encoded."""
+    def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> BoundaryLogits:
+        """Return the logits of each gap and the token count of each sentence.
+
+        table: the sentences' vectors; default: the sentences are encoded.
+        Raises InputError if the vectors have other dimensions than the encoder's.
+        """
         if table is not None and table.vectors is not None:
             vectors, counts = table.vectors, table.n_tokens
         else:
@@ -85,40 +90,43 @@ class SageModel:
             vectors, counts = self.encoder.encode(texts), self.encoder.count_tokens(texts)
         if vectors.shape[1] != self.config["dimension"]:
             raise InputError(
-                f"the vectors have {vectors.shape[1]} dimensions, but this segmentation model reads "
-                f"{self.config['dimension']} of {self.config['encoder']}"
+                f"the vectors must have {self.config['dimension']} dimensions, as those of "
+                f"{self.config['encoder']}, got {vectors.shape[1]}; pass a table made with that encoder"
             )
         n = len(sentences)
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
-        for start in range(0, n - 1, _BLOCK):
-            end = min(start + _BLOCK, n - 1)
-            first, last = max(start - _REACH, 0), min(end + _REACH + 1, n)
-            logits[start:end] = self._logits(vectors[first:last])[start - first : end - first]
-        if self._words is not None:
-            logits = blend(logits, self._words.read(sentences).logits, self._tensors["blend"])
-        return Reading(logits, np.maximum(counts, 1))
+        for block in blocks(n):
+            logits[block.gaps] = self._logits(vectors[block.sentences])[block.rows]
+        if self._small is not None:
+            logits = blend(logits, self._small.predict(sentences).logits, self._tensors["blend"])
+        return BoundaryLogits(logits, np.maximum(counts, 1))
 
     def _logits(self, vectors: FloatArray) -> FloatArray:
         t, c = self._tensors, self.config
         columns = [pair_features(vectors, shifted(vectors, -1), c["features"])]
         if c["context"]:
             rows = np.maximum(vectors @ t["inner.weight"].T + t["inner.bias"], 0)
-            for layer in ("convolution1", "convolution2"):
-                rows = rows + np.maximum(convolve(rows, t[f"{layer}.weight"]) + t[f"{layer}.bias"], 0)
+            rows = with_context(rows, t)
             columns += [rows, shifted(rows, -1), cohesion(vectors, c["windows"])]
         hidden = np.maximum(np.concatenate(columns, axis=1) @ t["gap.weight"].T + t["gap.bias"], 0)
         logits: FloatArray = hidden @ t["out.weight"].T + t["out.bias"]
         return logits
 
 
-def _words(wanted: dict[str, str] | None) -> SmallModel | None:
-    """The packaged small model that a head was weighed with; ModelError if it is another one today."""
+def blend(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the (n, 2) weighted sum of two models' logits. weights: (3, 2) for first, second and 1."""
+    blended: FloatArray = (weights[0] * first + weights[1] * second + weights[2]).astype(np.float32)
+    return blended
+
+
+def _small_model(wanted: dict[str, str] | None) -> SmallModel | None:
+    """Load the packaged small model that a head is blended with; ModelError if it has changed since."""
     if wanted is None:
         return None
     model = SmallModel.load(packaged_model(wanted["model"]))
     if model.weights_sha256 != wanted["weights_sha256"]:
         raise ModelError(
-            f"this model goes with a {wanted['model']} of sha256 {wanted['weights_sha256']}, but the "
-            f"packaged one has {model.weights_sha256}; train it again"
+            f"the packaged {wanted['model']} must have sha256 {wanted['weights_sha256']}, as when this model "
+            f"was trained, got {model.weights_sha256}; train the model again"
         )
     return model

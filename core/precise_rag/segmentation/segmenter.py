@@ -1,9 +1,9 @@
-"""Documents to chunks by a trained model."""
+"""Segmenter with a trained boundary model."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,20 +17,22 @@ from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long
 from precise_rag.segmentation.pretrained import load_model
-from precise_rag.segmentation.streaming import segment_in_processes, segment_tables
+from precise_rag.segmentation.streaming import segment_in_processes, segment_tables, with_progress
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmenterOptions:
-    """How scores become chunks.
+    """Options of a Segmenter.
 
-    threshold: cut where the score, the probability that two sentences belong together, is lower.
-    max_tokens: no chunk is longer, ever. min_tokens: shorter ones join a neighbour where that
-    keeps within max_tokens. paragraphs: a blank line is a boundary always ("hard") or only
-    evidence for one ("soft"). coarse_tokens: cut into pieces of about so many tokens first, as
-    SAGE does with 400; None leaves that to max_tokens.
+    threshold: cut where the probability that two sentences belong together is lower; default 0.55.
+    max_tokens: limit of every chunk; default 200.
+    min_tokens: shorter chunks join a neighbour if max_tokens allows it; default 0.
+    paragraphs: blank lines are always boundaries ("hard"), or evidence for one ("soft", default).
+    coarse_tokens: first cut into pieces of about this many tokens, as SAGE does with 400; default: not.
+
+    Raises InputError for a value out of range.
     """
 
     threshold: float = 0.55
@@ -41,25 +43,26 @@ class SegmenterOptions:
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold < 1:
-            raise InputError(f"threshold is {self.threshold}; it must lie between 0 and 1")
+            raise InputError(f"threshold must be between 0 and 1, got {self.threshold}")
         if self.max_tokens < 1:
-            raise InputError(f"max_tokens is {self.max_tokens}; it must be at least 1")
+            raise InputError(f"max_tokens must be at least 1, got {self.max_tokens}")
         if not 0 <= self.min_tokens <= self.max_tokens:
             raise InputError(
-                f"min_tokens is {self.min_tokens}; it must lie between 0 and max_tokens, {self.max_tokens}"
+                f"min_tokens must be between 0 and max_tokens ({self.max_tokens}), got {self.min_tokens}"
             )
         if self.paragraphs not in ("hard", "soft"):
-            raise InputError(f'paragraphs is {self.paragraphs!r}; expected "hard" or "soft"')
+            raise InputError(f'paragraphs must be "hard" or "soft", got {self.paragraphs!r}')
         if self.coarse_tokens is not None and self.coarse_tokens < 1:
-            raise InputError(f"coarse_tokens is {self.coarse_tokens}; it must be at least 1, or None")
+            raise InputError(f"coarse_tokens must be at least 1 or None, got {self.coarse_tokens}")
 
 
 class Segmentation(NamedTuple):
-    """A document's sentences, the score of each gap between them, and where it is cut.
+    """A document's n sentences, the score of each gap between them, and the cuts into m chunks.
 
-    spans: (n, 2) tiling the text. n_tokens, paragraphs: (n,). scores: (n - 1,) the probability
-    that sentences i and i + 1 belong together. cuts: (m - 1,) gaps, ascending. lengths: (m,)
-    tokens of each chunk.
+    spans: (n, 2) spans of the sentences; joined, they are the text.
+    n_tokens: (n,) tokens of each sentence. paragraphs: (n,) index of each sentence's paragraph.
+    scores: (n - 1,) probability that sentences i and i + 1 belong together.
+    cuts: (m - 1,) gaps that are cut, ascending. lengths: (m,) tokens of each chunk.
     """
 
     spans: IntArray
@@ -71,10 +74,17 @@ class Segmentation(NamedTuple):
 
 
 class Segmenter:
-    """Cuts documents where the meaning changes. Safe to share between threads, and picklable.
+    """Splits documents into chunks where the topic changes.
 
-    Source: SAGE, section IV. Differs: the cuts are chosen together, by dynamic programming, so
-    that no chunk is longer than `max_tokens`; blank lines count as evidence.
+    It can be shared between threads, and pickled.
+
+    model: gives the logits of boundaries; `from_pretrained` loads one. name: for cache keys.
+    options: default: `SegmenterOptions()`. splitter: splits text into sentences; default:
+    `load_sentence_splitter()`. count_tokens: measures texts against max_tokens and min_tokens;
+    default: the model's own tokens.
+
+    Source: SAGE, section IV. Differs: the cuts are chosen together, by dynamic programming, so that
+    no chunk is longer than max_tokens; blank lines count as evidence.
     """
 
     def __init__(
@@ -103,20 +113,21 @@ class Segmenter:
         count_tokens: CountTokens | None = None,
         **options: Any,
     ) -> Self:
-        """A packaged model ("small", "sage-minilm") or one in a folder that `precise train` wrote.
+        """Load a packaged model ("small", "sage-minilm") or one in a folder that `precise train` wrote.
 
-        encoder: for models that read sentence vectors, the encoder to use in place of the one
-        named in the model. count_tokens: the measure of max_tokens and min_tokens, by default the
-        model's own tokens. options: fields of SegmenterOptions, over the model's own defaults.
+        device: where an encoder runs, such as "cpu"; default: CUDA if there is one.
+        encoder: replaces the encoder named in a model that reads sentence vectors.
+        splitter, count_tokens: as for `Segmenter`.
+        options: fields of SegmenterOptions; they override the model's own defaults.
 
-        Raises ModelError if the model cannot be found or trusted, InputError for a bad option.
+        Raises ModelError if the model is missing or damaged, InputError for an unknown or bad option.
         """
         model, defaults = load_model(name, device=device, encoder=encoder)
         unknown = options.keys() - SegmenterOptions.__dataclass_fields__.keys()
         if unknown:
             raise InputError(
-                f"unknown option {', '.join(sorted(unknown))}; "
-                f"expected {', '.join(SegmenterOptions.__dataclass_fields__)}"
+                f"options must be among {', '.join(SegmenterOptions.__dataclass_fields__)}, "
+                f"got {', '.join(sorted(unknown))}"
             )
         if "max_tokens" in options and "min_tokens" in defaults:
             defaults["min_tokens"] = min(defaults["min_tokens"], options["max_tokens"])
@@ -125,14 +136,14 @@ class Segmenter:
 
     @property
     def weights_sha256(self) -> str:
-        """The checksum of the model's weights, for cache keys."""
+        """Checksum of the model's weights, for cache keys."""
         return self.model.weights_sha256
 
     def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]:
-        """Chunks that tile the text; none where the text is empty or white space.
+        """Split a text into chunks; joined, they are the text. Blank text has none.
 
-        table: the document's sentences where they exist already; its vectors are used, and nothing
-        is encoded again, if the model reads vectors of that encoder.
+        table: the document's sentences, if they exist. A model that reads sentence vectors takes them
+        from the table, which must have been made with the model's encoder. Default: computed.
         """
         document = text if isinstance(text, Document) else Document("text", text)
         if not document.text.strip():
@@ -146,17 +157,17 @@ class Segmenter:
         ]
 
     def explain(self, text: str | Document, table: SentenceTable | None = None) -> Segmentation:
-        """The sentences, scores and cuts behind `segment`."""
+        """Return the sentences, scores and cuts of a text, from which `segment` makes its chunks."""
         body = text.text if isinstance(text, Document) else text
         spans = self.splitter.split(body) if table is None else [Span(*span) for span in table.spans.tolist()]
         sentences = [body[start:end] for start, end in spans]
         if not sentences:
             none = np.zeros(0, dtype=np.int64)
             return Segmentation(none.reshape(0, 2), none, none, none.astype(np.float32), none, none)
-        reading = self.model.read(sentences, table)
-        counts = reading.n_tokens if self.count_tokens is None else np.asarray(self.count_tokens(sentences))
+        predicted = self.model.predict(sentences, table)
+        counts = predicted.n_tokens if self.count_tokens is None else np.asarray(self.count_tokens(sentences))
         paragraphs = paragraph_ids(body, spans)
-        gains = gap_gains(reading.logits, np.diff(paragraphs) > 0, self.options.threshold)
+        gains = gap_gains(predicted.logits, np.diff(paragraphs) > 0, self.options.threshold)
         rows = np.array(spans, dtype=np.int64)
         if counts.max() > self.options.max_tokens:
             rows, counts, owners = cut_long(body, rows, counts, self.options.max_tokens, self._measure)
@@ -182,21 +193,15 @@ class Segmenter:
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False, processes: int = 1
     ) -> Iterator[list[Chunk]]:
-        """The chunks of each text, in order, as they come; at most a few texts are held at once.
+        """Yield the chunks of each text, in order; only a few texts are in memory at once.
 
-        processes: more than one spreads the texts over so many worker processes.
+        show_progress: show a progress bar; default False. processes: worker processes; default 1: none.
         """
         if processes > 1:
             results = segment_in_processes(self, texts, min(processes, 4 * (os.cpu_count() or 1)))
         else:
             results = self._stream(texts)
-        if not show_progress:
-            yield from results
-            return
-        from tqdm import tqdm
-
-        total = len(texts) if isinstance(texts, Sequence) else None
-        yield from tqdm(results, desc="segmenting", unit=" documents", total=total)
+        yield from with_progress(results, texts) if show_progress else results
 
     def _stream(self, texts: Iterable[str | Document]) -> Iterator[list[Chunk]]:
         if self.model.encoder is None:
@@ -211,7 +216,7 @@ class Segmenter:
     def _recount(
         self, text: str, rows: IntArray, gains: FloatArray, cuts: IntArray
     ) -> tuple[IntArray, IntArray]:
-        """Cuts and lengths by the caller's measure of whole chunks, which may exceed their sentences' sum."""
+        """Add cuts until whole chunks keep the limit; a chunk can measure more than its sentences' sum."""
         while True:
             edges = [0, *(cuts + 1).tolist(), len(rows)]
             lengths = np.asarray(
@@ -236,17 +241,17 @@ class Segmenter:
 
 
 _INNER_COST = 20.0
-"""What a cut inside a sentence costs: more than any between two."""
+"""Cost of a cut inside a sentence: higher than between any two sentences."""
 
 _BREAK_EVIDENCE = 0.25
-"""What a blank line adds to the log-odds of a boundary. Little, as measured by the recall of evidence
-on the development sets: what the words say of a boundary is worth more than how the page is set."""
+"""Added to the log-odds of a boundary at a blank line. Low, because the words predict boundaries better
+than blank lines do; tuned by the recall of evidence on the development sets."""
 
 
 def gap_gains(logits: FloatArray, breaks: npt.NDArray[np.bool_], threshold: float) -> FloatArray:
-    """(n - 1,) how far the log-odds of a boundary lie above the threshold's.
+    """Return the (n - 1,) gain of a cut in each gap: log-odds of a boundary minus those at the threshold.
 
-    logits: (n - 1, 2) of a paragraph and a section ending there. breaks: where a blank line is.
+    logits: (n - 1, 2), see BoundaryLogits. breaks: (n - 1,) true at blank lines.
     """
     evidence = logits[:, 0] + np.where(breaks, _BREAK_EVIDENCE, 0)
     gains: FloatArray = (evidence - np.log((1 - threshold) / threshold)).astype(np.float32)
@@ -254,7 +259,7 @@ def gap_gains(logits: FloatArray, breaks: npt.NDArray[np.bool_], threshold: floa
 
 
 def same_scores(gains: FloatArray, threshold: float) -> FloatArray:
-    """(n - 1,) the probability that two sentences belong together: SAGE's score."""
+    """Return the (n - 1,) probability that two neighbouring sentences belong together: SAGE's score."""
     odds = np.asarray(gains, dtype=np.float64) + np.log((1 - threshold) / threshold)
     scores: FloatArray = (1 / (1 + np.exp(np.clip(odds, -50, 50)))).astype(np.float32)
     return scores

@@ -11,70 +11,61 @@ import numpy as np
 
 from precise_rag.errors import ModelError
 from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
-from precise_rag.segmentation.boundaries import Reading
-from precise_rag.segmentation.features import cohesion, convolve, shifted
+from precise_rag.segmentation.boundaries import BoundaryLogits
+from precise_rag.segmentation.features import blocks, cohesion, shifted, with_context
 from precise_rag.segmentation.word_pieces import WordPieces
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 from precise_rag.vectors import unit_rows
 
-_BLOCK = 4096
-"""Sentences read at once: what bounds memory in a long document."""
-_REACH = 16
-"""Sentences on each side of a gap that can change its score."""
-
 
 class SmallModel:
-    """Static token vectors, cues from a sentence's first and last tokens, a window of sentences.
+    """Boundary model on static token vectors, the first and last tokens of sentences, and their context.
 
-    Needs no encoder. A gap's logits depend on the 16 sentences before and after it alone.
+    It needs no encoder. The logits of a gap depend only on the 16 sentences before and after it.
     """
 
     encoder = None
 
-    def __init__(self, config: dict[str, Any], tensors: dict[str, Any], vocabulary: WordPieces) -> None:
+    def __init__(self, config: dict[str, Any], tensors: dict[str, Any], word_pieces: WordPieces) -> None:
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
-        self.vocabulary = vocabulary
+        self.word_pieces = word_pieces
         self._tensors = dequantized(tensors)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """The model saved in `folder`; raises ModelError where a file is missing, damaged or foreign."""
+        """Load the model saved in `folder`. Raises ModelError if a file is missing, damaged or foreign."""
         config, tensors = load_checkpoint(folder)
         data = (folder / "vocabulary.txt").read_bytes()
         if hashlib.sha256(data).hexdigest() != config.get("vocabulary_sha256"):
             raise ModelError(
-                f"{folder / 'vocabulary.txt'} is not the one this model was trained with; install it again"
+                f"{folder / 'vocabulary.txt'} must be the file that the model was trained with; install again"
             )
         return cls(config, tensors, WordPieces(data.decode("utf-8").split("\n")))
 
     @staticmethod
     def save(
-        folder: Path, config: dict[str, Any], tensors: dict[str, FloatArray], vocabulary: WordPieces
+        folder: Path, config: dict[str, Any], tensors: dict[str, FloatArray], word_pieces: WordPieces
     ) -> None:
-        """Write the model: tables as int8 with a scale for each row, the rest as float16."""
-        data = "\n".join(vocabulary.pieces).encode("utf-8")
+        """Write the model: tables as int8 with a scale for each row, other tensors as float16."""
+        data = "\n".join(word_pieces.pieces).encode("utf-8")
         config = {**config, "vocabulary_sha256": hashlib.sha256(data).hexdigest()}
         save_checkpoint(folder, config, quantized(tensors, ("vectors", "cues")))
         (folder / "vocabulary.txt").write_bytes(data)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """(n,) word pieces of each text by the model's own vocabulary."""
-        return self.vocabulary.rows(texts)[2]
+        """Return the (n,) counts of word pieces of texts."""
+        return self.word_pieces.encode(texts)[2]
 
-    def read(self, sentences: Sequence[str], table: SentenceTable | None = None) -> Reading:
-        """Logits for each gap and a token count for each sentence. The table is not looked at."""
+    def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> BoundaryLogits:
+        """Return the logits of each gap and the token count of each sentence. `table` is ignored."""
         n = len(sentences)
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
         counts = np.zeros(n, dtype=np.int64)
-        for start in range(0, n, _BLOCK):
-            end = min(start + _BLOCK, n)
-            first, last = max(start - _REACH, 0), min(end + _REACH + 1, n)
-            ids, offsets, block_counts = self.vocabulary.rows(sentences[first:last])
-            counts[first:last] = block_counts
-            gaps = self._logits(ids, offsets)
-            logits[start : min(end, n - 1)] = gaps[start - first : min(end, n - 1) - first]
-        return Reading(logits, counts)
+        for block in blocks(n):
+            ids, offsets, counts[block.sentences] = self.word_pieces.encode(sentences[block.sentences])
+            logits[block.gaps] = self._logits(ids, offsets)[block.rows]
+        return BoundaryLogits(logits, counts)
 
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
         t, c = self._tensors, self.config
@@ -89,8 +80,7 @@ class SmallModel:
             [pooled, cues.reshape(len(starts), -1), length, length > 0.6], axis=1, dtype=np.float32
         )
         rows = np.maximum(x @ t["inner.weight"].T + t["inner.bias"], 0)
-        for layer in ("convolution1", "convolution2"):
-            rows = rows + np.maximum(convolve(rows, t[f"{layer}.weight"]) + t[f"{layer}.bias"], 0)
+        rows = with_context(rows, t)
         likeness = cohesion(pooled, c["windows"])
         gap = np.concatenate([rows, shifted(rows, -1), pooled * shifted(pooled, -1), likeness], axis=1)
         hidden = np.maximum(gap @ t["gap.weight"].T + t["gap.bias"], 0)

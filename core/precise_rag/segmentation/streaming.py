@@ -1,9 +1,9 @@
-"""Many documents, in order, with few in memory: over several processes, or through one encoder."""
+"""Segmentation of many documents, in order and with few in memory: with one encoder, or in processes."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Protocol
@@ -13,22 +13,22 @@ from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Chunk, Document, SentenceTable
 
 _BATCH_CHARACTERS = 2**18
-"""Text handed to a worker at once."""
+"""Characters of text in one batch for a worker process."""
 
 
-class _Segments(Protocol):
+class _Segmenter(Protocol):
     def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]: ...
 
     def segment_many(self, texts: Iterable[str | Document]) -> Iterator[list[Chunk]]: ...
 
 
-_worker: _Segments | None = None
+_worker: _Segmenter | None = None
 
 
 def segment_tables(
-    segmenter: _Segments, texts: Iterable[str | Document], encoder: Encoder, splitter: SentenceSplitter
+    segmenter: _Segmenter, texts: Iterable[str | Document], encoder: Encoder, splitter: SentenceSplitter
 ) -> Iterator[list[Chunk]]:
-    """The chunks of each text, in order; sentences of several texts are encoded together."""
+    """Yield the chunks of each text, in order; sentences of several texts are encoded together."""
     waiting: deque[Document] = deque()
 
     def remember() -> Iterator[Document]:
@@ -41,9 +41,9 @@ def segment_tables(
 
 
 def segment_in_processes(
-    segmenter: _Segments, texts: Iterable[str | Document], processes: int
+    segmenter: _Segmenter, texts: Iterable[str | Document], processes: int
 ) -> Iterator[list[Chunk]]:
-    """The chunks of each text, in order. Each process gets the segmenter once."""
+    """Yield the chunks of each text, in order. The segmenter is sent to each process once."""
     with ProcessPoolExecutor(
         processes, mp_context=get_context("spawn"), initializer=_start, initargs=(segmenter,)
     ) as pool:
@@ -54,6 +54,14 @@ def segment_in_processes(
                 yield from pending.popleft().result()
         while pending:
             yield from pending.popleft().result()
+
+
+def with_progress(results: Iterator[list[Chunk]], texts: Iterable[str | Document]) -> Iterator[list[Chunk]]:
+    """Yield the results with a progress bar; its length is known if `texts` is a sequence."""
+    from tqdm import tqdm
+
+    total = len(texts) if isinstance(texts, Sequence) else None
+    yield from tqdm(results, desc="segmenting", unit=" documents", total=total)
 
 
 def _batches(texts: Iterable[str | Document]) -> Iterator[list[str | Document]]:
@@ -69,7 +77,7 @@ def _batches(texts: Iterable[str | Document]) -> Iterator[list[str | Document]]:
         yield batch
 
 
-def _start(segmenter: _Segments) -> None:
+def _start(segmenter: _Segmenter) -> None:
     global _worker
     _worker = segmenter
 

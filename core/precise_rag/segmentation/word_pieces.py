@@ -1,4 +1,4 @@
-"""The small model's own word pieces: a vocabulary trained on the text it is for, read with a cache."""
+"""Word pieces: the tokenizer of the small model, and its training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from precise_rag.types import IntArray
 
 UNKNOWN_PIECE = "[UNK]"
 MAX_READ = 128
-"""Later pieces of a sentence are counted, but not read."""
+"""Pieces of a sentence that are read; later ones are only counted."""
 
 _SINGLE = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -24,15 +24,21 @@ _WORD = re.compile(rf"[^\s{_PUNCTUATION}{_SINGLE}]{{1,64}}|\S")
 _CACHED_WORDS = 2**18
 
 
-def words(text: str) -> list[str]:
-    """Lower-cased words; punctuation marks and letters of scripts without spaces stand alone."""
+def split_words(text: str) -> list[str]:
+    """Split text into lower-case words.
+
+    Each punctuation mark, and each letter of scripts without spaces, is a word.
+    """
     return _WORD.findall(text.lower())
 
 
 class WordPieces(dict[str, tuple[int, ...]]):
-    """Words to ids of their pieces: the longest that fit from the left, "##" inside a word.
+    """Mapping from words to the ids of their pieces; safe to share between threads.
 
-    A cache of the words met, filled on demand; safe to share between threads.
+    A word is split from the left into the longest pieces of the vocabulary; "##" marks those inside a
+    word. The mapping is a cache, filled on demand.
+
+    pieces: the vocabulary; the id of a piece is its place. It must have "[UNK]".
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
@@ -66,14 +72,14 @@ class WordPieces(dict[str, tuple[int, ...]]):
             start = end
         return tuple(ids)
 
-    def rows(self, texts: Iterable[str]) -> tuple[IntArray, IntArray, IntArray]:
-        """The pieces of all texts in one row: ids (t,), offsets (n + 1,), counts (n,).
+    def encode(self, texts: Iterable[str]) -> tuple[IntArray, IntArray, IntArray]:
+        """Encode n texts into one array.
 
-        At most MAX_READ ids a text are given; the counts are of all of them. A text without
-        words reads as one unknown piece, and counts one.
+        Returns ids (t,), at most MAX_READ of a text; offsets (n + 1,), where each text begins; and
+        counts (n,) of all pieces of each text. A text without words is one unknown piece.
         """
         found = [
-            list(chain.from_iterable(map(self.__getitem__, words(text)))) or [*self._unknown]
+            list(chain.from_iterable(map(self.__getitem__, split_words(text)))) or [*self._unknown]
             for text in texts
         ]
         counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
@@ -84,14 +90,14 @@ class WordPieces(dict[str, tuple[int, ...]]):
 
 
 def train_word_pieces(texts: Iterable[str], size: int) -> WordPieces:
-    """The `size` most useful word pieces of `texts`: [UNK], the letters, longer ones by frequency.
+    """Train a vocabulary of `size` word pieces: [UNK], the letters, and longer pieces by frequency.
 
-    Words with a letter outside the `size // 5` commonest are left out. Equal texts give equal
-    pieces: the letters are numbered here, since the library numbers them as they come.
+    Words with a letter outside the `size // 5` commonest are ignored. Equal texts give equal pieces:
+    the letters are numbered here, because the tokenizers library numbers them in the order it sees them.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    counts = Counter(chain.from_iterable(map(words, texts)))
+    counts = Counter(chain.from_iterable(map(split_words, texts)))
     letters: Counter[str] = Counter()
     for word, count in counts.items():
         for letter in word:

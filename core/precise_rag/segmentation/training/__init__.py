@@ -1,1 +1,1 @@
-"""Training of segmentation models, in torch."""
+"""Training of segmentation models, with torch."""

@@ -1,4 +1,4 @@
-"""The model card: what a model was trained on, how, and what it reached."""
+"""The model card: training data, settings and held-out figures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from precise_rag.segmentation.training.data import LabelledDocument
 from precise_rag.segmentation.training.fitting import TrainingSettings
+from precise_rag.segmentation.training.labelled_documents import LabelledDocument
 
 
 def write_card(
@@ -20,7 +20,11 @@ def write_card(
     settings: TrainingSettings,
     command: str,
 ) -> None:
-    """Write `folder/README.md` from what the run knows."""
+    """Write the model card, `folder/README.md`.
+
+    folder: with the saved model. family: "small" or "sage". documents: the training data. report:
+    held-out figures from `fit`. settings: of the run. command: that started it; empty if none did.
+    """
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     size = (folder / "model.safetensors").stat().st_size
     lines = [

@@ -1,4 +1,4 @@
-"""Labelled documents laid out in arrays, and the batches a training run reads from them."""
+"""Labelled documents as arrays, and batches of them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.segmentation.training.data import UNKNOWN, LabelArray, LabelledDocument, is_held_out
+from precise_rag.segmentation.training.labelled_documents import (
+    UNKNOWN,
+    LabelArray,
+    LabelledDocument,
+    is_held_out,
+)
 from precise_rag.types import FloatArray, IntArray
 
 PAD = 16
-"""Empty places between documents in one batch: more than any convolution or window reaches."""
-
+"""Empty places between windows in one batch: more than any convolution reaches."""
 
 _PIECE = (3, 12)
-"""Sentences of a piece in a spliced window: as many as Choi's segments have."""
+"""Sentences of a piece in a spliced window: as in Choi's segments."""
+
 _Window = list[tuple[int, int]]
-"""Pieces of documents that stand side by side: one, or several that are spliced."""
+"""Neighbouring sentences, as (start, end) pieces of the corpus: one piece, or several if spliced."""
 
 
 class Batch(NamedTuple):
-    """Windows of sentences in a line of `n_places`, PAD places apart.
+    """Windows of sentences in one line of `n_places` places, PAD places apart.
 
-    sentences: (m,) rows of the corpus. places: (m,) where each stands in the line. targets: (m, 2)
-    as in the corpus, UNKNOWN at the end of a window, whose other side is not seen.
+    sentences: (m,) rows of the corpus. places: (m,) place of each in the line. targets: (m, 2) as in
+    the corpus; UNKNOWN after the last sentence of a window, because the next one is not in it.
     """
 
     sentences: IntArray
@@ -38,10 +43,11 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingCorpus:
-    """n sentences of all documents in order.
+    """The labels of d documents with n sentences together.
 
-    starts: (d + 1,) the first sentence of each document. targets: (n, 2) int8: paragraph, section;
-    UNKNOWN after the last sentence of a document. domains, held_out: (d,).
+    starts: (d + 1,) first sentence of each document. targets: (n, 2) int8 labels of paragraph and
+    section ends; UNKNOWN after the last sentence of a document. domains, held_out: (d,) domain of each
+    document, and whether it is held out.
     """
 
     starts: IntArray
@@ -51,7 +57,7 @@ class TrainingCorpus:
 
     @classmethod
     def of(cls, documents: Sequence[LabelledDocument], *, held_out: float, seed: int) -> TrainingCorpus:
-        """The labels of `documents`, with a share of them held out by id."""
+        """Lay out the labels of `documents`, and hold out a share of them by a hash of their ids."""
         starts = np.cumsum([0, *(len(document.sentences) for document in documents)], dtype=np.int64)
         targets = np.full((int(starts[-1]), 2), UNKNOWN, dtype=np.int8)
         for start, document in zip(starts, documents, strict=False):
@@ -64,11 +70,11 @@ class TrainingCorpus:
     def batches(
         self, size: int, window: int, rng: np.random.Generator, *, splice: float = 0.0
     ) -> Iterator[Batch]:
-        """All training documents once in random order, cut into windows of at most `window` sentences.
+        """Yield all training documents once, in random order, in windows of at most `window` sentences.
 
-        splice: share of the windows that are cut into pieces of a few sentences, which are joined
-        in new windows at random: where two meet, a paragraph and a section end. As in Choi's
-        artificial documents, this shows what a change of topic is, without an author's habits.
+        size: sentences in a batch, about. splice: share of the windows that are cut into pieces of a few
+        sentences and joined at random; a paragraph and a section end where two pieces meet. As in Choi's
+        artificial documents, this shows clear changes of topic.
         """
         windows = [
             edges
@@ -82,7 +88,7 @@ class TrainingCorpus:
         yield from self._in_lines(lines, size)
 
     def held_out_batches(self, size: int, window: int = 1024) -> Iterator[Batch]:
-        """The held-out documents once, in order."""
+        """Yield the held-out documents once, in order."""
         windows = [
             [(first, min(first + window, int(self.starts[document + 1])))]
             for document in np.flatnonzero(self.held_out)
@@ -140,7 +146,10 @@ def _spliced(windows: Sequence[tuple[int, int]], window: int, rng: np.random.Gen
 
 
 def area_under_curve(scores: FloatArray, labels: npt.NDArray[np.bool_]) -> float:
-    """The probability that a positive scores above a negative, ties counted half; NaN without both."""
+    """Return the area under the ROC curve; NaN unless there are labels of both kinds.
+
+    It is the probability that a positive has a higher score than a negative; ties count half.
+    """
     n_positive = int(labels.sum())
     n_negative = len(labels) - n_positive
     if not n_positive or not n_negative:

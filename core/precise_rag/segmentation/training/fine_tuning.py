@@ -1,4 +1,4 @@
-"""An encoder in training: made ready for it, and its vectors with their gradients."""
+"""Fine-tuning of a sentence-transformers encoder."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from torch import Tensor
 from precise_rag.encoders.sentence_transformer import fast_precision
 
 _GROUP = 32
-"""Texts that go through the encoder together; of like length, so that little is padding."""
+"""Texts that are encoded together; they have similar lengths, so that there is little padding."""
 
 _WIDTH = 16
-"""Widths are multiples of this: of tensors in every size, freed in every order, memory allocators make
-so many odd pieces that after some hundred steps looking through them takes longer than the arithmetic."""
+"""Tensor widths are multiples of this: tensors of many sizes fragment the heap and slow training."""
 
 
 @contextmanager
 def trainable(module: Any) -> Iterator[Any]:
-    """A sentence-transformers model made ready: its token vectors frozen, its attention fast both ways.
+    """Prepare a sentence-transformers model for training, and undo it afterwards.
 
-    On a CPU the backward pass of fused attention takes twice the time of the plain one.
+    Its token vectors are frozen. On a CPU, attention is not fused, because that makes its backward pass
+    slower.
     """
     transformer = getattr(module[0], "auto_model", None)
     if transformer is None:
@@ -41,10 +41,9 @@ def trainable(module: Any) -> Iterator[Any]:
 
 
 def embed(module: Any, texts: Sequence[str]) -> Tensor:
-    """(n, d) unit float32 vectors of `texts` in their order, on the module's device, with gradients.
+    """Return (n, d) float32 unit vectors of `texts`, with gradients, on the module's device.
 
-    In bfloat16 where the hardware is fast at it, as the library's encoders are, and without
-    dropout: in one or two passes over the text it costs more time than it saves error.
+    They are computed in bfloat16 if the hardware is fast at it, and without dropout.
     """
     module.eval()
     order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
@@ -68,6 +67,6 @@ def embed(module: Any, texts: Sequence[str]) -> Tensor:
 
 
 def _widened(rows: Tensor, padding: int) -> Tensor:
-    """Rows of tokens made as wide as a multiple of _WIDTH."""
+    """Pad rows of tokens to a multiple of _WIDTH."""
     missing = -rows.shape[1] % _WIDTH if rows.ndim == 2 else 0
     return torch.nn.functional.pad(rows, (0, missing), value=padding) if missing else rows

@@ -1,4 +1,4 @@
-"""Training: batches, early stopping on held-out documents, checkpoints that resume."""
+"""The training loop: early stopping on held-out documents, and checkpoints to resume from."""
 
 from __future__ import annotations
 
@@ -18,20 +18,29 @@ from tqdm import tqdm
 
 from precise_rag.errors import InputError
 from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus, area_under_curve
-from precise_rag.segmentation.training.data import UNKNOWN
+from precise_rag.segmentation.training.labelled_documents import UNKNOWN
 from precise_rag.types import FloatArray
 
 _WARM_UP = 0.1
+"""Share of the steps in which the learning rate rises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
-    """One training run.
+    """Settings of a training run.
 
-    batch_size, window: in sentences. encoder_learning_rate: of an encoder that is fine-tuned.
-    loss: binary cross-entropy ("bce"), or the paper's "mse". held_out: share of the documents.
-    patience: epochs without improvement before stopping. splice: share of the windows that are joined
-    from pieces of several documents, to show plain changes of topic.
+    epochs: passes over the documents, at most; default 3.
+    batch_size, window: sentences in a batch and in a window; default 2048 and 128.
+    learning_rate: the highest of the run; default 2e-3.
+    encoder_learning_rate: the highest for an encoder that is fine-tuned; default 2e-5.
+    dropout: 0 to 1; default 0.3.
+    splice: share of the windows joined from pieces of several documents; default 0.
+    loss: binary cross-entropy ("bce", default) or SAGE's squared error ("mse").
+    held_out: share of the documents that are held out; default 0.05.
+    patience: epochs without improvement before training stops; default 2.
+    seed: of the batches, the dropout and the held-out documents; default 0.
+
+    Raises InputError for a value out of range.
     """
 
     epochs: int = 3
@@ -48,17 +57,17 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         if min(self.epochs, self.batch_size, self.window, self.patience) < 1:
-            raise InputError(f"epochs, batch_size, window and patience must be at least 1: {self}")
+            raise InputError(f"epochs, batch_size, window and patience must be at least 1, got {self}")
         if not 0 < self.held_out < 1:
-            raise InputError(f"held_out is {self.held_out}; it must lie between 0 and 1")
+            raise InputError(f"held_out must be between 0 and 1, got {self.held_out}")
         if not 0 <= self.splice < 1:
-            raise InputError(f"splice is {self.splice}; it must be at least 0 and below 1")
+            raise InputError(f"splice must be at least 0 and less than 1, got {self.splice}")
         if self.loss not in ("bce", "mse"):
-            raise InputError(f'loss is {self.loss!r}; expected "bce" or "mse"')
+            raise InputError(f'loss must be "bce" or "mse", got {self.loss!r}')
 
 
 Forward = Callable[[Batch, float], Tensor]
-"""(batch, dropout) to (n_places, 2) logits."""
+"""Function from (batch, dropout) to (n_places, 2) logits."""
 
 
 def fit(
@@ -70,10 +79,11 @@ def fit(
     *,
     show_progress: bool = True,
 ) -> dict[str, Any]:
-    """Fit `network`, leave it with the best epoch's weights, and return its held-out figures.
+    """Fit a network, leave it with the weights of its best epoch, and return their held-out figures.
 
-    After every epoch the state is written to `checkpoint`; a run that finds one there with the
-    same settings goes on from it, and reaches the same weights as one never interrupted.
+    network: has the parameters. forward: runs it on a batch. checkpoint: folder for the state after
+    each epoch. A run that finds a checkpoint of the same settings resumes from it, and ends with the
+    same weights as an uninterrupted run. Raises InputError if the settings differ.
     """
     rng = np.random.default_rng(settings.seed)
     torch.manual_seed(settings.seed)
@@ -115,7 +125,7 @@ def fit(
 def held_out_figures(
     network: nn.Module, forward: Forward, corpus: TrainingCorpus, settings: TrainingSettings
 ) -> dict[str, Any]:
-    """Loss and areas under the curve on the held-out documents, over all and by domain."""
+    """Return the loss and the areas under the curve on the held-out documents, in all and by domain."""
     logits, loss = held_out_logits(network, forward, corpus, settings)
     return {"loss": loss, **areas_by_domain(logits, corpus)}
 
@@ -123,7 +133,7 @@ def held_out_figures(
 def held_out_logits(
     network: nn.Module, forward: Forward, corpus: TrainingCorpus, settings: TrainingSettings
 ) -> tuple[FloatArray, float]:
-    """(n, 2) logits of the held-out documents, NaN for all others, and the mean loss."""
+    """Return the (n, 2) logits of the held-out documents, NaN elsewhere, and the mean loss."""
     network.eval()
     logits = np.full(corpus.targets.shape, np.nan, dtype=np.float32)
     losses = []
@@ -136,7 +146,7 @@ def held_out_logits(
 
 
 def areas_by_domain(logits: FloatArray, corpus: TrainingCorpus) -> dict[str, Any]:
-    """Areas under the curve where there are logits, over all and under "domains" for each domain."""
+    """Return the areas under the curve of the rows that have logits, in all and under "domains"."""
     names = np.repeat(np.array(corpus.domains, dtype=object), np.diff(corpus.starts))
     seen = ~np.isnan(logits[:, 0])
     domains = {name: _areas(logits, corpus, seen & (names == name)) for name in sorted(set(names[seen]))}
@@ -153,7 +163,7 @@ def _areas(logits: Any, corpus: TrainingCorpus, chosen: Any) -> dict[str, float]
 
 
 def _loss(logits: Tensor, batch: Batch, kind: str) -> Tensor:
-    """The mean loss over the known labels of both kinds."""
+    """Mean loss over the known labels of both columns."""
     targets = torch.from_numpy(batch.targets).to(logits.device)
     known = targets != UNKNOWN
     chosen = logits[torch.from_numpy(batch.places).to(logits.device)][known]
@@ -164,7 +174,7 @@ def _loss(logits: Tensor, batch: Batch, kind: str) -> Tensor:
 
 
 def _groups(network: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
-    """The parameters with the learning rate each reaches; a ModuleDict has a head and an encoder."""
+    """Parameters with their highest learning rates; a ModuleDict has a head and an encoder."""
     if not isinstance(network, nn.ModuleDict):
         return [{"params": list(network.parameters()), "peak": settings.learning_rate}]
     return [
@@ -174,7 +184,7 @@ def _groups(network: nn.Module, settings: TrainingSettings) -> list[dict[str, An
 
 
 def _pace(done: float) -> float:
-    """The share of the learning rate after a share of the steps: a short rise, then a cosine's fall."""
+    """Share of the learning rate after a share of the steps: a short rise, then a fall along a cosine."""
     return min(done / _WARM_UP, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
 
 
@@ -184,7 +194,7 @@ def _stalled(history: list[dict[str, Any]], patience: int) -> bool:
 
 
 class _Checkpoint:
-    """The last epoch's weights and optimiser, the best epoch's weights, and the history."""
+    """Saved state: weights and optimiser of the last epoch, weights of the best one, and the history."""
 
     def __init__(
         self, folder: Path, network: nn.Module, optimizer: torch.optim.Optimizer, settings: TrainingSettings
@@ -198,8 +208,8 @@ class _Checkpoint:
         saved = json.loads(record.read_text())
         if saved["settings"] != asdict(self.settings):
             raise InputError(
-                f"{self.folder} holds a run with other settings: {saved['settings']}; "
-                "give the same ones to resume it, or another folder"
+                f"settings must be those of the run in {self.folder} to resume it, {saved['settings']}; "
+                "pass these settings, or another folder"
             )
         self.network.load_state_dict(load_file(self.folder / "last.safetensors"))
         packed = load_file(self.folder / "optimizer.safetensors")

@@ -1,8 +1,9 @@
-"""The networks in torch, for training. Inference reads the same weights with numpy (small.py, sage.py)."""
+"""The networks in torch, for training; small.py and sage.py evaluate the same weights with numpy."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,7 +13,12 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallConfig:
-    """Shape of the small model. windows: sentences on each side whose likeness is compared."""
+    """Sizes of the small model.
+
+    vocabulary: word pieces. dimension, cue_dimension: of the vectors and cues of a piece. first_tokens,
+    last_tokens: tokens of a sentence that give cues. hidden: width of the hidden layers. kernel:
+    sentences that a convolution covers. windows: lengths of the windows whose cohesion is compared.
+    """
 
     vocabulary: int
     dimension: int = 96
@@ -23,16 +29,12 @@ class SmallConfig:
     kernel: int = 5
     windows: tuple[int, ...] = (1, 2, 4, 8)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for config.json."""
-        return asdict(self)
-
 
 class SmallNetwork(nn.Module):
-    """Static token vectors, cues and a window of sentences to two logits per gap.
+    """The small model: two logits per gap from token vectors, cues and a window of sentences.
 
-    Source: none of the papers; SAGE's pair of sentences (section IV) becomes a window, and its
-    encoder a table.
+    Not from the papers: in place of SAGE's encoder it has a table, and in place of its pair of
+    sentences (section IV) a window.
     """
 
     def __init__(self, config: SmallConfig) -> None:
@@ -51,10 +53,10 @@ class SmallNetwork(nn.Module):
     def forward(
         self, ids: Tensor, offsets: Tensor, places: Tensor, n_places: int, dropout: float = 0.0
     ) -> Tensor:
-        """(n_places, 2) logits of "a paragraph, a section ends here".
+        """Return (n_places, 2) logits of "a paragraph ends here" and "a section ends here".
 
-        ids: (t,) tokens of n sentences; offsets: (n + 1,) where each begins; places: (n,) the row
-        of each sentence in a line of n_places rows, where documents are PAD rows apart.
+        ids: (t,) tokens of n sentences. offsets: (n + 1,) where each sentence begins. places: (n,) the
+        row of each sentence in a line of n_places rows, as in Batch. dropout: 0 to 1; default 0.
         """
         c = self.config
         starts, ends = offsets[:-1], offsets[1:]
@@ -79,19 +81,18 @@ class SmallNetwork(nn.Module):
         mask = _in_places(torch.ones(len(places), 1, device=ids.device), places, n_places)
         rows = _in_places(h, places, n_places)
         line = _in_places(pooled, places, n_places)
-        for layer in (self.convolution1, self.convolution2):
-            rows = rows + layer(rows.T[None])[0].T.relu() * mask
-        gap = torch.cat([rows, _next(rows), line * _next(line), *cohesion(line, c.windows)], dim=1)
+        rows = _with_context(rows, mask, (self.convolution1, self.convolution2))
+        gap = torch.cat([rows, _next(rows), line * _next(line), *_cohesion(line, c.windows)], dim=1)
         logits: Tensor = self.out(F.dropout(self.gap(gap).relu(), dropout, self.training))
         return logits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SageConfig:
-    """Shape of SAGE's head on sentence vectors.
+    """Sizes of SAGE's head on sentence vectors.
 
-    features: what an MLP reads of a pair (section IV-B). context: whether it also sees the
-    sentences around the pair, by two convolutions and the likeness of windows.
+    dimension: of the vectors. features: of a pair (section IV-B). context: whether the head also sees
+    the sentences around the pair. hidden, kernel, windows: as in SmallConfig.
     """
 
     dimension: int
@@ -101,13 +102,12 @@ class SageConfig:
     kernel: int = 5
     windows: tuple[int, ...] = (1, 2, 4, 8)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for config.json."""
-        return asdict(self)
-
 
 class SageNetwork(nn.Module):
-    """Sentence vectors to two logits per gap: SAGE's MLP, with or without a view of the context."""
+    """SAGE's head: two logits per gap from sentence vectors, with or without their context.
+
+    Source: SAGE, section IV-B. Differs: the context.
+    """
 
     def __init__(self, config: SageConfig) -> None:
         super().__init__()
@@ -122,10 +122,10 @@ class SageNetwork(nn.Module):
         self.out = nn.Linear(c.hidden, 2)
 
     def forward(self, vectors: Tensor, places: Tensor, n_places: int, dropout: float = 0.0) -> Tensor:
-        """(n_places, 2) logits of "a paragraph, a section ends here".
+        """Return (n_places, 2) logits, as SmallNetwork does.
 
-        vectors: (n, d) of unit length; places: (n,) as in SmallNetwork. Their components are made
-        about 1 first: products of the small ones they are would be too slow to learn from.
+        vectors: (n, d), unit length. They are scaled so that their components are about 1: training
+        would learn too slowly from products of small numbers.
         """
         c = self.config
         line = _in_places(vectors * c.dimension**0.5, places, n_places)
@@ -135,9 +135,8 @@ class SageNetwork(nn.Module):
         if c.context:
             mask = _in_places(torch.ones(len(places), 1, device=vectors.device), places, n_places)
             rows = self.inner(F.dropout(line, dropout, self.training)).relu() * mask
-            for layer in (self.convolution1, self.convolution2):
-                rows = rows + layer(rows.T[None])[0].T.relu() * mask
-            columns += [rows, _next(rows), *cohesion(line, c.windows)]
+            rows = _with_context(rows, mask, (self.convolution1, self.convolution2))
+            columns += [rows, _next(rows), *_cohesion(line, c.windows)]
         hidden = self.gap(F.dropout(torch.cat(columns, dim=1), dropout, self.training)).relu()
         logits: Tensor = self.out(F.dropout(hidden, dropout, self.training))
         return logits
@@ -147,8 +146,15 @@ def _in_places(rows: Tensor, places: Tensor, n_places: int) -> Tensor:
     return rows.new_zeros(n_places, rows.shape[1]).index_copy(0, places, rows)
 
 
-def cohesion(line: Tensor, windows: tuple[int, ...]) -> list[Tensor]:
-    """(n, 1) columns: the cosine of the sums of `window` rows before and after each gap."""
+def _with_context(rows: Tensor, mask: Tensor, layers: Sequence[nn.Module]) -> Tensor:
+    """As `features.with_context`; rows that are 0 in the mask stay 0."""
+    for layer in layers:
+        rows = rows + layer(rows.T[None])[0].T.relu() * mask
+    return rows
+
+
+def _cohesion(line: Tensor, windows: tuple[int, ...]) -> list[Tensor]:
+    """As `features.cohesion`, in (n, 1) columns."""
     columns, before, width = [], line, 1
     for window in windows:
         while width < window:
@@ -163,14 +169,14 @@ def _next(rows: Tensor) -> Tensor:
 
 
 def small_tensors(network: SmallNetwork) -> dict[str, Any]:
-    """The network's weights as the arrays that SmallModel reads."""
+    """Return the network's weights as the arrays that SmallModel reads."""
     tensors = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
     tensors["weights"] = F.softplus(network.weights.detach()).cpu().numpy()[:, None]
     return tensors
 
 
 def sage_tensors(network: SageNetwork) -> dict[str, Any]:
-    """The network's weights as the arrays that SageModel reads, for vectors of unit length."""
+    """Return the network's weights as the arrays that SageModel reads; they include the vectors' scale."""
     c = network.config
     tensors = {name: value.detach().cpu().numpy().copy() for name, value in network.state_dict().items()}
     scale = c.dimension**0.5

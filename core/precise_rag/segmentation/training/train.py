@@ -1,4 +1,4 @@
-"""Training a segmentation model from labelled documents to a folder that Segmenter loads."""
+"""Training of a segmentation model, from labelled documents to a folder that Segmenter loads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
 from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
-from precise_rag.segmentation.blending import blend_by_halves, fit_weights
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
+from precise_rag.segmentation.training.blending import blend_by_halves, fit_blend_weights
 from precise_rag.segmentation.training.card import write_card
 from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus
-from precise_rag.segmentation.training.data import LabelledDocument
 from precise_rag.segmentation.training.fine_tuning import embed, trainable
 from precise_rag.segmentation.training.fitting import (
     Forward,
@@ -30,6 +29,7 @@ from precise_rag.segmentation.training.fitting import (
     fit,
     held_out_logits,
 )
+from precise_rag.segmentation.training.labelled_documents import LabelledDocument
 from precise_rag.segmentation.training.networks import (
     SageConfig,
     SageNetwork,
@@ -53,22 +53,24 @@ def train_small(
     command: str = "",
     show_progress: bool = True,
 ) -> dict[str, Any]:
-    """Train the small family; returns its held-out figures.
+    """Train a model of the family `small` and return its held-out figures.
 
-    encoder: token vectors start from what it makes of each word piece, reduced by principal
-    components; at random without one. device: "cpu", "cuda", …; None is the best there is.
-    Writes the model, its card and a resumable checkpoint.
+    documents: the training data. folder: for the model, its card and a checkpoint to resume from.
+    settings: of the run. vocabulary_size: word pieces; default 24,000.
+    encoder: its vectors of the word pieces, reduced by principal components, are the first token
+    vectors; default: random ones. device: such as "cpu"; default: CUDA if there is one.
+    command: for the card. show_progress: show progress bars; default True.
     """
     place = best_device(device)
     corpus = _corpus(documents, settings)
-    vocabulary = _vocabulary(documents, corpus, folder / "checkpoint", vocabulary_size)
-    ids, offsets, _ = vocabulary.rows(text for document in documents for text in document.sentences)
+    word_pieces = _word_pieces(documents, corpus, folder / "checkpoint", vocabulary_size)
+    ids, offsets, _ = word_pieces.encode(text for document in documents for text in document.sentences)
     torch.manual_seed(settings.seed)
-    network = SmallNetwork(SmallConfig(vocabulary=len(vocabulary.pieces)))
+    network = SmallNetwork(SmallConfig(vocabulary=len(word_pieces.pieces)))
     with torch.no_grad():
-        network.weights.copy_(torch.from_numpy(frequency_weights(ids, len(vocabulary.pieces))))
+        network.weights.copy_(torch.from_numpy(frequency_weights(ids, len(word_pieces.pieces))))
         if encoder is not None:
-            pieces = [piece.removeprefix("##") for piece in vocabulary.pieces]
+            pieces = [piece.removeprefix("##") for piece in word_pieces.pieces]
             vectors = principal_components(
                 encoder.encode(pieces, show_progress=show_progress), network.config.dimension
             )
@@ -87,8 +89,8 @@ def train_small(
         return logits.float()
 
     report = fit(network, forward, corpus, settings, folder / "checkpoint", show_progress=show_progress)
-    config = {"family": "small", "options": {}, **network.config.to_dict(), "training": asdict(settings)}
-    SmallModel.save(folder, config, small_tensors(network), vocabulary)
+    config = {"family": "small", "options": {}, **asdict(network.config), "training": asdict(settings)}
+    SmallModel.save(folder, config, small_tensors(network), word_pieces)
     write_card(folder, "small", documents, report, settings, command)
     return report
 
@@ -106,14 +108,17 @@ def train_sage(
     command: str = "",
     show_progress: bool = True,
 ) -> dict[str, Any]:
-    """Train SAGE's model on an encoder's vectors; returns its held-out figures.
+    """Train a model of the family `sage` on an encoder's vectors and return its held-out figures.
 
-    fine_tune: also change the encoder, which must be a sentence-transformers model, as the paper
-    does (here without its token vectors); it is saved with the head, and trained where it is
-    loaded. Otherwise each sentence is encoded once, before training, and the head is trained on
-    `device`, None being the best there is. words: the name of a packaged small model whose logits
-    are added, weighed on the held-out documents, which must be those that it was not trained on
-    either (equal `held_out` and `seed`); the figures are then of weights from one half for the other.
+    documents, folder, settings, command, show_progress: as for `train_small`.
+    encoder: makes the sentence vectors. config: sizes of the head; default: `SageConfig`'s.
+    fine_tune: also train the encoder, except its token vectors, on the device where it was loaded, and
+    save it with the head; default False: each sentence is encoded once, before training.
+    words: name of a packaged small model to blend with; default: none. The weights are fitted on the
+    held-out documents, so `held_out` and `seed` must be those that it was trained with. The figures are
+    then of weights fitted on the other half of these documents.
+    device: where the head is trained without fine_tune, such as "cpu"; default: CUDA if there is one.
+    Raises InputError if fine_tune is set and the encoder is not a sentence-transformers model.
     """
     corpus = _corpus(documents, settings)
     torch.manual_seed(settings.seed)
@@ -123,7 +128,9 @@ def train_sage(
     source = getattr(encoder, "source", encoder.name)
     if fine_tune:
         if not isinstance(encoder, SentenceTransformerEncoder):
-            raise InputError(f"only a sentence-transformers model can be fine-tuned, not {encoder.name}")
+            raise InputError(
+                f"encoder must be a sentence-transformers model to be fine-tuned, got {encoder.name}"
+            )
         module = encoder.module
         trained: torch.nn.Module = torch.nn.ModuleDict({"head": network.to(module.device), "encoder": module})
         source = "encoder"
@@ -135,11 +142,11 @@ def train_sage(
         forward = _forward_frozen(network, _vectors(texts, encoder, checkpoint, show_progress))
         report = fit(network, forward, corpus, settings, checkpoint, show_progress=show_progress)
     tensors = sage_tensors(network)
-    fields = {"family": "sage", "encoder": source, "options": {}, **network.config.to_dict()}
+    fields = {"family": "sage", "encoder": source, "options": {}, **asdict(network.config)}
     if words is not None:
         small = SmallModel.load(packaged_model(words))
         head, _ = held_out_logits(trained, forward, corpus, settings)
-        tensors["blend"], areas = _weigh(head, small, documents, corpus)
+        tensors["blend"], areas = _blend_with_small(head, small, documents, corpus)
         report = {**report, **areas}
         fields["words"] = {"model": words, "weights_sha256": small.weights_sha256}
     if fine_tune:
@@ -150,36 +157,38 @@ def train_sage(
     return report
 
 
-def _weigh(
+def _blend_with_small(
     head: FloatArray, small: SmallModel, documents: Sequence[LabelledDocument], corpus: TrainingCorpus
 ) -> tuple[FloatArray, dict[str, Any]]:
-    """(3, 2) weights of the head's logits and the small model's, and the areas that they reach together."""
-    other = np.full_like(head, np.nan)
+    """Return the (3, 2) weights of the head's and the small model's logits, and the areas of the blend."""
+    small_logits = np.full_like(head, np.nan)
     half = np.zeros(len(head), dtype=np.int64)
     for number, place in enumerate(np.flatnonzero(corpus.held_out).tolist()):
         rows = slice(int(corpus.starts[place]), int(corpus.starts[place + 1]))
-        other[rows] = np.vstack([small.read(documents[place].sentences).logits, np.zeros((1, 2))])
+        small_logits[rows] = np.vstack([small.predict(documents[place].sentences).logits, np.zeros((1, 2))])
         half[rows] = number % 2
     seen = ~np.isnan(head[:, 0])
-    mixed = np.full_like(head, np.nan)
-    mixed[seen] = blend_by_halves(head[seen], other[seen], corpus.targets[seen], half[seen])
-    return fit_weights(head[seen], other[seen], corpus.targets[seen]), areas_by_domain(mixed, corpus)
+    blended = np.full_like(head, np.nan)
+    blended[seen] = blend_by_halves(head[seen], small_logits[seen], corpus.targets[seen], half[seen])
+    return fit_blend_weights(head[seen], small_logits[seen], corpus.targets[seen]), areas_by_domain(
+        blended, corpus
+    )
 
 
 def best_device(name: str | None = None) -> torch.device:
-    """The device of that name, or without one the GPU, if there is any."""
+    """Return the device of that name; default: CUDA if there is one, else the CPU."""
     return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def half_precision_on_gpu(device: torch.device) -> torch.autocast:
-    """bfloat16 on CUDA; these networks are too small to gain by it on a CPU."""
+    """Autocast to bfloat16 on CUDA; on a CPU these networks are too small to gain by it."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
 
 
 def frequency_weights(ids: IntArray, size: int) -> FloatArray:
-    """(size,) raw weights whose softplus is a / (a + p), less for frequent pieces, with a = 0.001.
+    """Return (size,) weights whose softplus is a / (a + p), with a = 0.001 and a piece's frequency p.
 
-    Source: smooth inverse frequency, Arora et al. 2017.
+    ids: all pieces of the training documents. Source: smooth inverse frequency, Arora et al. 2017.
     """
     share = np.bincount(ids, minlength=size) / max(len(ids), 1)
     weights = np.clip(1e-3 / (1e-3 + share), 0.01, None)
@@ -188,10 +197,10 @@ def frequency_weights(ids: IntArray, size: int) -> FloatArray:
 
 
 def principal_components(vectors: FloatArray, dimension: int) -> FloatArray:
-    """(n, dimension) the vectors in the directions of greatest variance, of unit length on average."""
+    """Project (n, d) vectors on their principal components, scaled to unit length on average."""
     if vectors.shape[1] < dimension:
         raise InputError(
-            f"the encoder's vectors have {vectors.shape[1]} dimensions; at least {dimension} are needed"
+            f"the encoder's vectors must have at least {dimension} dimensions, got {vectors.shape[1]}"
         )
     centred = vectors - vectors.mean(axis=0)
     directions, _, _ = np.linalg.svd(centred.T @ centred)
@@ -204,16 +213,16 @@ def _corpus(documents: Sequence[LabelledDocument], settings: TrainingSettings) -
     corpus = TrainingCorpus.of(documents, held_out=settings.held_out, seed=settings.seed)
     if corpus.held_out.all() or not corpus.held_out.any():
         raise InputError(
-            f"of {len(documents)} documents {int(corpus.held_out.sum())} are held out at "
-            f"held_out={settings.held_out}; give more documents, or another share"
+            f"held_out must hold out some of the {len(documents)} documents and not all, "
+            f"got {int(corpus.held_out.sum())} at {settings.held_out}; pass more documents or another share"
         )
     return corpus
 
 
-def _vocabulary(
+def _word_pieces(
     documents: Sequence[LabelledDocument], corpus: TrainingCorpus, checkpoint: Path, size: int
 ) -> WordPieces:
-    """A vocabulary of the training documents, large domains thinned out so that small ones count."""
+    """Train the word pieces, on fewer sentences of large domains so that small ones count."""
     file = checkpoint / "vocabulary.txt"
     if file.exists():
         return WordPieces(file.read_text(encoding="utf-8").split("\n"))
@@ -225,21 +234,24 @@ def _vocabulary(
         if not held_out
         for text in document.sentences[:: max(1, sentences[document.domain] // (4 * typical))]
     )
-    vocabulary = train_word_pieces(texts, size)
+    word_pieces = train_word_pieces(texts, size)
     checkpoint.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(vocabulary.pieces), encoding="utf-8")
-    return vocabulary
+    file.write_text("\n".join(word_pieces.pieces), encoding="utf-8")
+    return word_pieces
 
 
 def _vectors(texts: Sequence[str], encoder: Encoder, checkpoint: Path, show_progress: bool) -> FloatArray:
-    """(n, d) float16 sentence vectors, kept in the checkpoint so that a resumed run has them."""
+    """Encode the sentences, or read their (n, d) float16 vectors from the checkpoint."""
     file = checkpoint / "vectors.npy"
     if not file.exists():
         checkpoint.mkdir(parents=True, exist_ok=True)
         np.save(file, encoder.encode(texts, show_progress=show_progress).astype(np.float16))
     vectors: FloatArray = np.load(file, mmap_mode="r")
     if len(vectors) != len(texts):
-        raise InputError(f"{file} has {len(vectors)} rows for {len(texts)} sentences; use another folder")
+        raise InputError(
+            f"{file} must have a row for each of the {len(texts)} sentences, got {len(vectors)}; "
+            "use another folder"
+        )
     return vectors
 
 

@@ -9,10 +9,11 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from precise_rag import Segmenter, load_encoder
 from precise_rag.cli import main
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError, ModelError
-from precise_rag.segmentation.training.data import label_sections
 from precise_rag.segmentation.training.fine_tuning import embed, trainable
 from precise_rag.segmentation.training.fitting import TrainingSettings
+from precise_rag.segmentation.training.labelled_documents import label_sections
 from precise_rag.segmentation.training.train import train_sage
 from precise_rag.testing import HashEncoder
 
@@ -70,25 +71,25 @@ def test_fine_tuning_changes_the_encoder_and_saves_it_with_the_head(
     before = load_encoder(encoder_folder, device="cpu").encode(["Cat dog."])
     assert not np.allclose(segmenter.model.encoder.encode(["Cat dog."]), before, atol=1e-3)
     start, trained = (
-        load_encoder(folder, device="cpu").module[0].auto_model
+        SentenceTransformerEncoder(folder, device="cpu").module[0].auto_model
         for folder in (encoder_folder, tmp_path / "encoder")
     )
     torch.testing.assert_close(trained.get_input_embeddings().weight, start.get_input_embeddings().weight)
     assert trained.config._attn_implementation == start.config._attn_implementation
     text = "Cat dog mouse. Bird cat dog. Salt rice bean. Corn salt rice."
     assert "".join(chunk.text for chunk in segmenter.segment(text)) == text
-    load_encoder(encoder_folder, device="cpu").module.save_pretrained(str(tmp_path / "encoder"))
-    with pytest.raises(ModelError, match="not the encoder that this head was trained with"):
+    SentenceTransformerEncoder(encoder_folder, device="cpu").module.save_pretrained(str(tmp_path / "encoder"))
+    with pytest.raises(ModelError, match="must be the encoder that the head was trained with"):
         Segmenter.from_pretrained(tmp_path, device="cpu").segment(text)
 
 
 def test_only_a_sentence_transformers_model_can_be_fine_tuned(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="only a sentence-transformers"):
+    with pytest.raises(InputError, match="must be a sentence-transformers model"):
         train_sage(documents(), tmp_path, TrainingSettings(), encoder=HashEncoder(), fine_tune=True)
 
 
-def test_vectors_in_training_are_the_encoders_own_in_the_order_given(encoder_folder: Path) -> None:
-    encoder = load_encoder(encoder_folder, device="cpu")
+def test_vectors_in_training_are_those_of_the_encoder_in_order(encoder_folder: Path) -> None:
+    encoder = SentenceTransformerEncoder(encoder_folder, device="cpu")
     texts = [
         "Cat dog mouse bird cat.",
         "Oil.",
@@ -103,7 +104,7 @@ def test_vectors_in_training_are_the_encoders_own_in_the_order_given(encoder_fol
     assert attention == "eager"
 
 
-def test_the_command_fine_tunes_in_smaller_steps(
+def test_the_command_fine_tunes_in_smaller_batches(
     encoder_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "toy.txt"

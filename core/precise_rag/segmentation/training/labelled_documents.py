@@ -1,4 +1,4 @@
-"""Documents with human paragraphs and sections to labelled gaps between sentences."""
+"""Documents whose gaps between sentences are labelled by their paragraphs and sections."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from precise_rag.sentences import split_sentences
 LabelArray = npt.NDArray[np.int8]
 
 UNKNOWN = -1
+"""Label of a gap of which the source says nothing."""
+
 _BLANK_LINES = re.compile(r"(?:\r?\n[ \t]*){2,}")
 _DIALOGUE_LENGTH = 1.5
-"""A document with fewer sentences per paragraph is a transcript: its breaks mark speakers, not topics."""
+"""Sentences per paragraph; documents with fewer are transcripts, whose paragraphs mark speakers."""
 _QUOTES = "\"'“‘«„»—–-"
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledDocument:
-    """The sentences of a document, and what its author put into each gap between them.
+    """The n sentences of a document, with the labels of the gaps between them.
 
-    paragraph, section: (n - 1,) int8, 1 where a paragraph or a section ends after sentence i, 0
-    where it does not, UNKNOWN where the source does not tell. domain, license: as in the source.
+    paragraph, section: (n - 1,) int8: 1 if a paragraph or section ends after sentence i, 0 if not,
+    UNKNOWN if the source does not say. domain, license: as in the source.
     """
 
     id: str
@@ -44,11 +46,12 @@ class LabelledDocument:
 
 
 def read_labelled(*paths: str | Path) -> Iterator[LabelledDocument]:
-    """The labelled documents in the given files and folders: .jsonl(.gz), .txt and .md.
+    """Read labelled documents from files and folders: .jsonl(.gz), .txt and .md.
 
     A .jsonl record has `"sections": [{"paragraphs": […]}]`, or a `"text"` with blank lines between
-    paragraphs, as text files have; `"unit": "sentence"` says that paragraphs are sentences, and
-    `"domain"` groups the report. Documents of fewer than two sentences are left out.
+    paragraphs, as in text files. Optional fields: `"unit": "sentence"` if each paragraph is one sentence,
+    `"domain"` to group the report, `"license"`. Documents of fewer than two sentences are left out.
+    Raises InputError if a path is missing or a record has neither field.
     """
     for path in map(Path, paths):
         if not path.exists():
@@ -59,10 +62,10 @@ def read_labelled(*paths: str | Path) -> Iterator[LabelledDocument]:
 
 
 def read_dataset(name: str, limit: int) -> Iterator[LabelledDocument]:
-    """The first `limit` documents of a Hugging Face dataset with a "text" column, such as Wikipedia.
+    """Read the first `limit` documents of a Hugging Face dataset that has a "text" column.
 
-    name: "owner/dataset" or "owner/dataset:configuration". Needs the package `datasets` and, unless
-    it is cached, a network.
+    name: "owner/dataset" or "owner/dataset:configuration". Needs the extra "train" and, unless the
+    dataset is cached, a network.
     """
     path, _, configuration = name.partition(":")
     library = require("datasets", extra="train")
@@ -75,7 +78,7 @@ def read_dataset(name: str, limit: int) -> Iterator[LabelledDocument]:
 
 
 def is_held_out(identifier: str, share: float, seed: int = 0) -> bool:
-    """Whether a document belongs to the held-out part; depends on its id and the seed alone."""
+    """Check whether a document is held out; depends only on its id, the share and the seed."""
     digest = hashlib.blake2b(f"{seed}:{identifier}".encode("utf-8", "replace"), digest_size=4).digest()
     return int.from_bytes(digest, "big") < share * 2**32
 
@@ -107,11 +110,11 @@ def _sections(record: dict[str, Any], place: str) -> list[list[str]]:
 def label_sections(
     identifier: str, domain: str, sections: Iterable[Sequence[str]], unit: str | None = None
 ) -> LabelledDocument:
-    """The labelled gaps of a document given as sections of paragraphs.
+    """Label the gaps of a document given as sections of paragraphs.
 
-    Paragraph breaks inside dialogue, and in transcripts and other documents whose paragraphs are
-    single sentences, are UNKNOWN: they mark speakers. So are section breaks where there is one
-    section only.
+    Paragraph ends are UNKNOWN within dialogue, in transcripts and in documents whose paragraphs are
+    single sentences: there they mark speakers. Section ends are UNKNOWN if there is only one section.
+    unit: "sentence" if each paragraph is one sentence; default: paragraphs are split.
     """
     sentences: list[str] = []
     paragraph: list[int] = []

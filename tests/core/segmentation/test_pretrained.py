@@ -1,0 +1,27 @@
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from precise_rag import Segmenter
+from precise_rag.errors import ModelError
+from precise_rag.models.packaged import packaged_model
+
+
+def test_damaged_foreign_and_missing_models_are_refused(tmp_path: Path) -> None:
+    source = packaged_model("segmentation-small")
+    for name in ("model.safetensors", "vocabulary.txt"):
+        folder = tmp_path / name
+        copytree(source, folder)
+        data = bytearray((folder / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (folder / name).write_bytes(data)
+        with pytest.raises(ModelError, match="again"):
+            Segmenter.from_pretrained(folder)
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(ModelError, match="family"):
+        Segmenter.from_pretrained(foreign)
+    with pytest.raises(ModelError, match="name must be small, sage-minilm or a folder"):
+        Segmenter.from_pretrained("huge")

@@ -1,0 +1,93 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from precise_rag import Segmenter
+from precise_rag.errors import InputError, ModelError
+from precise_rag.segmentation.pretrained import load_model
+from precise_rag.segmentation.sage import SageModel
+from precise_rag.segmentation.training import train
+from precise_rag.segmentation.training.fitting import TrainingSettings
+from precise_rag.segmentation.training.labelled_documents import read_labelled
+from precise_rag.segmentation.training.train import (
+    best_device,
+    frequency_weights,
+    principal_components,
+    train_sage,
+    train_small,
+)
+from precise_rag.testing import HashEncoder
+
+
+def test_frequent_pieces_have_lower_weights() -> None:
+    raw = frequency_weights(np.array([0] * 900 + [1] * 100), 3)
+    np.testing.assert_allclose(np.log1p(np.exp(raw)), [0.01, 0.01, 1.0], rtol=1e-4)
+
+
+def test_principal_components_keep_the_widest_directions() -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 5)).astype(np.float32) * [9, 5, 0.1, 0.1, 0.1]
+    reduced = principal_components(rows, 2)
+    assert abs(np.corrcoef(reduced[:, 0], rows[:, 0])[0, 1]) > 0.99
+    with pytest.raises(InputError, match="at least 7"):
+        principal_components(rows, 7)
+
+
+def test_a_head_can_be_blended_with_the_packaged_small_model(tmp_path: Path, toy_file: Path) -> None:
+    encoder, documents = HashEncoder(), list(read_labelled(toy_file))
+    settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=1e-3, epochs=2, splice=0.3)
+    options = {"encoder": encoder, "words": "segmentation-small", "show_progress": False}
+    report = train_sage(documents, tmp_path, settings, **options)
+    assert report["section_auc"] > 0.8
+    model = SageModel.load(tmp_path, encoder=encoder)
+    sentences = documents[0].sentences
+    small, weights = load_model("small")[0].predict(sentences).logits, model._tensors["blend"]
+    model._small = None
+    expected = weights[0] * model.predict(sentences).logits + weights[1] * small + weights[2]
+    together = Segmenter.from_pretrained(tmp_path, encoder=encoder).model.predict(sentences).logits
+    np.testing.assert_allclose(together, expected, atol=1e-5)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["words"]["weights_sha256"] = "0" * 64
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="train the model again"):
+        load_model(tmp_path, encoder=encoder)
+
+
+@pytest.mark.parametrize("family", ["small", "sage"])
+def test_training_in_half_precision_learns(
+    tmp_path: Path, toy_file: Path, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    monkeypatch.setattr(train, "half_precision_on_gpu", lambda device: torch.autocast("cpu", torch.bfloat16))
+    documents, options = list(read_labelled(toy_file)), {"batch_size": 128, "held_out": 0.2}
+    if family == "small":
+        settings = TrainingSettings(**options, learning_rate=0.01, epochs=3)
+        report = train_small(documents, tmp_path, settings, vocabulary_size=200, show_progress=False)
+    else:
+        settings = TrainingSettings(**options, learning_rate=3e-3, epochs=8)
+        report = train_sage(documents, tmp_path, settings, encoder=HashEncoder(), show_progress=False)
+    assert report["section_auc"] > 0.9
+
+
+def test_the_best_device_is_the_given_one_or_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert str(best_device()) == "cuda"
+    assert str(best_device("cpu")) == "cpu"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert str(best_device()) == "cpu"
+
+
+@pytest.mark.parametrize("loss", ["bce", "mse"])
+def test_sage_learns_on_frozen_vectors(tmp_path: Path, toy_file: Path, loss: str) -> None:
+    encoder = HashEncoder()
+    settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=1e-3, epochs=8, loss=loss)
+    report = train_sage(
+        list(read_labelled(toy_file)), tmp_path, settings, encoder=encoder, show_progress=False
+    )
+    assert report["section_auc"] > 0.9
+    calls = len(encoder.calls)
+    segmenter = Segmenter.from_pretrained(tmp_path, encoder=encoder)
+    many = list(segmenter.segment_many(["The cat slept. The car starts again.", "Serve the soup hot."]))
+    assert len(many) == 2
+    assert len(encoder.calls) - calls == 3

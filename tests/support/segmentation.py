@@ -1,0 +1,28 @@
+"""Texts for the tests of segmentation."""
+
+from hypothesis import strategies as st
+
+TWO_TOPICS = (
+    "Yeast turns sugar into gas. The gas makes the dough rise. A warm kitchen speeds it up. "
+    "However, the bread must rest before it is baked. "
+    "In 1969, two astronauts walked on the Moon. They collected rocks for six hours. "
+    "Their capsule landed in the Pacific Ocean four days later."
+)
+"""Seven sentences; the topic changes after the fourth."""
+
+TOPICS = (
+    "The cat chased a mouse around the garden|It slept in the sun all day|Its kittens drank milk",
+    "The engine needs oil before winter|Mechanics changed the brakes and tyres|The car starts again",
+    "Rice is boiled in salted water|Add pepper and garlic to the sauce|Serve the soup hot",
+    "The king signed a treaty in spring|His army crossed the river|The war lasted nine years",
+)
+"""Sentences of four topics, separated by bars."""
+
+any_text = st.lists(
+    st.one_of(
+        st.sampled_from([*TWO_TOPICS.split(". "), "\n\n", ". ", "- ", "你好。", "\ud800", "x" * 1200]),
+        st.text(),
+    ),
+    max_size=40,
+).map(" ".join)
+"""Texts of sentences, blank lines, long words and arbitrary characters."""

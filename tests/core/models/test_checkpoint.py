@@ -16,7 +16,7 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_a_model_comes_back_as_it_was(saved: Path) -> None:
+def test_a_saved_model_can_be_loaded(saved: Path) -> None:
     config, tensors = load_checkpoint(saved)
     assert config["kind"] == "test"
     assert config["weights_sha256"] == hashlib.sha256((saved / "model.safetensors").read_bytes()).hexdigest()
@@ -24,7 +24,7 @@ def test_a_model_comes_back_as_it_was(saved: Path) -> None:
     assert tensors["idf"].dtype == np.uint8
 
 
-def test_changed_weights_are_not_trusted(saved: Path) -> None:
+def test_changed_weights_are_refused(saved: Path) -> None:
     with (saved / "model.safetensors").open("r+b") as file:
         file.seek(-1, 2)
         file.write(b"\x01")
@@ -32,7 +32,7 @@ def test_changed_weights_are_not_trusted(saved: Path) -> None:
         load_checkpoint(saved)
 
 
-def test_what_is_no_model_says_so(saved: Path, tmp_path: Path) -> None:
+def test_missing_and_broken_files_are_refused(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="holds no model"):
         load_checkpoint(tmp_path / "elsewhere")
     (saved / "config.json").write_text("{")
@@ -48,7 +48,7 @@ def test_weights_of_another_format_are_refused(saved: Path) -> None:
         load_checkpoint(saved)
 
 
-def test_tables_are_kept_as_int8_and_come_back_nearly() -> None:
+def test_quantized_tables_can_be_restored_up_to_rounding() -> None:
     random = np.random.default_rng(0)
     table = random.normal(size=(5, 64)).astype(np.float32) * np.array(
         [[1], [100], [0.01], [0], [1]], np.float32

@@ -20,7 +20,7 @@ PASSAGES = [
 ]
 
 
-def test_the_user_message_is_data_between_marks_and_nothing_else():
+def test_the_user_message_is_only_data_between_marks():
     prompt = answer_prompt("Where is Paris?", PASSAGES, mark="MARK")
     assert prompt.version == "answer/1/open"
     assert prompt.messages[1].content == (
@@ -39,7 +39,7 @@ def test_the_user_message_is_data_between_marks_and_nothing_else():
         rewrite_prompt(HOSTILE),
     ],
 )
-def test_text_of_others_never_stands_among_the_instructions(prompt):
+def test_data_is_never_in_the_system_message(prompt):
     system, user = prompt.messages
     assert (system.role, user.role) == ("system", "user")
     assert HOSTILE not in system.content
@@ -48,7 +48,7 @@ def test_text_of_others_never_stands_among_the_instructions(prompt):
     assert user.content.count(HOSTILE) * 2 <= user.content.count(mark)
 
 
-def test_marks_cannot_be_guessed_or_forged():
+def test_marks_are_random_and_removed_from_texts():
     assert Fence().mark != Fence().mark
     assert len(Fence().mark) == 16
     assert (
@@ -57,7 +57,7 @@ def test_marks_cannot_be_guessed_or_forged():
     )
 
 
-def test_each_style_asks_for_its_form_and_for_the_same_way_out():
+def test_each_style_asks_for_its_form_and_names_the_reply_without_an_answer():
     prompts = {
         "open": answer_prompt("q", PASSAGES),
         "short": answer_prompt("q", PASSAGES, style="short"),
@@ -73,12 +73,12 @@ def test_each_style_asks_for_its_form_and_for_the_same_way_out():
 @pytest.mark.parametrize(
     ("style", "options"), [("open", ["a"]), ("choice", []), ("long", []), ("choice", ["x"] * 27)]
 )
-def test_options_belong_to_choice(style, options):
+def test_unknown_styles_and_unfitting_options_are_refused(style, options):
     with pytest.raises(InputError, match="style"):
         answer_prompt("q", PASSAGES, style=style, options=options)
 
 
-def test_the_sage_judge_asks_for_all_that_figure_6_does():
+def test_the_sage_style_asks_for_everything_in_figure_6():
     prompt = judge_prompt("q", PASSAGES, "in France", style="sage")
     assert (prompt.version, prompt.schema) == ("judge/1/sage", None)
     asked = " ".join(prompt.messages[0].content.split())
@@ -100,7 +100,7 @@ def test_the_sage_judge_asks_for_all_that_figure_6_does():
         assert part in asked
 
 
-def test_the_json_judge_brings_its_schema():
+def test_the_json_style_has_a_schema():
     schema = judge_prompt("q", PASSAGES, "a").schema
     assert schema["properties"]["adjustment"]["enum"] == [-1, 0, 1]
     assert set(schema["required"]) == set(schema["properties"])
@@ -117,7 +117,7 @@ def test_the_json_judge_brings_its_schema():
         ("[passage 2]", [1]),
     ],
 )
-def test_citations_name_passages(text, numbers):
+def test_cited_passages_are_found(text, numbers):
     assert cited_passages(text, PASSAGES) == tuple(PASSAGES[n] for n in numbers)
 
 
@@ -135,11 +135,11 @@ def test_citations_name_passages(text, numbers):
         (NOT_IN_PASSAGES, None),
     ],
 )
-def test_a_choice_is_read(text, index):
+def test_a_chosen_option_is_found(text, index):
     assert chosen_option(text, ["red", "blue"]) == index
 
 
-def test_the_judge_sees_the_task_that_the_answerer_had():
+def test_the_judge_sees_the_instructions_of_the_answer():
     wording = Wording(style="short", judge_style="sage")
     task = wording.answer("q", PASSAGES).messages[0].content.split("\n\nIn the user's message")[0]
     judged = wording.judge("q", PASSAGES, "in France")

@@ -1,4 +1,4 @@
-"""Ray Data with two local workers: whole, resumed, and with a worker killed in the middle."""
+"""Ray Data with two local workers."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ DOCUMENTS = [
 
 
 class MortalEncoder(HashEncoder):
-    """Kills the process it is in, once, when it meets document 5."""
+    """Kills its own process, once, when it encodes document 5."""
 
     def __init__(self, marker: Path) -> None:
         super().__init__()
@@ -50,7 +51,7 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-def rows_in(folder: Path) -> dict[str, dict[str, object]]:
+def rows_in(folder: Path) -> dict[str, dict[str, Any]]:
     parts = [parquet.read_table(part).to_pylist() for part in folder.glob("part-*.parquet")]
     assert not list(folder.glob(".*.tmp"))
     found = [row for part in parts for row in part]
@@ -58,7 +59,7 @@ def rows_in(folder: Path) -> dict[str, dict[str, object]]:
     return {row["id"]: row for row in found}
 
 
-def test_a_killed_worker_loses_nothing_and_a_second_run_does_nothing(tmp_path: Path) -> None:
+def test_a_killed_worker_loses_nothing_and_a_second_run_skips_all(tmp_path: Path) -> None:
     marker, out = tmp_path / "died", tmp_path / "out"
     encoder = MortalEncoder(marker)
     done = embed_to_parquet(DOCUMENTS, out, encoder=encoder, batch_documents=3, alpha=0.7)
@@ -79,7 +80,7 @@ def test_a_killed_worker_loses_nothing_and_a_second_run_does_nothing(tmp_path: P
         embed_to_parquet(DOCUMENTS, out, encoder=encoder, alpha=0.2)
 
 
-def test_a_ray_dataset_is_read_by_the_workers_alone(tmp_path: Path) -> None:
+def test_a_ray_dataset_is_read_by_the_workers(tmp_path: Path) -> None:
     rows = [{"id": d.id, "text": d.text, "metadata": json.dumps(d.metadata)} for d in DOCUMENTS]
     dataset, encoder = ray.data.from_items(rows), HashEncoder()
     assert embed_to_parquet(dataset, tmp_path / "out", encoder=encoder, batch_documents=5) == (12, 36, 0)
@@ -91,8 +92,8 @@ def test_a_ray_dataset_is_read_by_the_workers_alone(tmp_path: Path) -> None:
     assert embed_to_parquet(changed, tmp_path / "out", encoder=encoder) == (1, 1, 3)
 
 
-def test_a_store_loads_the_files_as_they_are(tmp_path: Path) -> None:
-    """As docs/retrieval.md shows: pyarrow reads the folder, the store takes the rows, the ranking is ours."""
+def test_a_vector_store_can_load_the_files(tmp_path: Path) -> None:
+    """The example of docs/guides/retrieval.md: the store ranks like the index."""
     dataset = pytest.importorskip("pyarrow.dataset")
     lancedb = pytest.importorskip("lancedb")
     embed_to_parquet(DOCUMENTS, tmp_path / "out", encoder=HashEncoder(), batch_documents=5)

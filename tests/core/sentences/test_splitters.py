@@ -1,5 +1,5 @@
 import pickle
-from itertools import pairwise
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -7,15 +7,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precise_rag import Span, split_sentences
-from precise_rag.errors import InputError, ModelError
-from precise_rag.sentences import load_sentence_splitter, paragraph_ids
+from precise_rag.errors import InputError
+from precise_rag.protocols import SentenceSplitter
+from precise_rag.sentences import load_sentence_splitter
 from precise_rag.sentences.splitters import MAX_CHARACTERS
 
 NAMES = ("auto", "nupunkt", "sentencex", "punkt")
 
 
+@cache
+def splitter(name: str) -> SentenceSplitter:
+    return load_sentence_splitter(name)
+
+
 def pieces(text: str, name: str = "auto") -> list[str]:
-    return [text[start:end] for start, end in load_sentence_splitter(name).split(text)]
+    return [text[start:end] for start, end in splitter(name).split(text)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,8 +82,8 @@ text_like = st.text(
 @example(text="a" + " " * 3000)
 @example(text=" " * 3000 + "b" * 1500)
 @example(text="a" + " " * 3000 + "b. \x00\x1c")
-def test_spans_tile_any_text(name: str, text: str) -> None:
-    spans = load_sentence_splitter(name).split(text)
+def test_spans_cover_any_text(name: str, text: str) -> None:
+    spans = splitter(name).split(text)
     assert "".join(text[start:end] for start, end in spans) == text
     assert all(start < end for start, end in spans)
     assert all(len(text[start:end].strip()) <= MAX_CHARACTERS for start, end in spans)
@@ -85,33 +91,19 @@ def test_spans_tile_any_text(name: str, text: str) -> None:
         assert all(text[start:end].strip() for start, end in spans)
 
 
-@given(text=text_like)
-def test_paragraphs_ascend_from_zero(text: str) -> None:
-    ids = paragraph_ids(text, split_sentences(text)).tolist()
-    assert ids[:1] in ([], [0])
-    assert all(later - earlier in (0, 1) for earlier, later in pairwise(ids))
+def test_split_sentences_uses_the_default_splitter() -> None:
+    assert split_sentences("One. Two.") == splitter("auto").split("One. Two.") == [Span(0, 5), Span(5, 9)]
 
 
-def test_paragraphs_begin_after_blank_lines() -> None:
-    text = "\n\nOne. Two.\n\nThree.\n \t\nFour.\nFive.\r\n\r\nSix."
-    spans = split_sentences(text)
-    assert paragraph_ids(text, spans).tolist() == [0, 0, 1, 2, 2, 3]
-    assert paragraph_ids(text, [Span(0, 6), Span(16, 20)]).tolist() == [0, 1]
-    assert paragraph_ids("", []).tolist() == []
+@pytest.mark.parametrize("name", NAMES)
+def test_names_contain_versions_and_splitters_can_be_pickled(name: str) -> None:
+    assert splitter(name).name.startswith(name)
+    assert any(c.isdigit() for c in splitter(name).name)
+    assert pickle.loads(pickle.dumps(splitter(name))).split("One. Two.") == [Span(0, 5), Span(5, 9)]
 
 
-def test_names_carry_versions_and_splitters_pickle() -> None:
-    for name in NAMES:
-        splitter = load_sentence_splitter(name)
-        assert splitter.name.startswith(name)
-        assert any(c.isdigit() for c in splitter.name)
-        assert pickle.loads(pickle.dumps(splitter)).split("One. Two.") == [Span(0, 5), Span(5, 9)]
-
-
-def test_errors_say_what_to_do(tmp_path: Path) -> None:
+def test_unknown_names_and_paths_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be auto, nupunkt, sentencex or punkt, got 'spacy'"):
         load_sentence_splitter("spacy")
     with pytest.raises(InputError, match="only for the splitter 'punkt'"):
         load_sentence_splitter("auto", path=tmp_path)
-    with pytest.raises(ModelError, match=r"nltk\.downloader punkt_tab"):
-        load_sentence_splitter("punkt", path=tmp_path)

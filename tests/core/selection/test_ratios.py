@@ -1,0 +1,55 @@
+import math
+
+import pytest
+
+from precise_rag.errors import ScoreScaleError
+from precise_rag.selection import ratio_scores
+from precise_rag.types import Candidate, ScoreScale
+
+
+def candidates(scores: list[float], scale: ScoreScale) -> list[Candidate]:
+    return [Candidate("doc", 9 * i, 9 * i + 5, "text", score, scale) for i, score in enumerate(scores)]
+
+
+@pytest.mark.parametrize("scale", ["probability", "bm25"])
+def test_probabilities_and_bm25_scores_are_unchanged(scale: ScoreScale) -> None:
+    assert ratio_scores(candidates([0.1, 0.9], scale)) == [0.1, 0.9]
+
+
+def test_logits_become_probabilities() -> None:
+    logits = candidates([0.0, math.log(3.0), -800.0, 800.0], "logit")
+    assert ratio_scores(logits) == pytest.approx([0.5, 0.75, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("scale", ["cosine", "rank"])
+def test_cosine_and_rank_scores_need_assume_ratio(scale: ScoreScale) -> None:
+    with pytest.raises(
+        ScoreScaleError, match=rf"got score_scale '{scale}'; rerank first .*assume_ratio=True"
+    ):
+        ratio_scores(candidates([0.8, 0.1], scale))
+    assert ratio_scores(candidates([0.8, 0.1], scale), assume_ratio=True) == [0.8, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("scale", "scores", "message"),
+    [
+        ("probability", [1.2, 0.3], r"in \[0, 1\], got 0.3 to 1.2"),
+        ("probability", [0.3, -0.1], r"in \[0, 1\], got -0.1 to 0.3"),
+        ("bm25", [2.0, -1.0], "finite and non-negative .* got -1 to 2"),
+        ("bm25", [math.inf, 1.0], "finite and non-negative .* got 1 to inf"),
+        ("cosine", [0.2, -0.1], "finite and non-negative"),
+    ],
+)
+def test_values_outside_their_scale_are_refused(scale: ScoreScale, scores: list[float], message: str) -> None:
+    with pytest.raises(ScoreScaleError, match=message):
+        ratio_scores(candidates(scores, scale), assume_ratio=True)
+
+
+def test_mixed_scales_are_refused() -> None:
+    mixed = candidates([0.5], "probability") + candidates([3.0], "bm25")
+    with pytest.raises(ScoreScaleError, match="same score_scale, got bm25, probability"):
+        ratio_scores(mixed)
+
+
+def test_no_candidates_have_no_scores() -> None:
+    assert ratio_scores([]) == []

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from precise_rag.errors import InputError
+from precise_rag.types import Candidate, Chunk, Document, Selection, SentenceTable, best_first
+
+
+def candidate(score: float, start: int = 0, doc_id: str = "d") -> Candidate:
+    return Candidate(doc_id, start, start + 5, "text", score, "probability")
+
+
+def test_documents_need_an_id_and_a_text() -> None:
+    with pytest.raises(InputError, match="id must be a non-empty string, got ''"):
+        Document("", "text")
+    with pytest.raises(InputError, match="text must be a string, got bytes"):
+        Document("d", b"text")
+
+
+def test_ids_of_chunks_and_candidates_come_from_document_and_offsets() -> None:
+    assert Chunk("d", 2, 7, "text").id == "d:2-7"
+    assert candidate(0.5, 2).id == "d:2-7"
+
+
+def test_candidates_need_a_number_and_a_known_scale() -> None:
+    with pytest.raises(InputError, match="got NaN"):
+        candidate(float("nan"))
+    with pytest.raises(InputError, match=r"score_scale must be one of probability, logit, .*, got 'percent'"):
+        Candidate("d", 0, 5, "text", 0.5, "percent")
+
+
+def test_scores_become_python_floats() -> None:
+    assert type(candidate(np.float32(0.5)).score) is float
+
+
+def test_best_first_orders_ties_by_document_and_offset() -> None:
+    ordered = [candidate(0.9, 9, "b"), candidate(0.5, 1, "a"), candidate(0.5, 4, "a"), candidate(0.5, 0, "b")]
+    assert best_first(ordered[::-1]) == ordered
+
+
+def test_shapes_of_a_sentence_table_must_agree() -> None:
+    spans, numbers = np.array([[0, 3], [3, 6]]), np.array([0, 0])
+    assert len(SentenceTable("d", spans, numbers, numbers)) == 2
+    with pytest.raises(InputError, match=r"must have shapes .*, got \(2, 2\), \(1,\) and \(2,\)"):
+        SentenceTable("d", spans, numbers[:1], numbers)
+    with pytest.raises(InputError, match=r"vectors must have shape \(2, d\), .* got \(1, 4\)"):
+        SentenceTable("d", spans, numbers, numbers, np.zeros((1, 4), dtype=np.float32))
+
+
+def test_a_selection_numbers_its_decisions_from_1() -> None:
+    good, bad = candidate(0.9), candidate(0.1, 5)
+    selection = Selection.of([(good, True, "good"), (bad, False, "bad")])
+    assert [decision.rank for decision in selection.decisions] == [1, 2]
+    assert (selection.kept, selection.dropped, selection.reasons) == ((good,), (bad,), ("good", "bad"))
+
+
+def test_keep_all_keeps_the_order() -> None:
+    given = (candidate(0.1), candidate(0.9, 5))
+    assert Selection.keep_all(given, "all").kept == given
+
+
+def test_a_later_stage_decides_on_what_was_kept() -> None:
+    first, second, third = candidate(0.9), candidate(0.5, 5), candidate(0.1, 9)
+    earlier = Selection.of([(first, True, "a"), (second, False, "b"), (third, True, "c")])
+    both = earlier.then(Selection.of([(first, False, "d"), (third, True, "e")]))
+    assert [(d.rank, d.candidate, d.kept, d.reason) for d in both.decisions] == [
+        (1, first, False, "d"),
+        (2, second, False, "b"),
+        (3, third, True, "e"),
+    ]

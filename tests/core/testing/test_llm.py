@@ -1,0 +1,43 @@
+import pytest
+
+from precise_rag.protocols import StreamingLLM
+from precise_rag.testing import ScriptedLLM
+from precise_rag.types import Completion, Message
+
+PROMPT = [Message("system", "Be brief."), Message("user", "Hello?")]
+
+
+def test_replies_are_returned_in_order_and_calls_recorded() -> None:
+    llm = ScriptedLLM(["one", Completion("two", "a-model", 3, 4)])
+    assert isinstance(llm, StreamingLLM)
+    first = llm.complete(PROMPT, schema={"type": "object"})
+    assert (first.text, first.model, first.usage_estimated) == ("one", "scripted", True)
+    assert llm.complete(PROMPT) == Completion("two", "a-model", 3, 4)
+    assert llm.calls[0].messages == tuple(PROMPT)
+    assert [call.schema for call in llm.calls] == [{"type": "object"}, None]
+    assert llm.calls[0].text == "Be brief.\n\nHello?"
+
+
+def test_a_call_after_the_last_reply_fails_with_the_prompt() -> None:
+    with pytest.raises(AssertionError, match=r"no reply left(.|\n)*Be brief"):
+        ScriptedLLM([]).complete(PROMPT)
+
+
+def test_exceptions_are_raised() -> None:
+    with pytest.raises(TimeoutError, match="slow"):
+        ScriptedLLM([TimeoutError("slow")]).complete(PROMPT)
+
+
+def test_a_function_can_reply() -> None:
+    assert ScriptedLLM(lambda messages: messages[-1].content.upper()).complete(PROMPT).text == "HELLO?"
+
+
+async def test_replies_can_be_awaited_and_streamed() -> None:
+    llm = ScriptedLLM(["one", "two words ", "three  more words"])
+    assert (await llm.acomplete(PROMPT)).text == "one"
+    *words, completion = llm.stream(PROMPT)
+    assert words == ["two ", "words "]
+    assert isinstance(completion, Completion)
+    assert completion.text == "two words "
+    *words, completion = [piece async for piece in llm.astream(PROMPT)]
+    assert words == ["three  ", "more ", "words"]

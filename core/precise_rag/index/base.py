@@ -1,8 +1,9 @@
-"""What every index shares: document ids, growing and shrinking, saving, and making candidates."""
+"""The base class of all indexes: adds, deletes, searches and saves documents."""
 
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -11,7 +12,11 @@ import numpy as np
 
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.storage import read_index, write_index
+from precise_rag.index.files import Verify
+from precise_rag.index.layout import check_collection, check_index, check_settings
+from precise_rag.index.lock import WAIT
+from precise_rag.index.storage import locked, read_index, read_manifest, write_index
+from precise_rag.index.trust import without_models
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable, Span
@@ -19,7 +24,12 @@ from precise_rag.vectors import unit_rows
 
 
 class Hits(NamedTuple):
-    """Rows of a collection with their scores, best first, and the raw scores of each part."""
+    """Rows found by a search, best first.
+
+    rows: (k,) row numbers of the collection.
+    scores: (k,) score of each row.
+    parts: (k,) scores behind `scores`, by name; they become `Candidate.scores`.
+    """
 
     rows: IntArray
     scores: FloatArray
@@ -27,13 +37,18 @@ class Hits(NamedTuple):
 
     @classmethod
     def of(cls, rows: IntArray, scores: FloatArray, parts: Mapping[str, FloatArray]) -> "Hits":
-        """These rows of arrays that hold the scores of all rows; those ruled out by -inf are left out."""
+        """Take `rows` from scores of all rows; rows with score -inf are left out."""
         rows = rows[np.isfinite(scores[rows])]
         return cls(rows, scores[rows], {name: values[rows] for name, values in parts.items()})
 
 
 class Snapshot(NamedTuple):
-    """A collection and what was computed from it: one consistent state for a search."""
+    """One state of an index; a search reads the same one from start to end.
+
+    collection: documents and rows.
+    documents: the documents in order.
+    prepared: what the subclass computed from the collection.
+    """
 
     collection: Collection
     documents: tuple[Document, ...]
@@ -43,9 +58,11 @@ class Snapshot(NamedTuple):
 class DocumentIndex(ABC):
     """A searchable collection of documents.
 
-    A subclass says how a document becomes rows (`_read`), what to compute once from all rows
-    (`_prepare`) and how rows score (`_hits`). Searches may run in many threads, also while
-    another thread adds or deletes: each sees the state before or after, never between.
+    Subclasses define how a document becomes rows (`_read`), what to compute once from all rows
+    (`_prepare`) and how rows are scored (`_hits`).
+
+    Threads may search while another one adds or deletes documents: a search uses the state before or
+    after the change.
     """
 
     kind: ClassVar[str]
@@ -53,11 +70,11 @@ class DocumentIndex(ABC):
     score_scale: ClassVar[ScoreScale]
     needs_encoder: ClassVar[bool] = True
     search_settings: ClassVar[frozenset[str]] = frozenset()
-    """Settings that only searching reads, so that a loaded index may have others."""
+    """Settings that only affect searches; `load` may change them."""
 
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         if encoder is None and self.needs_encoder:
-            raise InputError(f"{type(self).__name__} needs an encoder; pass load_encoder()")
+            raise InputError(f"{type(self).__name__} needs an encoder; pass encoder=load_encoder()")
         self.encoder = encoder
         try:
             self.settings: Any = self.settings_type(**settings)
@@ -66,6 +83,7 @@ class DocumentIndex(ABC):
         self._snapshot: Snapshot | None = None
         self._collection = Collection()
         self._loaded: tuple[Collection | None, Columns] = (None, {})
+        self._loaded_from: tuple[Path, str] | None = None
         self._writing = threading.Lock()
         self._preparing = threading.Lock()
 
@@ -78,7 +96,14 @@ class DocumentIndex(ABC):
         show_progress: bool = False,
         **settings: Any,
     ) -> Self:
-        """An index of `documents`. Raises InputError if two of them have the same id."""
+        """Build an index.
+
+        documents: the documents; ids must be unique.
+        encoder: turns text into vectors; optional only for BM25Index.
+        show_progress: show a progress bar.
+        settings: fields of the index's settings class.
+        Raises InputError for duplicate ids and invalid settings.
+        """
         index = cls(encoder, **settings)
         index.add(documents, show_progress=show_progress)
         return index
@@ -88,61 +113,111 @@ class DocumentIndex(ABC):
 
     @property
     def document_ids(self) -> tuple[str, ...]:
-        """The ids of all documents, also of those without text."""
+        """Ids of all documents, including those without text."""
         return tuple(self._collection.documents)
 
     @property
     def empty_document_ids(self) -> tuple[str, ...]:
-        """The ids of documents that no search can find, because they hold no text."""
+        """Ids of the documents without text; searches cannot find them."""
         sizes = np.diff(self._collection.offsets)
         return tuple(i for i, size in zip(self._collection.documents, sizes, strict=True) if size == 0)
 
     def add(self, documents: Iterable[Document], *, show_progress: bool = False) -> None:
-        """Add documents; one whose id is known replaces the old one, and costs nothing if its text
-        is the same. Raises InputError, changing nothing, if an id is given twice."""
+        """Add documents, or replace those whose ids are in the index.
+
+        A document with the same text as before is not encoded again; only its metadata changes.
+        Raises InputError if two of `documents` have the same id, or the encoder's vectors do not fit.
+        The index stays as it was if anything is raised.
+        """
         given = _unique(documents)
-        with self._writing:
+        with self._writing, self._undone_on_error():
             known = self._collection.documents
             same = {d.id for d in given if d.id in known and known[d.id].text == d.text}
             new = [d for d in given if d.id not in same]
             blocks = list(self._read(new, show_progress))
             kept = self._collection.without(d.id for d in new if d.id in known)
             redescribed = [d for d in given if d.id in same and known[d.id] != d]
-            self._collection = kept.described(redescribed).extended(new, blocks)
+            try:
+                check_collection(Collection().extended(new, blocks))
+                self._collection = kept.described(redescribed).extended(new, blocks)
+            except ValueError as error:
+                raise InputError(f"the documents cannot be added: {error}") from error
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
+        """Delete documents by id. Raises InputError, and changes nothing, if an id is unknown."""
         with self._writing:
             self._collection = self._collection.without([ids] if isinstance(ids, str) else ids)
 
     def search(self, query: str, top_k: int = 10, *, vector: FloatArray | None = None) -> list[Candidate]:
-        """At most `top_k` candidates, best first.
+        """Return at most `top_k` candidates, best first.
 
-        vector: (d,) the query's own vector, where the caller has it already.
-        Raises EmptyIndexError if nothing is indexed.
+        query: the query as text.
+        top_k: maximum number of candidates; at least 1.
+        vector: (d,) the query's vector; default: `query` is encoded.
+        Raises EmptyIndexError if the index holds no text.
         """
         snapshot = self._ready(top_k)
         return self._candidates(snapshot, self._hits(snapshot, query, top_k, vector))
 
     def save(self, path: str | Path) -> None:
-        """Write the index into the folder `path`, replacing the one there in one step."""
-        with self._writing:
-            write_index(path, self._manifest(), self._collection, self._extras())
+        """Save the index into the folder `path`; an index that is there is replaced in one step.
+
+        Raises InputError if the folder holds other files, or a document's metadata is not JSON;
+        IndexLockedError if another process is writing the folder; IndexChangedError if this index was
+        loaded from the folder and another one has been saved there since; IndexWriteError if the disk
+        cannot be written. The folder then keeps the index it had.
+        """
+        with locked(path), self._writing:
+            manifest, extras = self._manifest(), self._extras()
+            place = Path(path).resolve()
+            is_source = self._loaded_from is not None and self._loaded_from[0] == place
+            replaces = self._loaded_from[1] if self._loaded_from and is_source else None
+            try:
+                self._check(manifest, self._collection, extras)
+            except ValueError as error:
+                raise InputError(f"the index cannot be saved: {error}") from error
+            saved = write_index(path, manifest, self._collection, extras, replaces=replaces)
+            if is_source:
+                self._loaded_from = place, saved
+
+    @staticmethod
+    def lock(path: str | Path, timeout: float = WAIT) -> AbstractContextManager[None]:
+        """Lock the folder `path` against other writers, to load, change and save its index.
+
+        with HybridIndex.lock(path):
+            index = load_index(path)
+            index.add(documents)
+            index.save(path)
+
+        path: folder of the index; made if it does not exist.
+        timeout: seconds to wait for another writer.
+        Raises IndexLockedError, naming the process that writes, when the time is over.
+        """
+        return locked(path, timeout)
 
     @classmethod
-    def load(cls, path: str | Path, encoder: Encoder | None = None, **settings: Any) -> Self:
-        """The index saved at `path`, its vectors memory-mapped.
+    def load(
+        cls, path: str | Path, encoder: Encoder | None = None, *, verify: Verify = "full", **settings: Any
+    ) -> Self:
+        """Load a saved index; its vectors are memory-mapped.
 
-        settings: others than those saved, of those that only searching reads (`search_settings`).
-        Raises IndexFormatError if it is of another kind, version or encoder, and InputError for a
-        setting that the rows were made with.
+        path: folder of the index.
+        encoder: the encoder that the index was built with.
+        verify: "full" reads every file once and compares checksums; "shape" compares sizes, shapes and
+            types, which takes no longer for a large index than for a small one.
+        settings: new values for settings that only affect searches (`search_settings`); other
+            settings only with the value that was saved, for instance the segmenter.
+        Raises IndexFormatError if the index is damaged or its kind, version or encoder differs, and
+        InputError for any other setting.
         """
-        if made_with := sorted(settings.keys() - cls.search_settings):
+        saved = read_manifest(path)["settings"]
+        changed = {name for name, value in settings.items() if saved.get(name) != _as_json(value)}
+        if fixed := sorted(changed - cls.search_settings):
             raise InputError(
-                f"{made_with[0]} cannot change in a saved {cls.__name__}, only "
-                f"{', '.join(sorted(cls.search_settings)) or 'nothing'}; build the index again"
+                f"{fixed[0]} cannot change in a saved {cls.__name__} (settings that can: "
+                f"{', '.join(sorted(cls.search_settings)) or 'none'}); build the index again"
             )
-        manifest, collection, extras = read_index(path)
+        manifest, collection, extras = read_index(path, verify)
         if manifest["kind"] != cls.kind:
             raise IndexFormatError(
                 f"{path} holds a {manifest['kind']!r} index, not {cls.kind!r}; open it with load_index(path)"
@@ -153,28 +228,47 @@ class DocumentIndex(ABC):
                 f"{path} was built with encoder {built_with!r} but {given!r} was given; "
                 f"load it with load_encoder({built_with!r}) or build it again"
             )
-        index = cls(encoder, **{**manifest["settings"], **settings})
+        try:
+            cls._check(manifest, collection, extras)
+        except (TypeError, ValueError) as error:
+            raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
+        index = cls(encoder, **{**without_models(manifest["settings"]), **settings})
         index._collection = collection
         index._loaded = collection, extras
-        index._restore(manifest, extras)
+        index._loaded_from = Path(path).resolve(), manifest["data"]
+        try:
+            index._restore(manifest, extras)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
         return index
+
+    @classmethod
+    def _check(cls, manifest: Mapping[str, Any], collection: Collection, extras: Columns) -> None:
+        """Raise ValueError if what is saved cannot be loaded and searched."""
+        check_settings(cls.kind, cls.settings_type, manifest["settings"])
+        settings = cls.settings_type(**without_models(manifest["settings"]))
+        check_index(cls.kind, settings, manifest.get("vocabulary"), collection, extras)
+
+    def _undone_on_error(self) -> AbstractContextManager[object]:
+        """Context that undoes what `_read` changed beside the collection, if an exception leaves it."""
+        return nullcontext()
 
     @abstractmethod
     def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
-        """The columns of each document, in order; "spans" (n, 2) and "n_tokens" (n,) among them."""
+        """Yield the columns of each document, in order; they include "spans" (n, 2) and "n_tokens" (n,)."""
 
     @abstractmethod
     def _prepare(self, collection: Collection) -> Any:
-        """What all searches of this collection share; computed once after each change."""
+        """Compute what all searches of a collection share; called once after each change."""
 
     @abstractmethod
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        """The best rows for a query."""
+        """Find the best rows for a query."""
 
     def _tables(
         self, documents: Sequence[Document], show_progress: bool, *, vectors: bool = True
     ) -> Iterator[tuple[Document, SentenceTable]]:
-        """Each document with its sentences; one without text has a table without rows."""
+        """Yield each document with its sentences; a document without text has an empty table."""
         with_text = [document for document in documents if document.text.strip()]
         tables = build_tables(with_text, self.encoder, show_progress=show_progress, vectors=vectors)
         for document in documents:
@@ -195,15 +289,15 @@ class DocumentIndex(ABC):
         }
 
     def _extras(self) -> Columns:
-        """Arrays to save that do not go by rows."""
+        """Arrays to save that are not columns of the rows."""
         return {}
 
     def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
-        """Take back what a subclass put into the manifest and the extra arrays."""
+        """Restore what the subclass saved in the manifest and the extra arrays."""
         return
 
     def _saved(self, collection: Collection, part: str) -> Columns:
-        """What `_extras` called "<part>.<name>", by name; nothing unless `collection` is as it was loaded."""
+        """Saved extra arrays "<part>.<name>", by name; empty if the collection has changed since loading."""
         loaded, extras = self._loaded
         if collection is not loaded:
             return {}
@@ -225,11 +319,17 @@ class DocumentIndex(ABC):
             return self._snapshot
 
     def _query_vector(self, query: str, vector: FloatArray | None) -> FloatArray:
-        """(d,) float32 of unit length."""
+        """(d,) float32 vector of unit length."""
         if vector is None:
             assert self.encoder is not None
             vector = self.encoder.encode_queries([query])[0]
-        return unit_rows(np.asarray(vector, dtype=np.float32)[None])[0]
+        size = self._collection.columns["vectors"].shape[1:]
+        if np.shape(vector) != size:
+            raise InputError(
+                f"the query's vector must have shape {size} as those indexed, got {np.shape(vector)}"
+            )
+        direction: FloatArray = unit_rows(np.asarray(vector, dtype=np.float32)[None])[0]
+        return direction
 
     def _candidates(self, snapshot: Snapshot, hits: Hits) -> list[Candidate]:
         collection = snapshot.collection
@@ -257,7 +357,7 @@ class DocumentIndex(ABC):
 
 
 def _as_json(value: object) -> object:
-    """A setting as JSON: a segmenter or tokenizer of the caller's is kept by its name."""
+    """A setting as JSON; a segmenter object is recorded by its name."""
     plain = value is None or isinstance(value, str | int | float | tuple | list | dict)
     return value if plain else getattr(value, "name", str(value))
 
@@ -266,6 +366,6 @@ def _unique(documents: Iterable[Document]) -> list[Document]:
     given: dict[str, Document] = {}
     for document in documents:
         if document.id in given:
-            raise InputError(f"two documents have the id {document.id!r}; ids must be unique")
+            raise InputError(f"two documents have the id {document.id!r}; give each its own id")
         given[document.id] = document
     return list(given.values())

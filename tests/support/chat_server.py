@@ -1,9 +1,4 @@
-"""A local chat-completions server that behaves, or misbehaves, on cue.
-
-`ChatServer(script)` serves on a free port of localhost; `script` is a list of replies, used up in
-order with the last one repeated, or a function from the request body to a reply. Each request body
-is kept in `requests`, its headers in `headers`.
-"""
+"""A local chat-completions server with scripted replies and faults."""
 
 import json
 import threading
@@ -16,10 +11,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. A dict body is sent as JSON, text as it is.
+    """One reply of the server.
 
-    stall: seconds of silence, before the first byte, or for a stream after its first half. cut: close
-    the connection before the body, or in the middle of a stream, is complete.
+    body: a dict is sent as JSON, a text unchanged.
+    status: the HTTP status.
+    headers: further headers.
+    stall: seconds to wait before the first byte, or in the middle of a stream.
+    cut: whether to close the connection before the body, or in the middle of a stream.
     """
 
     body: dict[str, Any] | str = ""
@@ -30,7 +28,7 @@ class Reply:
 
 
 def says(text: str, usage: tuple[int, int] | None = (11, 7), **options: Any) -> Reply:
-    """A proper completion."""
+    """Return a chat completion with this text. usage: tokens of prompt and reply; None leaves them out."""
     body: dict[str, Any] = {
         "id": "c1",
         "object": "chat.completion",
@@ -48,7 +46,7 @@ def says(text: str, usage: tuple[int, int] | None = (11, 7), **options: Any) -> 
 
 
 def fails(status: int, message: str = "no", code: str | None = None, **headers: str) -> Reply:
-    """An error in OpenAI's form."""
+    """Return an error reply in OpenAI's form."""
     error = {"message": message, "type": "error", "code": code, "param": None}
     return Reply({"error": error}, status, {name.replace("_", "-"): value for name, value in headers.items()})
 
@@ -57,6 +55,14 @@ Script = Sequence[Reply] | Callable[[dict[str, Any]], Reply]
 
 
 class ChatServer:
+    """A server on a free port of localhost, for use in a `with` statement.
+
+    script: the replies in order, of which the last is repeated; or a function from the request's body
+    to a reply.
+    requests, headers: (attributes) the body and the headers of each request.
+    most_open_requests: (attribute) the most requests that were open at the same time.
+    """
+
     def __init__(self, script: Script) -> None:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -174,7 +180,7 @@ class ChatServer:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    """Whether `condition` came true within the time."""
+    """Wait until `condition` is true. Returns False if it is not within the time."""
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.005)

@@ -9,15 +9,22 @@ from precise_rag.cli.output import Subparsers, print_json
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.evaluation.datasets import Dataset, load_dataset, load_development_set
-from precise_rag.evaluation.measures.answers import METRICS
-from precise_rag.evaluation.measures.evidence import BUDGETS
+from precise_rag.evaluation import (
+    BUDGETS,
+    METRICS,
+    Dataset,
+    Outcome,
+    answer_questions,
+    circumstances,
+    evaluate,
+    load_dataset,
+    load_development_set,
+    load_plan,
+    render_report,
+)
 from precise_rag.evaluation.questions import make_questions, to_record
-from precise_rag.evaluation.report.page import render_report
 from precise_rag.evaluation.report.tables import format_answers, format_table
-from precise_rag.evaluation.runs.answering import answer_questions
-from precise_rag.evaluation.runs.evaluate import Outcome, circumstances, evaluate
-from precise_rag.evaluation.runs.pipelines import DEFAULT_PLAN, load_plan
+from precise_rag.evaluation.runs.plan import DEFAULT_PLAN
 from precise_rag.llm import OpenAIChat
 
 _EPILOG = """examples:
@@ -32,48 +39,65 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "eval",
         help="compare pipelines on documents and questions",
-        description="Compare named pipelines: evidence at token budgets, rankings, tokens, seconds, answers.",
+        description="Compare retrieval pipelines on documents and questions. Writes report.html and "
+        "results.json to the --out folder; an interrupted command continues where it stopped.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     data = parser.add_argument_group("data")
-    data.add_argument("--documents", nargs="+", metavar="PATH", help="documents, as for `precise index`")
-    data.add_argument("--questions", metavar="FILE", help=".jsonl(.gz) or .csv: question, answers, evidence")
-    data.add_argument("--make-questions", type=int, metavar="N", help="have the LLM write N questions first")
-    data.add_argument("--sets", metavar="NAMES", help="development sets by name, separated by commas")
-    data.add_argument("--data", metavar="DIR", help="folder of the development sets (default: PRECISE_DATA)")
-    data.add_argument("--sample", type=int, metavar="N", help="at most N questions a set, drawn by --seed")
+    data.add_argument(
+        "--documents", nargs="+", metavar="PATH", help="files or folders, as for `precise index`"
+    )
+    data.add_argument(
+        "--questions", metavar="FILE", help=".jsonl, .jsonl.gz or .csv file: question, answers, evidence"
+    )
+    data.add_argument(
+        "--make-questions", type=int, metavar="N", help="let the --llm model write N questions first"
+    )
+    data.add_argument(
+        "--sets", metavar="NAMES", help="development sets, separated by commas, instead of --documents"
+    )
+    data.add_argument("--data", metavar="DIR", help="folder of the development sets (default: $PRECISE_DATA)")
+    data.add_argument(
+        "--sample", type=int, metavar="N", help="at most N questions per set, drawn with --seed"
+    )
     how = parser.add_argument_group("pipelines")
-    how.add_argument("--pipelines", metavar="TOML", help="pipelines to compare (default: stock and ours)")
+    how.add_argument(
+        "--pipelines", metavar="TOML", help="plan file (default: LangChain, LlamaIndex and this library)"
+    )
     how.add_argument(
         "--encoder", default=DEFAULT_ENCODER, help="encoder of all pipelines (default: %(default)s)"
     )
-    how.add_argument("--device", help="cpu, cuda, … (default: the best there is)")
+    how.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     how.add_argument(
         "--budgets",
         type=_budgets,
         default=BUDGETS,
         metavar="N,N",
-        help="tokens sent (default: 200,400,800,1600)",
+        help="token budgets, separated by commas (default: 200,400,800,1600)",
     )
-    how.add_argument("--seed", type=int, default=0, help="for samples and intervals (default: %(default)s)")
-    how.add_argument("--llm", metavar="MODEL", help="also answer the questions with this chat model")
-    how.add_argument("--base-url", help="server of the chat model (default: OPENAI_BASE_URL, or OpenAI)")
+    how.add_argument(
+        "--seed", type=int, default=0, help="seed of samples and intervals (default: %(default)s)"
+    )
+    how.add_argument("--llm", metavar="MODEL", help="chat model that also answers the questions")
+    how.add_argument("--base-url", help="server of the chat model (default: $OPENAI_BASE_URL, or OpenAI)")
     how.add_argument(
         "--metrics",
         type=_metrics,
         default=("EM", "F1", "ROUGE-L"),
         metavar="NAMES",
-        help=f"of answers, separated by commas: {', '.join(METRICS)} (default: EM,F1,ROUGE-L)",
+        help=f"metrics of answers, separated by commas, of {', '.join(METRICS)} (default: EM,F1,ROUGE-L)",
     )
-    how.add_argument("--prices", metavar="TOML", help="prices of models, over the packaged table")
-    parser.add_argument("--out", type=Path, default=Path("evaluation"), help="folder (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="the results as one JSON object")
+    how.add_argument("--prices", metavar="TOML", help="price table to lay over the packaged one")
+    parser.add_argument(
+        "--out", type=Path, default=Path("evaluation"), help="folder of all results (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run what is not yet in the folder, then write results.json and report.html there."""
+    """Run the pipelines, then write results.json and report.html."""
     plan = load_plan(args.pipelines or DEFAULT_PLAN)
     llm = OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None
     datasets = _datasets(args, llm)
@@ -110,14 +134,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(results)
     else:
-        print(
-            f"\n{args.out / 'report.html'}: curves, cuts, questions won and lost; {args.out / 'results.json'}"
-        )
+        print(f"\nwrote {args.out / 'report.html'} and {args.out / 'results.json'}")
     return 0
 
 
 def _headline(outcome: Outcome) -> str:
-    """The set, and how many questions could be used."""
+    """The name of the dataset, and how many documents and questions were used."""
     facts = outcome.to_dict()
     left_out = [
         f"{count} {why}"
@@ -129,7 +151,7 @@ def _headline(outcome: Outcome) -> str:
     ]
     note = f" (left out: {', '.join(left_out)})" if left_out else ""
     if not any(question.evidence for question in outcome.dataset.questions):
-        note += '; no question has "evidence", for instance a quotation: recall and ranks are not measured'
+        note += '; no question has "evidence", so recall and ranks are not measured'
     return f"{outcome.dataset.name}: {facts['documents']:,} documents, {facts['questions']} questions{note}"
 
 
@@ -139,18 +161,18 @@ def _datasets(args: argparse.Namespace, llm: OpenAIChat | None) -> list[Dataset]
         found = [load_development_set(name, args.data) for name in args.sets.split(",")]
         return [dataset.measurable().sample(args.sample, args.seed) for dataset in found]
     if not args.documents:
-        raise InputError("nothing to evaluate on; give --documents with --questions, or --sets")
+        raise InputError("nothing to evaluate; pass --documents with --questions, or --sets")
     questions = Path(args.questions) if args.questions else args.out / "questions.jsonl"
     if args.make_questions and not questions.exists():
         _write_questions(args, llm, questions)
     elif not args.questions and not args.make_questions:
-        raise InputError("no questions; give --questions FILE, or --make-questions N with --llm MODEL")
+        raise InputError("no questions; pass --questions FILE, or --make-questions N with --llm MODEL")
     return [load_dataset(args.documents, questions).measurable().sample(args.sample, args.seed)]
 
 
 def _write_questions(args: argparse.Namespace, llm: OpenAIChat | None, path: Path) -> None:
     if llm is None:
-        raise InputError("--make-questions needs a chat model to write them; add --llm MODEL")
+        raise InputError("--make-questions needs a chat model; add --llm MODEL")
     made = make_questions(
         list(read_documents(*args.documents)),
         llm,
@@ -159,22 +181,29 @@ def _write_questions(args: argparse.Namespace, llm: OpenAIChat | None, path: Pat
         show_progress=not args.json,
     )
     if not made.questions:
-        raise InputError(f"{llm.name} made no question whose evidence can be found; dropped: {made.dropped}")
+        raise InputError(
+            f"{llm.name} wrote no question with evidence in the documents; dropped: {_counts(made.dropped)}"
+        )
     lines = (json.dumps(to_record(question), ensure_ascii=False) for question in made.questions)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    dropped = ", ".join(f"{count} {why}" for why, count in made.dropped.items()) or "none"
-    print(f"{path}: {len(made.questions)} questions; dropped: {dropped}", file=sys.stderr)
+    print(f"{path}: {len(made.questions)} questions; dropped: {_counts(made.dropped)}", file=sys.stderr)
+
+
+def _counts(dropped: dict[str, int]) -> str:
+    return ", ".join(f"{count} {why}" for why, count in dropped.items()) or "none"
 
 
 def _budgets(text: str) -> tuple[int, ...]:
     budgets = tuple(sorted(int(part) for part in text.split(",")))
     if not budgets or budgets[0] < 1:
-        raise argparse.ArgumentTypeError("expected token counts of at least 1, separated by commas")
+        raise argparse.ArgumentTypeError(
+            f"expected token counts of at least 1, separated by commas, got {text!r}"
+        )
     return budgets
 
 
 def _metrics(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if unknown := [name for name in names if name not in METRICS]:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(METRICS)}")
+        raise argparse.ArgumentTypeError(f"expected some of {', '.join(METRICS)}, got {', '.join(unknown)}")
     return names

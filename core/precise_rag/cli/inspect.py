@@ -1,4 +1,4 @@
-"""`precise inspect FILE`: a document with its sentences, scores and chunks."""
+"""`precise inspect FILE`: show where a document is cut, and why."""
 
 import argparse
 import sys
@@ -14,29 +14,45 @@ from precise_rag.viz.segmentation_terminal import segmentation_lines
 
 def add_parser(subparsers: Subparsers) -> None:
     """Register the command."""
-    parser = subparsers.add_parser("inspect", help="show where a document is cut, and why")
-    parser.add_argument("path", metavar="FILE", help="a text, Markdown or JSON Lines file")
-    parser.add_argument("--document", metavar="ID", help="which document of the file (default: the first)")
-    parser.add_argument("--html", type=Path, metavar="OUT", help="write a page for the browser instead")
-    parser.add_argument(
-        "--model", default="small", help="a packaged model or a folder (default: %(default)s)"
+    parser = subparsers.add_parser(
+        "inspect",
+        help="show where a document is cut, and why",
+        description="Show the sentences of a document, the score of each gap between them, and the chunks.",
     )
-    parser.add_argument("--max-tokens", type=int, help="hard limit of a chunk (default: the model's)")
+    parser.add_argument("path", metavar="FILE", help="text, Markdown or JSON Lines file")
+    parser.add_argument("--document", metavar="ID", help="document of the file (default: the first)")
+    parser.add_argument("--html", type=Path, metavar="OUT", help="write an HTML page instead of printing")
     parser.add_argument(
-        "--threshold", type=float, help="cut where the score is below this (default: the model's)"
+        "--model",
+        default="small",
+        help="small, sage-minilm, or a folder made by `precise train` (default: %(default)s)",
     )
     parser.add_argument(
-        "--paragraphs", choices=("hard", "soft"), help="whether a blank line is always a boundary"
+        "--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the model's setting)"
     )
-    parser.add_argument("--device", help="cpu, cuda, … (default: the best there is)")
     parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="default: %(default)s"
+        "--threshold",
+        type=float,
+        metavar="SCORE",
+        help="cut where the score is below this, from 0 to 1 (default: the model's setting)",
+    )
+    parser.add_argument(
+        "--paragraphs",
+        choices=("hard", "soft"),
+        help="hard: cut at every blank line; soft: only if the score is low (default: the model's setting)",
+    )
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="coloured output (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the document, or write its page."""
+    """Print the document with its scores, or write its page."""
     names = ("max_tokens", "threshold", "paragraphs")
     options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     segmenter = Segmenter.from_pretrained(args.model, device=args.device, **options)
@@ -44,9 +60,10 @@ def run(args: argparse.Namespace) -> int:
         if args.document in (None, document.id):
             break
     else:
-        raise InputError(f"{args.path} has no document {args.document or 'at all'!r}")
+        missing = "has no documents" if args.document is None else f"has no document {args.document!r}"
+        raise InputError(f"{args.path} {missing}")
     if not document.text.strip():
-        raise InputError(f"{document.id}: the document is empty; there is nothing to inspect")
+        raise InputError(f"document {document.id!r} is empty; there is nothing to inspect")
     found = segmenter.explain(document)
     if args.html:
         page = segmentation_page(document, found, segmenter.options)

@@ -1,10 +1,11 @@
-"""How commands show values: JSON for machines, aligned lines for people."""
+"""Output of the commands: JSON for machines, aligned lines for people."""
 
 import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
 from precise_rag.types import Selection
+from precise_rag.viz.page import shorten
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -13,12 +14,12 @@ else:
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON."""
+    """Print a value as one line of JSON."""
     print(json.dumps(value, ensure_ascii=False))
 
 
 def selection_record(selection: Selection) -> list[dict[str, Any]]:
-    """The decisions of a selection as plain values."""
+    """Return the decisions of a selection as plain values."""
     return [
         {
             "rank": decision.rank,
@@ -38,15 +39,17 @@ def selection_record(selection: Selection) -> list[dict[str, Any]]:
 
 
 def print_selection(selection: Selection, *, dropped: int = 3, width: int = 72) -> None:
-    """One line a kept candidate, then where the cut fell and why, and the first `dropped` after it."""
+    """Print one line per kept candidate, then the cut with its reason and the first dropped candidates.
+
+    dropped: candidates to print after the cut. width: characters of text per line.
+    """
     decisions = selection.decisions
     last = max((decision.rank for decision in decisions if decision.kept), default=0)
     after = [d for d in decisions if d.rank > last and not d.reason.startswith("repeats")][:dropped]
     for rank, candidate, kept, reason in [*(d for d in decisions if d.kept), *after]:
         if after and rank == after[0].rank:
             print(f"  ── cut after rank {last}: {reason}")
-        text = " ".join(candidate.text.split())
-        text = text if len(text) <= width else f"{text[: width - 1]}…"
+        text = shorten(" ".join(candidate.text.split()), width)
         print(f"  {rank:>3} {'keep' if kept else 'drop'} {candidate.score:6.3f}  {text:<{width}}  {reason}")
     repeated = sum(not d.kept and d.reason.startswith("repeats") for d in decisions)
     others = sum(not d.kept for d in decisions) - len(after) - repeated
@@ -55,5 +58,5 @@ def print_selection(selection: Selection, *, dropped: int = 3, width: int = 72) 
 
 
 def count_kept_tokens(selection: Selection) -> int:
-    """Tokens of the kept candidates, by the index's tokenizer."""
+    """Return the tokens of the kept candidates, counted by the index."""
     return sum(candidate.n_tokens or 0 for candidate in selection.kept)

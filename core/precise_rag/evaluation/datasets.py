@@ -1,13 +1,13 @@
-"""Documents with questions whose evidence has a place in them.
+"""Datasets: documents, and questions with the spans of their evidence.
 
-A question record (.jsonl, .jsonl.gz or .csv) is
+A question is one record of a .jsonl, .jsonl.gz or .csv file:
 
     {"id", "question", "answers": [...], "doc_id", "evidence": [{"doc_id", "start", "end"}, ...]}
 
 Only "question" is required. Evidence may also be a quotation ("evidence": "text", or {"text"} in
-place of offsets), which is looked for in the documents, or {"doc_id"} alone: that whole document.
-In a .csv file the columns have the same names, evidence is one quotation or the columns start and
-end, and several answers are separated by "|".
+place of offsets), which is looked up in the documents, or only {"doc_id"}, which is the whole
+document. A .csv file has columns of the same names; its evidence is one quotation or the columns
+"start" and "end", and several answers are separated by "|".
 """
 
 import csv
@@ -26,11 +26,11 @@ from precise_rag.errors import InputError
 from precise_rag.types import Document, Span
 
 DATA_VARIABLE = "PRECISE_DATA"
-"""Environment variable with the folder of the development sets."""
+"""Name of the environment variable with the folder of the development sets."""
 
 
 class Evidence(NamedTuple):
-    """`text[start:end]` of one document: a place that holds (part of) the answer."""
+    """A span of a document that holds the answer or a part of it."""
 
     doc_id: str
     start: int
@@ -39,7 +39,10 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, where its answer stands, and the answers that are accepted."""
+    """A question with its evidence and accepted answers.
+
+    doc_id: the document that the question is about, if known. metadata: all other keys of the record.
+    """
 
     id: str
     text: str
@@ -50,16 +53,16 @@ class Question:
 
     @property
     def group(self) -> str:
-        """What the question shares with others: its document. For bootstrap by group."""
+        """Group of the question in statistics: its document, or its own id if that is not known."""
         return self.evidence[0].doc_id if self.evidence else self.doc_id or self.id
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A collection and the questions asked of it.
+    """A collection of documents with questions.
 
-    unplaced: ids of questions whose evidence was not found. without_evidence: how many questions were
-    left out because they have none.
+    unplaced: ids of the questions that were left out because their evidence was not found.
+    without_evidence: number of questions that were left out because they have no evidence.
     """
 
     name: str
@@ -69,24 +72,24 @@ class Dataset:
     without_evidence: int = 0
 
     def with_evidence(self) -> "Dataset":
-        """Only the questions that have evidence."""
+        """Return the dataset with only the questions that have evidence."""
         kept = tuple(q for q in self.questions if q.evidence)
         left_out = self.without_evidence + len(self.questions) - len(kept)
         return replace(self, questions=kept, without_evidence=left_out)
 
     def measurable(self) -> "Dataset":
-        """Only the questions that have evidence; all if none has, for tokens and answers at least."""
+        """Return `with_evidence()` if any question has evidence, otherwise the dataset itself."""
         return self.with_evidence() if any(q.evidence for q in self.questions) else self
 
     def sample(self, n_questions: int | None, seed: int = 0) -> "Dataset":
-        """At most `n_questions`, drawn with the seed and kept in order; all documents stay."""
+        """Return the dataset with at most `n_questions` questions, drawn with the seed, in their order."""
         if n_questions is None or len(self.questions) <= n_questions:
             return self
         drawn = np.random.default_rng(seed).permutation(len(self.questions))[:n_questions]
         return replace(self, questions=tuple(self.questions[row] for row in sorted(drawn.tolist())))
 
     def restrict(self, doc_ids: Sequence[str]) -> "Dataset":
-        """Only these documents, and the questions whose evidence lies in them entirely."""
+        """Return the dataset with only these documents, and the questions whose evidence is all in them."""
         kept = set(doc_ids)
         return replace(
             self,
@@ -98,10 +101,14 @@ class Dataset:
 def load_dataset(
     documents: str | Path | Sequence[str | Path], questions: str | Path, name: str | None = None
 ) -> Dataset:
-    """Documents (see `read_documents`) with the questions of one file.
+    """Load documents and the questions of one file.
 
-    Raises InputError, naming file and line, for a malformed record, offsets outside the document
-    and an unknown document. A quotation that is not found puts the question into `unplaced`.
+    documents: files or folders, see `read_documents`.
+    questions: a .jsonl, .jsonl.gz or .csv file, see the module.
+    name: default: the name of the question file.
+
+    A question whose quotations are not found goes to `unplaced`. Raises InputError with the file and
+    line of a malformed record, of offsets outside the document and of an unknown document.
     """
     paths = [documents] if isinstance(documents, str | Path) else documents
     collection = {document.id: document for document in read_documents(*paths)}
@@ -110,7 +117,7 @@ def load_dataset(
     for place, record in _records(path):
         question = _question(record, place, collection)
         if question.id in seen:
-            raise InputError(f"{place}: question id {question.id!r} occurs twice; give each its own")
+            raise InputError(f"{place}: question id {question.id!r} occurs twice; ids must be unique")
         seen.add(question.id)
         if record.get("evidence") and not question.evidence:
             unplaced.append(question.id)
@@ -120,13 +127,17 @@ def load_dataset(
 
 
 def load_development_set(name: str, folder: str | Path | None = None, split: str = "dev") -> Dataset:
-    """The set `name` (such as "squad") from `folder`, or from the folder in PRECISE_DATA.
+    """Load a development set.
 
-    "xquad/de" is the German part of xquad: a multilingual set holds the same text several times.
+    name: such as "squad"; "xquad/de" is the German part of the multilingual set xquad.
+    folder: of the files; default: the environment variable PRECISE_DATA.
+    split: first part of the file names.
+
+    Raises InputError if there is no folder, file or document of that language.
     """
     folder = folder or os.environ.get(DATA_VARIABLE)
     if not folder:
-        raise InputError(f"no data folder; pass one, or set {DATA_VARIABLE}")
+        raise InputError(f"no data folder; pass folder= (--data DIR), or set {DATA_VARIABLE}")
     stem, _, language = name.partition("/")
     dataset = load_dataset(
         Path(folder) / f"{split}_qa_docs_{stem}.jsonl.gz",
@@ -137,7 +148,7 @@ def load_development_set(name: str, folder: str | Path | None = None, split: str
         return dataset
     documents = [d.id for d in dataset.documents if d.metadata.get("lang", "en") == language]
     if not documents:
-        raise InputError(f"{stem} has no documents in {language!r}")
+        raise InputError(f"development set {stem!r} has no documents in language {language!r}")
     return dataset.restrict(documents)
 
 
@@ -169,16 +180,16 @@ def _question(record: Mapping[str, Any], place: str, collection: Mapping[str, Do
     if not isinstance(text, str) or not text.strip():
         raise InputError(f'{place}: the record needs a "question" that is a non-empty string')
     answers = record.get("answers", record.get("answer", ()))
-    pieces = record.get("evidence") or ()
+    given = record.get("evidence") or ()
     found = (
-        _evidence(piece, record.get("doc_id"), place, collection)
-        for piece in ([pieces] if isinstance(pieces, str | Mapping) else pieces)
+        _evidence(one, record.get("doc_id"), place, collection)
+        for one in ([given] if isinstance(given, str | Mapping) else given)
     )
     known = ("id", "question", "answers", "answer", "doc_id", "evidence")
     return Question(
         id=str(record.get("id", place)),
         text=text,
-        evidence=tuple(piece for piece in found if piece is not None),
+        evidence=tuple(evidence for evidence in found if evidence is not None),
         answers=(answers,) if isinstance(answers, str) else tuple(map(str, answers)),
         doc_id=record.get("doc_id"),
         metadata={key: value for key, value in record.items() if key not in known},
@@ -186,14 +197,14 @@ def _question(record: Mapping[str, Any], place: str, collection: Mapping[str, Do
 
 
 def _evidence(
-    piece: str | Mapping[str, Any], doc_id: str | None, place: str, collection: Mapping[str, Document]
+    given: str | Mapping[str, Any], doc_id: str | None, place: str, collection: Mapping[str, Document]
 ) -> Evidence | None:
-    record = {"text": piece} if isinstance(piece, str) else piece
+    record = {"text": given} if isinstance(given, str) else given
     doc_id = record.get("doc_id", doc_id)
     if doc_id is not None and doc_id not in collection:
         example = next(iter(collection), "")
         raise InputError(
-            f"{place}: document {doc_id!r} is not among the documents given; their ids are like {example!r}"
+            f"{place}: document {doc_id!r} is not among the documents, whose ids look like {example!r}"
         )
     if "start" in record and "end" in record:
         return _checked(record, doc_id, place, collection)
@@ -221,7 +232,7 @@ def _checked(
 
 
 def find_quote(text: str, quote: str) -> Span | None:
-    """The first place of `quote` in `text`, exactly or up to white space and case; None if absent."""
+    """Return the first span of `quote` in `text`, exact or else ignoring white space and case; or None."""
     quote = quote.strip()
     if not quote:
         return None

@@ -1,7 +1,7 @@
 """Questions for a collection that has none, written by the user's language model.
 
-Only what can be checked is kept: each question comes with a quotation, and a quotation that does
-not stand in the passage it was made from drops the question. What was dropped is counted.
+The model writes each question with a quotation as evidence. A question whose quotation is not in its
+passage is dropped and counted.
 """
 
 import json
@@ -26,13 +26,18 @@ _SHORTEST_PASSAGE = 200
 
 @dataclass(frozen=True)
 class MadeQuestions:
-    """The questions that hold, and why others do not: "unparsed" counts replies, the rest questions."""
+    """Questions made by a language model.
+
+    dropped: reason to count; "unparsed" counts replies, "incomplete" and "evidence not found" questions.
+    """
 
     questions: tuple[Question, ...]
     dropped: dict[str, int]
 
 
 class _Passage(NamedTuple):
+    """A stretch of a document that the model is asked to write questions about."""
+
     document: Document
     span: Span
 
@@ -46,15 +51,22 @@ def make_questions(
     seed: int = 0,
     show_progress: bool = False,
 ) -> MadeQuestions:
-    """About `n_questions`, from passages drawn with the seed across the documents.
+    """Make at most `n_questions` questions from passages of the documents.
 
-    Passages are tried until there are enough questions or none is left. Errors of the model (no
-    connection, no key) are passed on; a reply that is no such JSON is counted as "unparsed".
-    Raises InputError if no document is long enough to ask about.
+    documents: the collection.
+    llm: the language model.
+    n_questions: passages are tried until there are so many, or no passage is left.
+    per_passage: questions to ask for at once.
+    seed: of the order of the passages.
+
+    Raises InputError if no document is long enough. Errors of the model, such as a lost connection, are
+    passed on.
     """
     passages = [p for document in documents for p in _passages(document)]
     if not passages:
-        raise InputError(f"no document has a passage of {_SHORTEST_PASSAGE} characters to ask about")
+        raise InputError(
+            f"no document has a passage of {_SHORTEST_PASSAGE} characters to ask about; add longer documents"
+        )
     order = np.random.default_rng(seed).permutation(len(passages))
     made: dict[str, Question] = {}
     dropped: Counter[str] = Counter()
@@ -71,7 +83,7 @@ def make_questions(
 
 
 def to_record(question: Question) -> dict[str, Any]:
-    """A question as the record that `load_dataset` reads."""
+    """Return a question as a record that `load_dataset` reads."""
     return {
         "id": question.id,
         "question": question.text,
@@ -83,7 +95,7 @@ def to_record(question: Question) -> dict[str, Any]:
 
 
 def _passages(document: Document) -> list[_Passage]:
-    """Whole paragraphs joined up to the length of a passage."""
+    """Split a document into passages that end with a paragraph or a sentence where possible."""
     passages, start, text = [], 0, document.text
     while start < len(text):
         end = min(start + _PASSAGE_CHARACTERS, len(text))

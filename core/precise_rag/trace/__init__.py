@@ -1,4 +1,9 @@
-"""The explain record of one question, and the bill over many."""
+"""The record of one question, and the cost of many.
+
+record.py  what each stage, model call and feedback round did
+ledger.py  the sums over many questions
+prices.py  the cost of a call, from the price table in prices.toml
+"""
 
 from precise_rag.trace.ledger import Bill as Bill
 from precise_rag.trace.ledger import Ledger as Ledger

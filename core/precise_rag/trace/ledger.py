@@ -1,4 +1,4 @@
-"""The bill over many questions."""
+"""The cost of many questions."""
 
 import threading
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from precise_rag.trace.record import CallRecord, Trace
 
 
 class Bill(NamedTuple):
-    """What some calls used; cost is in dollars, None if one of them has no price."""
+    """What a number of model calls used. cost: dollars; None if one of the calls has no price."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -18,7 +18,7 @@ class Bill(NamedTuple):
     cost: float | None = 0.0
 
     def plus(self, other: "Bill") -> "Bill":
-        """Both together."""
+        """Return the sum of both bills."""
         return Bill(
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
@@ -28,9 +28,10 @@ class Bill(NamedTuple):
 
 
 class Ledger:
-    """Sums of what many questions used, by model and by role. Keeps no texts and does not grow with them.
+    """The bills of many questions, summed by model and by role.
 
-    `add` may be called from several threads.
+    A ledger keeps no texts, and its size does not grow with the number of questions. `add` may be called
+    from several threads.
     """
 
     def __init__(self) -> None:
@@ -39,7 +40,7 @@ class Ledger:
         self._lock = threading.Lock()
 
     def add(self, trace: Trace) -> None:
-        """Count one question's calls, when it is answered."""
+        """Add the calls of one answered question."""
         with self._lock:
             self.questions += 1
             for call in trace.calls:
@@ -48,34 +49,34 @@ class Ledger:
 
     @property
     def total(self) -> Bill:
-        """All calls together."""
+        """Bill of all calls."""
         return _sum(self._bills)
 
     @property
     def by_model(self) -> Mapping[str, Bill]:
-        """The bill of each model."""
+        """Bill of each model."""
         return {name: _sum(self._bills, model=name) for name, _ in self._bills}
 
     @property
     def by_role(self) -> Mapping[str, Bill]:
-        """The bill of each role: "answer", "judge" …"""
+        """Bill of each role, such as "answer" and "judge"."""
         return {role: _sum(self._bills, role=role) for _, role in self._bills}
 
     @property
     def cost_per_question(self) -> float | None:
-        """Dollars for a question on average, or None if a call has no price."""
+        """Mean dollars per question; None if a call has no price. Raises InputError for an empty ledger."""
         if not self.questions:
             raise InputError("the ledger is empty; add a trace first")
         cost = self.total.cost
         return None if cost is None else cost / self.questions
 
     def cost_efficiency(self, quality: float) -> float | None:
-        """Quality for a dollar (SAGE, eq. 2), or None if a call has no price."""
+        """Return quality per dollar (SAGE, eq. 2), or None if a call has no price."""
         cost = self.cost_per_question
         return None if cost is None else cost_efficiency(quality, cost)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the number of questions and all bills as plain values."""
         return {
             "questions": self.questions,
             "total": self.total._asdict(),

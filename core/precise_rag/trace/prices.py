@@ -1,4 +1,4 @@
-"""What a call costs (SAGE, section II-B, equation 1), from a table that users can edit."""
+"""Prices of models, and the cost of a call (SAGE, section II-B, equation 1)."""
 
 import re
 import tomllib
@@ -9,16 +9,18 @@ from typing import NamedTuple
 
 from precise_rag.errors import InputError
 
+_VERSION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$")
+
 
 class Price(NamedTuple):
-    """US dollars for a million tokens."""
+    """US dollars per million tokens of prompt (`input`) and reply (`output`)."""
 
     input: float
     output: float
 
 
 def call_cost(input_tokens: int, output_tokens: int, price: Price) -> float:
-    """Dollars for one call: I_t * c_i + O_t * c_o.
+    """Compute the dollars for one call: I_t * c_i + O_t * c_o.
 
     Source: SAGE, section II-B, eq. (1), with prices per million tokens.
 
@@ -29,22 +31,26 @@ def call_cost(input_tokens: int, output_tokens: int, price: Price) -> float:
 
 
 def cost_efficiency(quality: float, cost: float) -> float:
-    """Quality for a dollar: accuracy, F1 or any other metric, over the cost of the answers.
+    """Compute quality per dollar.
 
-    Raises InputError unless the cost is positive: what is free has no efficiency.
+    quality: accuracy, F1 or any other metric.
+    cost: dollars, above 0.
+
+    Raises InputError if the cost is not positive.
     Source: SAGE, section II-C, eq. (2).
     """
     if cost <= 0:
-        raise InputError(f"cost is {cost}; cost efficiency needs a positive cost")
+        raise InputError(f"cost must be positive, got {cost}; free answers have no cost efficiency")
     return quality / cost
 
 
 class PriceTable:
     """Prices by model name.
 
-    prices: name to Price. A name also stands for its dated versions: "gpt-4o" prices
-    "gpt-4o-2024-08-06" as well, unless that has a row of its own. `PriceTable.load()` reads the packaged
-    table, and `PriceTable.load(path)` lays a file of the same form over it.
+    prices: name to Price. A name also covers its dated versions: "gpt-4o" prices "gpt-4o-2024-08-06",
+        unless the table has a row for that version.
+
+    `PriceTable.load()` reads the packaged table; `PriceTable.load(path)` adds your own prices to it.
     """
 
     def __init__(self, prices: Mapping[str, Price]) -> None:
@@ -52,7 +58,13 @@ class PriceTable:
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> "PriceTable":
-        """The packaged table with the tables of `path` over it. Raises InputError for a bad file."""
+        """Load the packaged table, with the prices of a TOML file laid over it.
+
+        path: optional; for each model a table ["model-name"] with input and output, in dollars per million
+            tokens.
+
+        Raises InputError for a file that cannot be read.
+        """
         prices = _parsed(files("precise_rag.trace").joinpath("prices.toml").read_text("utf-8"), "prices.toml")
         if path is not None:
             try:
@@ -63,19 +75,13 @@ class PriceTable:
         return cls(prices)
 
     def price(self, model: str) -> Price | None:
-        """The price of a model, or None where the table has none; never a guess."""
-        if model in self._prices:
-            return self._prices[model]
-        name = _VERSION.sub("", model)
-        return self._prices.get(name)
+        """Return the price of a model, or None if the table has none."""
+        return self._prices.get(model) or self._prices.get(_VERSION.sub("", model))
 
     def cost(self, model: str, input_tokens: int, output_tokens: int) -> float | None:
-        """Dollars for one call, or None for a model without a price."""
+        """Compute the dollars for one call; None for a model without a price."""
         price = self.price(model)
         return None if price is None else call_cost(input_tokens, output_tokens, price)
-
-
-_VERSION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$")
 
 
 def _parsed(text: str, name: str) -> dict[str, Price]:
@@ -86,6 +92,6 @@ def _parsed(text: str, name: str) -> dict[str, Price]:
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{name} is no price table ({error}); expected, for each model: "
-            '["model-name"] input = dollars per million tokens, output = the same'
+            f"{name} is not a price table ({error}); expected a table for each model: "
+            '["model-name"] with input and output in dollars per million tokens'
         ) from error

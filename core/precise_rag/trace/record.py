@@ -1,8 +1,7 @@
-"""What every stage did with one question, and what it cost.
+"""The record of one question: what each stage did, and what each model call cost.
 
-A Trace only collects; it decides nothing. Everything in it can be exported without the texts that
-users and documents wrote (`include_text=False`): then it holds ids, scores, decisions, names, counts
-and times alone.
+A Trace collects records and decides nothing. With `include_text=False` it is exported without the texts
+of users and documents: only ids, scores, decisions, names, counts and times remain.
 """
 
 import json
@@ -16,13 +15,15 @@ from precise_rag.types import Candidate, Decision, Judgement, Message, Selection
 from precise_rag.viz.trace_page import trace_page
 
 SCHEMA_VERSION = 1
+"""Version of the form of `Trace.to_dict`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """One stage: its settings (thresholds among them), its time and a decision per candidate.
+    """One stage: its settings, its time and a decision for each candidate.
 
-    round: the feedback round it belongs to, from 1, or None before the first.
+    round: the feedback round, from 1; None before the first.
+    note: a remark for people, for example which limit was reached.
     """
 
     name: str
@@ -33,20 +34,28 @@ class StageRecord:
     note: str = ""
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
-        """Plain values."""
+        """Return the record as plain values."""
         return {
             "stage": self.name,
             "round": self.round,
             "ms": round(self.ms, 3),
             "settings": dict(self.settings),
-            "note": _said(self.note, include_text),
+            "note": _without_text(self.note, include_text),
             "candidates": [_decision(decision, include_text) for decision in self.selection.decisions],
         }
 
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One call of a language model. cost is in dollars, None where the model has no price."""
+    """One call of a language model.
+
+    role: what the call was for, such as "answer" or "judge".
+    usage_estimated: whether the tokens are estimated because the server did not report them.
+    cost: dollars; None if the model has no price.
+    error: why the call failed; empty if it did not.
+    round: the feedback round, from 1; None before the first.
+    messages, text: the prompt and the reply.
+    """
 
     role: str
     prompt_version: str
@@ -62,7 +71,7 @@ class CallRecord:
     text: str = ""
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
-        """Plain values."""
+        """Return the record as plain values."""
         record: dict[str, Any] = {
             "role": self.role,
             "round": self.round,
@@ -73,7 +82,7 @@ class CallRecord:
             "output_tokens": self.output_tokens,
             "usage_estimated": self.usage_estimated,
             "cost": self.cost,
-            "error": _said(self.error, include_text),
+            "error": _without_text(self.error, include_text),
         }
         if include_text:
             record["messages"] = [message._asdict() for message in self.messages]
@@ -83,7 +92,11 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class RoundRecord:
-    """One turn of the feedback loop, and what was decided after it."""
+    """One round of the feedback loop.
+
+    number: of the round, from 1. kept: ids of the candidates in the context. judgement: None if the draft
+    was not judged. decision: what the loop did next, and why. text: the draft.
+    """
 
     number: int
     min_k: int
@@ -93,7 +106,7 @@ class RoundRecord:
     text: str = ""
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
-        """Plain values."""
+        """Return the record as plain values."""
         judged = self.judgement
         record: dict[str, Any] = {
             "round": self.number,
@@ -102,7 +115,7 @@ class RoundRecord:
             "score": judged.score if judged else None,
             "adjustment": judged.adjustment if judged else None,
             "judgement": judged.status if judged else None,
-            "decision": _said(self.decision, include_text),
+            "decision": _without_text(self.decision, include_text),
         }
         if include_text:
             record["text"] = self.text
@@ -111,11 +124,12 @@ class RoundRecord:
 
 
 Record = StageRecord | CallRecord | RoundRecord
+"""One entry of a trace, as an observer receives it."""
 
 
 @dataclass(slots=True)
 class OpenStage:
-    """A stage that is running: give it its outcome, and a note if there is something to say."""
+    """A running stage, see `Trace.stage`. Set `outcome`, and `note` if there is something to say."""
 
     outcome: Selection | Sequence[Candidate] = ()
     note: str = ""
@@ -124,9 +138,11 @@ class OpenStage:
 class Trace:
     """The record of one question.
 
-    observer: called with every record at the moment it is made; callbacks and events hang here. Where
-    a stage runs in a worker thread (searching, in asynchronous methods), it is called there.
-    settings: of the whole run, for whoever makes the trace to fill. answer: the text in the end.
+    question: its text.
+    observer: function that is called with each record as soon as it is added. If a stage runs in a
+        worker thread (the search of asynchronous methods), it is called in that thread.
+
+    The code that creates the trace sets `settings` (of the whole run) and `answer` (the final text).
     """
 
     def __init__(self, question: str, *, observer: Callable[[Record], None] | None = None) -> None:
@@ -141,27 +157,27 @@ class Trace:
 
     @property
     def input_tokens(self) -> int:
-        """Tokens of all prompts."""
+        """Number of tokens of all prompts."""
         return sum(call.input_tokens for call in self.calls)
 
     @property
     def output_tokens(self) -> int:
-        """Tokens of all replies."""
+        """Number of tokens of all replies."""
         return sum(call.output_tokens for call in self.calls)
 
     @property
     def cost(self) -> float | None:
-        """Dollars for all calls, or None if a call that used tokens has no price."""
+        """Dollars for all calls; None if a call that used tokens has no price."""
         costs = [call.cost for call in self.calls if call.input_tokens or call.output_tokens]
         return sum(cost for cost in costs if cost is not None) if None not in costs else None
 
     @property
     def ms(self) -> float:
-        """Milliseconds of all stages and calls together."""
+        """Sum of the milliseconds of all stages and calls."""
         return sum(stage.ms for stage in self.stages) + sum(call.ms for call in self.calls)
 
     def add(self, record: Record) -> None:
-        """Keep a record, and show it to the observer."""
+        """Add a record and pass it to the observer."""
         match record:
             case StageRecord():
                 self.stages.append(record)
@@ -174,7 +190,10 @@ class Trace:
 
     @contextmanager
     def stage(self, name: str, *, round: int | None = None, **settings: Any) -> Iterator[OpenStage]:
-        """Time a stage: set `outcome` inside the block. A stage that raises leaves no record."""
+        """Time a stage and add its record. A stage that raises leaves no record.
+
+        Set `outcome` of the yielded stage inside the block.
+        """
         stage = OpenStage()
         started = time.perf_counter()
         yield stage
@@ -182,7 +201,7 @@ class Trace:
         self.add(StageRecord(name, _selection(stage.outcome), ms, settings, round, stage.note))
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
-        """The whole record as plain values, in the order of events within each kind."""
+        """Return the whole trace as plain values; the records of each kind are in the order of events."""
         record: dict[str, Any] = {"schema": SCHEMA_VERSION}
         if include_text:
             record |= {"question": self.question, "answer": self.answer}
@@ -193,23 +212,23 @@ class Trace:
             "output_tokens": self.output_tokens,
             "usage_estimated": any(call.usage_estimated for call in self.calls),
             "cost": self.cost,
-            "notes": [_said(note, include_text) for note in self.notes],
+            "notes": [_without_text(note, include_text) for note in self.notes],
             "stages": [stage.to_dict(include_text) for stage in self.stages],
             "rounds": [turn.to_dict(include_text) for turn in self.rounds],
             "calls": [call.to_dict(include_text) for call in self.calls],
         }
 
     def to_json(self, include_text: bool = True, *, indent: int | None = 2) -> str:
-        """`to_dict` as JSON. Values that JSON does not know appear as their text."""
+        """Return `to_dict` as JSON. Values that JSON cannot represent become strings."""
         return json.dumps(self.to_dict(include_text), ensure_ascii=False, indent=indent, default=str)
 
     def to_html(self, include_text: bool = True) -> str:
-        """One page that needs nothing but itself: the answer, score curves with the cut, rounds, cost."""
+        """Return an HTML page: the answer, score curves with the cut, feedback rounds, calls and cost."""
         return trace_page(self.to_dict(include_text))
 
 
-def _said(words: str, include_text: bool) -> str:
-    """`words`, or what stands before their first colon: what a server said may quote the user."""
+def _without_text(words: str, include_text: bool) -> str:
+    """Return `words`; without text, only the part before the first colon, since the rest may quote users."""
     return words if include_text else words.partition(":")[0]
 
 

@@ -1,4 +1,4 @@
-"""A segmented document in the terminal: sentences, the score of each gap, and the cuts."""
+"""A segmented document as terminal lines: sentences, the score of each gap, and the cuts."""
 
 from collections.abc import Iterator
 
@@ -13,9 +13,10 @@ _DIM, _BOLD, _CUT, _WEAK, _OFF = "\033[2m", "\033[1m", "\033[31m", "\033[33m", "
 def segmentation_lines(
     document: Document, found: Segmentation, options: SegmenterOptions, *, color: bool = False
 ) -> Iterator[str]:
-    """One line a sentence, with the score of the gap after it; a heading for each chunk.
+    """Yield one line per sentence with the score of the gap after it, and a heading per chunk.
 
-    Scores below the threshold that are not cut (a limit decided otherwise) are marked too.
+    found: of `Segmenter.explain`. options: of the segmenter.
+    color: use ANSI colours. Scores below the threshold are coloured even where a limit prevents the cut.
     """
 
     def paint(text: str, style: str) -> str:
@@ -28,9 +29,10 @@ def segmentation_lines(
         f"{document.id}: {len(found.spans)} sentences, {len(found.lengths)} chunks ({settings})", _BOLD
     )
     cuts = set(found.cuts.tolist())
+    chunk = -1
     for row, (start, end) in enumerate(found.spans.tolist()):
         if row == 0 or row - 1 in cuts:
-            chunk = len([cut for cut in cuts if cut < row])
+            chunk += 1
             yield ""
             yield paint(f"── chunk {chunk + 1} · {found.lengths[chunk]} tokens ──", _BOLD)
         text = " ".join(document.text[start:end].split())

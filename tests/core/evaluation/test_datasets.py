@@ -1,4 +1,4 @@
-"""Questions with evidence from files, and what is refused."""
+"""Datasets read from files, and what is refused."""
 
 import json
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_csv(documents: Path, tmp_path: Path) -> None:
         ({"question": "?", "evidence": [{"start": 0, "end": 9}]}, 'needs a "doc_id"'),
     ],
 )
-def test_what_is_wrong_and_where(
+def test_errors_name_the_file_the_line_and_the_fault(
     documents: Path, tmp_path: Path, record: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message) as caught:
@@ -87,7 +87,7 @@ def test_what_is_wrong_and_where(
     assert "q.jsonl, line 2" in str(caught.value)
 
 
-def test_an_id_twice_and_a_missing_file(documents: Path, tmp_path: Path) -> None:
+def test_a_repeated_id_and_a_missing_file_are_refused(documents: Path, tmp_path: Path) -> None:
     record = {"id": "1", "question": "?"}
     with pytest.raises(InputError, match="occurs twice"):
         load_dataset(documents, write(tmp_path / "q.jsonl", record, record))
@@ -127,7 +127,7 @@ def test_development_sets_come_from_the_folder_named(
     assert load_development_set("toy/en").questions == ()
 
 
-def test_quotes() -> None:
+def test_quotations_are_found_whatever_their_white_space_and_case() -> None:
     assert find_quote(TEXT, "  ") is None
     assert find_quote("a+b (c)", "A+B  (C)") == (0, 7)
     assert find_quote(TEXT, "1802") == (46, 50)

@@ -16,7 +16,8 @@ def test_interval_agrees_with_the_normal_approximation() -> None:
     assert interval.mean == pytest.approx(values.mean())
     assert interval.low == pytest.approx(values.mean() - half, abs=0.02)
     assert interval.high == pytest.approx(values.mean() + half, abs=0.02)
-    assert interval == bootstrap_interval(values, n_resamples=4000), "same seed, same interval"
+    again = bootstrap_interval(values, n_resamples=4000)
+    assert tuple(interval) == pytest.approx(tuple(again)), "same seed, same interval"
 
 
 def test_groups_are_drawn_whole() -> None:
@@ -24,7 +25,7 @@ def test_groups_are_drawn_whole() -> None:
     groups = np.repeat(np.arange(40), 25).tolist()
     alone = bootstrap_interval(np.array([0.0, 1.0] * 20))
     together = bootstrap_interval(values, groups=groups)
-    assert together == alone, "25 copies of 40 facts are 40 facts"
+    assert tuple(together) == pytest.approx(tuple(alone)), "25 copies of 40 facts are 40 facts"
     narrow = bootstrap_interval(values)
     assert narrow.high - narrow.low < (together.high - together.low) / 3
 
@@ -45,8 +46,8 @@ def test_p_value_agrees_with_the_exact_sign_flip_test() -> None:
 
 def test_equal_pipelines_do_not_differ() -> None:
     found = compare_paired([1.0, 0.0, 0.5], [1.0, 0.0, 0.5])
-    assert found.p_value == 1
-    assert found.difference == (0, 0, 0)
+    assert found.p_value == pytest.approx(1)
+    assert tuple(found.difference) == pytest.approx((0, 0, 0))
 
 
 def test_one_set_alone_is_the_paired_comparison() -> None:
@@ -57,10 +58,10 @@ def test_one_set_alone_is_the_paired_comparison() -> None:
     over = compare_over_sets([(a, b, groups)])
     assert tuple(over.difference) == pytest.approx(tuple(alone.difference), abs=0.01)
     assert over.p_value == pytest.approx(alone.p_value, abs=0.03)
-    assert over[2:] == alone[2:]
+    assert (over.wins, over.losses, over.ties) == (alone.wins, alone.losses, alone.ties)
 
 
-def test_sets_count_the_same_however_large() -> None:
+def test_sets_of_different_size_have_the_same_weight() -> None:
     small, large = (np.full(4, 0.5), np.zeros(4), None), (np.zeros(400), np.full(400, 0.1), None)
     found = compare_over_sets([small, large])
     assert found.difference.mean == pytest.approx((0.5 - 0.1) / 2)
@@ -78,15 +79,15 @@ def test_p_value_over_sets_agrees_with_the_exact_test() -> None:
     assert found.difference.mean == pytest.approx(observed)
 
 
-def test_bad_input() -> None:
-    with pytest.raises(InputError, match="as many"):
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(InputError, match="same questions of a set, at least one, got 1 and 2"):
         compare_over_sets([([1.0], [1.0, 2.0], None)])
-    with pytest.raises(InputError, match="at least one"):
+    with pytest.raises(InputError, match="at least one, got 0 and 0"):
         compare_over_sets([([], [], None)])
     with pytest.raises(InputError, match="NaN"):
         bootstrap_interval([1.0, np.nan])
-    with pytest.raises(InputError, match="same questions"):
+    with pytest.raises(InputError, match="same questions, got 1 and 2"):
         compare_paired([1.0], [1.0, 2.0])
-    with pytest.raises(InputError, match="groups"):
+    with pytest.raises(InputError, match="got 2 groups for 1 values"):
         bootstrap_interval([1.0], groups=["a", "b"])
     assert np.isnan(bootstrap_interval([]).low)

@@ -1,10 +1,9 @@
-"""Pieces of any splitter, put back in their place, and plain search over them."""
+"""Texts of any splitter located in their document, and plain search over units."""
 
 import pytest
 
 from precise_rag.errors import EmptyIndexError, InputError
-from precise_rag.evaluation.peers.splitters import load_peer_splitter
-from precise_rag.evaluation.peers.units import Unit, UnitIndex, locate_pieces
+from precise_rag.evaluation.peers.units import Unit, UnitIndex, locate_texts
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -16,9 +15,9 @@ TEXT = (
 DOCUMENT = Document("d", TEXT)
 
 
-def test_pieces_are_found_with_overlap_and_changed_white_space() -> None:
+def test_texts_are_found_with_overlap_and_changed_white_space() -> None:
     document = Document("d", "one two\n\ntwo three  four two")
-    spans = locate_pieces(document, ["one two", "two two three", " ", "three four two", "two"])
+    spans = locate_texts(document, ["one two", "two two three", " ", "three four two", "two"])
     assert [document.text[slice(*span)] for span in spans] == [
         "one two",
         "two\n\ntwo three",
@@ -30,7 +29,7 @@ def test_pieces_are_found_with_overlap_and_changed_white_space() -> None:
 
 def test_text_that_is_not_in_the_document_is_refused() -> None:
     with pytest.raises(InputError, match="'mill wheel'"):
-        locate_pieces(DOCUMENT, ["The mill", "mill wheel"])
+        locate_texts(DOCUMENT, ["The mill", "mill wheel"])
 
 
 UNITS = [
@@ -47,7 +46,7 @@ def test_plain_search_finds_the_shared_words(kind: str) -> None:
     assert found[0].score >= found[1].score
 
 
-def test_hybrid_is_the_mean_of_both_stretched() -> None:
+def test_hybrid_is_the_mean_of_both_normalised() -> None:
     index = UnitIndex([DOCUMENT], UNITS, HashEncoder(), "hybrid")
     best, *_, worst = index.search("green dog", 3)
     assert best.score == pytest.approx(1.0)
@@ -55,44 +54,12 @@ def test_hybrid_is_the_mean_of_both_stretched() -> None:
     assert set(best.scores) == {"dense", "bm25", "hybrid"}
 
 
-def test_one_place_comes_back_once() -> None:
+def test_two_units_of_one_span_are_returned_once() -> None:
     twice = [Unit("d", 0, 9, "red cat"), Unit("d", 0, 9, "red dog")]
     assert len(UnitIndex([DOCUMENT], twice, HashEncoder(), "dense").search("red", 5)) == 1
 
 
 def test_query_without_words_and_no_units() -> None:
-    assert UnitIndex([DOCUMENT], UNITS, HashEncoder(), "bm25").search("?", 3)[0].score == 0
+    assert UnitIndex([DOCUMENT], UNITS, HashEncoder(), "bm25").search("?", 3)[0].score == pytest.approx(0)
     with pytest.raises(EmptyIndexError):
         UnitIndex([DOCUMENT], [], HashEncoder(), "dense")
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("langchain-recursive", {"chunk_size": 12}),
-        ("llamaindex-sentence", {"chunk_size": 30}),
-        ("llamaindex-semantic", {}),
-        ("sentences", {}),
-        ("precise", {}),
-        ("precise-greedy", {}),
-    ],
-)
-def test_splitters_cover_the_text_and_know_where(name: str, options: dict[str, int]) -> None:
-    units = load_peer_splitter(name, HashEncoder(), **options)(DOCUMENT)
-    assert all("".join(TEXT[u.start : u.end].split()) == "".join(u.text.split()) for u in units)
-    assert "".join("".join(u.text for u in units).split()) == "".join(TEXT.split())
-
-
-def test_the_sentence_window_scores_one_sentence_and_returns_its_neighbours() -> None:
-    units = load_peer_splitter("llamaindex-window", HashEncoder(), window_size=1)(DOCUMENT)
-    wheel = next(u for u in units if "wheel" in u.text)
-    assert wheel.text.strip() == "Its wheel turns slowly."
-    assert TEXT[wheel.start : wheel.end].split()[0] == "The"
-    assert TEXT[wheel.start : wheel.end].endswith("Fridays.")
-
-
-def test_unknown_splitters_and_options() -> None:
-    with pytest.raises(InputError, match="langchain-recursive"):
-        load_peer_splitter("nltk", HashEncoder())
-    with pytest.raises(InputError, match="colour"):
-        load_peer_splitter("langchain-recursive", HashEncoder(), colour=3)

@@ -1,8 +1,7 @@
-"""How good an answer is against reference answers: the metrics of SAGE, section VII.
+"""Metrics of answers against reference answers, as in SAGE, section VII.
 
-All are in [0, 1], higher is better, and take the best reference where a question has several.
-Accuracy and F1-match are a few lines of arithmetic and stand here; ROUGE is rouge-score's, BLEU
-sacrebleu's, METEOR NLTK's (extra `eval`).
+All are in [0, 1] and higher is better. A question with several references counts the best one. ROUGE
+is computed by rouge-score, BLEU by sacrebleu and METEOR by NLTK (extra `eval`).
 """
 
 import re
@@ -18,9 +17,12 @@ from precise_rag._extras import require
 from precise_rag.errors import InputError, MissingExtra
 from precise_rag.types import FloatArray
 
+_PUNCTUATION = frozenset(string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
 
 def normalize_answer(text: str) -> str:
-    """`text` in lower case, without punctuation, English articles and extra space.
+    """Return `text` in lower case without punctuation, English articles and extra space.
 
     Source: the SQuAD 1.1 evaluation.
     """
@@ -29,20 +31,21 @@ def normalize_answer(text: str) -> str:
 
 
 def accuracy(prediction: str | int | None, references: Sequence[str | int]) -> float:
-    """1.0 if the prediction is one of the references as they are, else 0.0; for options and labels."""
+    """Return 1.0 if the prediction equals one of the references, else 0.0; for options and labels."""
     return float(prediction in _required(references))
 
 
 def exact_match(prediction: str, references: Sequence[str]) -> float:
-    """1.0 if the normalised prediction equals a normalised reference, else 0.0."""
+    """Return 1.0 if the normalised prediction equals a normalised reference, else 0.0."""
     answer = normalize_answer(prediction)
     return float(any(answer == normalize_answer(reference) for reference in _required(references)))
 
 
 def f1_match(prediction: str, references: Sequence[str]) -> float:
-    """The F1 of normalised words shared with the best reference (SAGE's F1-Match; SQuAD's F1).
+    """Compute the F1 of the normalised words shared with the best reference.
 
-    Where either side normalises to nothing, 1.0 if both do, else 0.0.
+    If either side has no words after normalisation, returns 1.0 if both have none, else 0.0.
+    Source: SAGE's F1-Match, which is SQuAD's F1.
     """
     return max(
         _f1(normalize_answer(prediction).split(), normalize_answer(r).split()) for r in _required(references)
@@ -50,28 +53,24 @@ def f1_match(prediction: str, references: Sequence[str]) -> float:
 
 
 def rouge_l(prediction: str, references: Sequence[str]) -> float:
-    """The F-measure of the longest common subsequence of stemmed words, by rouge-score."""
+    """Compute ROUGE-L: the F-measure of the longest common subsequence of stemmed words."""
     scored = _rouge_scorer().score_multi(list(_required(references)), prediction)
     return float(scored["rougeL"].fmeasure)
 
 
 def bleu(prediction: str, references: Sequence[str], *, order: int = 4) -> float:
-    """Sentence BLEU up to n-grams of `order`, lower case, 13a tokens, by sacrebleu.
+    """Compute sentence BLEU with n-grams up to `order`, in lower case, with 13a tokens.
 
-    Zero counts are smoothed exponentially, sacrebleu's default; an answer shorter than `order` words
-    is scored on the n-grams that it has. For figures of a whole set, papers
-    use `corpus_bleu`, which is not the mean of these.
+    Zero counts are smoothed exponentially, as is sacrebleu's default. An answer shorter than `order`
+    words is scored on the n-grams that it has. Papers report `corpus_bleu`, which is not the mean of
+    sentence BLEU.
     """
-    return (
-        float(
-            _bleu(order, effective_order=True).sentence_score(prediction, list(_required(references))).score
-        )
-        / 100
-    )
+    scorer = _bleu(order, effective_order=True)
+    return float(scorer.sentence_score(prediction, list(_required(references))).score) / 100
 
 
 def corpus_bleu(predictions: Sequence[str], references: Sequence[Sequence[str]], *, order: int = 4) -> float:
-    """Corpus BLEU up to n-grams of `order`, lower case, 13a tokens, by sacrebleu."""
+    """Compute corpus BLEU with n-grams up to `order`, in lower case, with 13a tokens."""
     _check_lengths(predictions, references)
     width = max((len(_required(row)) for row in references), default=0)
     streams = [[row[n] if n < len(row) else None for row in references] for n in range(width)]
@@ -79,10 +78,11 @@ def corpus_bleu(predictions: Sequence[str], references: Sequence[Sequence[str]],
 
 
 def meteor(prediction: str, references: Sequence[str], *, wordnet: Any = None) -> float:
-    """METEOR with exact, stem and WordNet synonym matches, by NLTK, on lower-case words.
+    """Compute METEOR on lower-case words, with exact, stem and WordNet synonym matches.
 
-    wordnet: any object with NLTK's `synsets`, by default NLTK's own corpus reader. Raises MissingExtra
-    with what to do where its data is not installed: nothing is downloaded.
+    wordnet: an object with the `synsets` method of NLTK's corpus reader; default: that reader.
+
+    Raises MissingExtra if NLTK's WordNet data is not installed. Nothing is downloaded.
     """
     score = require("nltk.translate.meteor_score", extra="eval").meteor_score
     words = [_words(reference) for reference in _required(references)]
@@ -97,7 +97,7 @@ METRICS: Mapping[str, Callable[[str, Sequence[str]], float]] = {
     "BLEU-4": lambda prediction, references: bleu(prediction, references, order=4),
     "METEOR": meteor,
 }
-"""Metric names to functions of a prediction and its references."""
+"""Names of metrics to functions of a prediction and its references."""
 
 
 def score_answers(
@@ -105,11 +105,19 @@ def score_answers(
     references: Sequence[Sequence[str]],
     metrics: Sequence[str] = ("EM", "F1", "ROUGE-L"),
 ) -> dict[str, FloatArray]:
-    """(n,) float32 scores for each metric, one per question, ready for means and intervals."""
+    """Compute metrics of many answers.
+
+    predictions: n answers.
+    references: the reference answers of each, at least one.
+    metrics: names in `METRICS`.
+
+    Returns names to (n,) float32 scores. Raises InputError for an unknown metric, different lengths and
+    a question without references.
+    """
     _check_lengths(predictions, references)
     unknown = sorted(set(metrics) - METRICS.keys())
     if unknown:
-        raise InputError(f"unknown metrics: {', '.join(unknown)}; there are {', '.join(METRICS)}")
+        raise InputError(f"metrics must be among {', '.join(METRICS)}, got {', '.join(unknown)}")
     pairs = list(zip(predictions, references, strict=True))
     return {name: np.array([METRICS[name](*pair) for pair in pairs], np.float32) for name in metrics}
 
@@ -123,13 +131,16 @@ def _f1(answer: Sequence[str], reference: Sequence[str]) -> float:
 
 def _required(references: Sequence[Any]) -> Sequence[Any]:
     if isinstance(references, str) or not references:
-        raise InputError(f"references are {references!r}; expected a sequence of at least one")
+        raise InputError(f"references must be a list of at least one answer, got {references!r}")
     return references
 
 
 def _check_lengths(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
     if len(predictions) != len(references):
-        raise InputError(f"{len(predictions)} predictions but {len(references)} sets of references")
+        raise InputError(
+            "each prediction needs its references, "
+            f"got {len(predictions)} predictions and {len(references)} sets of references"
+        )
 
 
 def _words(text: str) -> list[str]:
@@ -159,7 +170,3 @@ def _nltk_wordnet() -> Any:
             "that has corpora/wordnet), or leave METEOR out"
         ) from error
     return wordnet
-
-
-_PUNCTUATION = frozenset(string.punctuation)
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")

@@ -1,4 +1,4 @@
-"""From runs to numbers: every measure of a run for every question, and tables of means."""
+"""Measures of runs: every measure for every question, and tables of means."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,21 +17,25 @@ from precise_rag.evaluation.measures.statistics import (
     bootstrap_interval,
     compare_paired,
 )
-from precise_rag.evaluation.runs.metered import Spent
 from precise_rag.evaluation.runs.run import Piece, Run
 from precise_rag.sentences import split_sentences
+from precise_rag.trace import Bill
 
 USEFUL_BUDGET = 450
-"""Tokens at which the share of useful sentences is taken (ParetoRAG, appendix B)."""
+"""Token budget of the share of useful sentences (ParetoRAG, appendix B)."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The measures of one run: `values[name]` has one value per question of the dataset.
+    """The measures of one run.
 
-    Names: recall@b, precision@b and iou@b for each budget b, and recall, precision and iou of all
-    that is kept; useful@450; Hits@k, MRR@k and nDCG@k of passages; tokens kept; ms; llm calls and llm
-    tokens, in and out, that retrieving itself took (0 where no language model is asked).
+    name: of the pipeline.
+    values: name of a measure to (n_questions,) values.
+        recall@b, precision@b, iou@b: evidence at each budget b. recall, precision, iou: evidence in all
+        kept text. useful@450: share of useful sentences. Hits@k, MRR@k, nDCG@k: of passages.
+        tokens: kept. ms: milliseconds of retrieval. llm calls, llm tokens: spent by retrieval, prompt and
+        reply together (0 if no language model is asked).
+    facts: see `Run`.
     """
 
     name: str
@@ -40,7 +44,7 @@ class Measured:
 
 
 class Row(NamedTuple):
-    """One pipeline of a table: the mean of each measure, and the comparison with the baseline."""
+    """One pipeline of a table: means of its measures, and comparisons with the baseline."""
 
     name: str
     means: dict[str, Interval]
@@ -49,25 +53,26 @@ class Row(NamedTuple):
 
     @property
     def recall_per_1000_tokens(self) -> float | None:
-        """Evidence for money: mean recall of what is kept, per 1,000 tokens sent; None without evidence."""
+        """Mean recall of the kept text per 1,000 tokens; None if no question has evidence."""
         if "recall" not in self.means:
             return None
         return 1000 * self.means["recall"].mean / max(self.means["tokens"].mean, 1.0)
 
 
 class Measurer:
-    """Measures runs over one dataset; what does not depend on the run is computed once.
+    """Measures runs over one dataset.
 
-    Questions without evidence are left out, unless there are no others: then only tokens and
-    milliseconds can be measured (and answers, see `answering`).
+    dataset: questions without evidence are left out if any question has evidence. If none has, only
+        tokens, milliseconds, model calls and (see `answering`) answers are measured.
+    budgets: tokens.
     """
 
     def __init__(self, dataset: Dataset, budgets: Sequence[int] = BUDGETS) -> None:
         self.dataset = dataset.measurable()
-        self.corpus = Positions(dataset.documents)
+        self.positions = Positions(dataset.documents)
         self.budgets = tuple(budgets)
-        self._passages = RankedPassages(self.corpus)
-        self._sentences = self.corpus.locate(
+        self._passages = RankedPassages(self.positions)
+        self._sentences = self.positions.locate(
             [
                 Evidence(document.id, *span)
                 for document in dataset.documents
@@ -77,15 +82,18 @@ class Measurer:
         self._relevant = {q.id: self._passages.ids(q.evidence) for q in self.dataset.questions}
 
     def measure(self, run: Run) -> Measured:
-        """All measures of a run."""
+        """Compute every measure of a run."""
         questions = self.dataset.questions
         kept = {q.id: [p for p in run.pieces[q.id] if p.kept] for q in questions}
+        bills = [run.spent.get(q.id, Bill()) for q in questions]
         values = {
             **(self._about_evidence(kept) if questions[0].evidence else {}),
-            "tokens": np.array([self.corpus.count_tokens(kept[q.id]).sum() for q in questions], np.float64),
+            "tokens": np.array(
+                [self.positions.count_tokens(kept[q.id]).sum() for q in questions], np.float64
+            ),
             "ms": np.array([run.milliseconds[q.id] for q in questions]),
-            "llm calls": np.array([run.spent.get(q.id, Spent()).calls for q in questions], np.float64),
-            "llm tokens": np.array([sum(run.spent.get(q.id, Spent())[1:]) for q in questions], np.float64),
+            "llm calls": np.array([bill.calls for bill in bills], np.float64),
+            "llm tokens": np.array([bill.input_tokens + bill.output_tokens for bill in bills], np.float64),
         }
         return Measured(run.settings.name, values, run.facts)
 
@@ -93,8 +101,8 @@ class Measurer:
         rows = []
         for question in self.dataset.questions:
             pieces, evidence = kept[question.id], question.evidence
-            scores = score_evidence(self.corpus, pieces, evidence, (*self.budgets, math.inf))
-            useful = useful_ratio(self.corpus, pieces, evidence, self._sentences, USEFUL_BUDGET)
+            scores = score_evidence(self.positions, pieces, evidence, (*self.budgets, math.inf))
+            useful = useful_ratio(self.positions, pieces, evidence, self._sentences, USEFUL_BUDGET)
             rows.append([*scores.recall, *scores.precision, *scores.iou, useful])
         names = [
             f"{kind}{at}"
@@ -109,9 +117,9 @@ class Measurer:
         }
 
     def table(self, measured: Sequence[Measured], baseline: str, seed: int = 0) -> list[Row]:
-        """Means with bootstrap intervals, and paired comparisons with the baseline.
+        """Compute means with bootstrap intervals, and paired comparisons of recall with the baseline.
 
-        Questions of one document are drawn together.
+        Questions about one document form a group (see `statistics`).
         """
         groups = [question.group for question in self.dataset.questions]
         reference = next(m for m in measured if m.name == baseline)

@@ -1,8 +1,8 @@
-"""Documents laid end to end, so that spans of any splitter can be compared exactly.
+"""Positions of spans in a collection, so that the spans of any two splitters can be compared exactly.
 
-Two yardsticks run along the line: visible characters (white space counts for nothing, since
-splitters differ in who keeps it) and tokens (one tokenisation of each whole document, so that a
-token costs the same whoever cut the text).
+The documents are laid end to end. A position counts visible characters only, because splitters differ
+in the white space that they keep. Tokens come from one tokenisation of each whole document, so a token
+costs the same for every splitter.
 """
 
 import re
@@ -20,15 +20,15 @@ _SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()], dtyp
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 TokenFinder = Callable[[str], IntArray]
-"""Text to the (n,) start offsets of its tokens, ascending."""
+"""Function from a text to the (n,) start offsets of its tokens, ascending."""
 
 
 class Located(Protocol):
-    """Anything with a place in a document: Chunk, Candidate, Evidence."""
+    """Anything with a span in a document, such as Chunk, Candidate and Evidence."""
 
     @property
     def doc_id(self) -> str:
-        """The document."""
+        """Id of the document."""
 
     @property
     def start(self) -> int:
@@ -36,15 +36,16 @@ class Located(Protocol):
 
     @property
     def end(self) -> int:
-        """Offset behind the last character."""
+        """Offset after the last character."""
 
 
 class Positions:
-    """A collection of documents as one line of visible characters.
+    """A collection of documents as one line of visible characters and tokens.
 
-    `tokenizer` is what budgets are counted in: "auto" (the packaged all-MiniLM-L6-v2's WordPiece
-    if installed, else "words"), "words" (runs of letters and digits, and single marks), the path
-    of a tokenizer.json, or a function from a text to its tokens' start offsets.
+    documents: the collection.
+    tokenizer: counts the tokens of budgets. "auto" (default: the WordPiece of all-MiniLM-L6-v2 if the
+        offline extra is installed, otherwise "words"), "words" (runs of letters and digits, and single
+        marks), the path of a tokenizer.json, or a function from a text to its tokens' start offsets.
     """
 
     def __init__(self, documents: Iterable[Document], tokenizer: str | Path | TokenFinder = "auto") -> None:
@@ -59,36 +60,36 @@ class Positions:
             base = int(visible[-1])
         self.token_starts = np.concatenate(token_starts)
 
-    def locate(self, pieces: Sequence[Located]) -> IntArray:
-        """(n, 2) places on the line of visible characters.
+    def locate(self, spans: Sequence[Located]) -> IntArray:
+        """Return the (n, 2) positions where the spans start and end.
 
-        Raises InputError for a document that is not in the collection and offsets outside it.
+        Raises InputError for a document that is not in the collection and for offsets outside it.
         """
-        places = np.empty((len(pieces), 2), dtype=np.int64)
-        for row, piece in enumerate(pieces):
-            visible = self._visible.get(piece.doc_id)
+        places = np.empty((len(spans), 2), dtype=np.int64)
+        for row, span in enumerate(spans):
+            visible = self._visible.get(span.doc_id)
             if visible is None:
-                raise InputError(f"document {piece.doc_id!r} is not in the collection being evaluated")
-            if not 0 <= piece.start <= piece.end < len(visible):
+                raise InputError(f"document {span.doc_id!r} is not in the collection being evaluated")
+            if not 0 <= span.start <= span.end < len(visible):
                 raise InputError(
-                    f"offsets {piece.start}-{piece.end} do not fit document {piece.doc_id!r} "
+                    f"offsets {span.start}-{span.end} do not fit document {span.doc_id!r} "
                     f"of {len(visible) - 1} characters"
                 )
-            places[row] = visible[piece.start], visible[piece.end]
+            places[row] = visible[span.start], visible[span.end]
         return places
 
     def tokens_before(self, places: IntArray) -> IntArray:
-        """How many tokens start before each place; differences are the token counts of spans."""
+        """Return how many tokens start before each position; differences count the tokens of spans."""
         return np.searchsorted(self.token_starts, places).astype(np.int64)
 
-    def count_tokens(self, pieces: Sequence[Located]) -> IntArray:
-        """(n,) tokens of each piece."""
-        before = self.tokens_before(self.locate(pieces))
+    def count_tokens(self, spans: Sequence[Located]) -> IntArray:
+        """Return the (n,) token counts of the spans."""
+        before = self.tokens_before(self.locate(spans))
         return before[:, 1] - before[:, 0]
 
 
 def _visible_before(text: str) -> IntArray:
-    """(len(text) + 1,) visible characters before each offset."""
+    """Return the (len(text) + 1,) counts of visible characters before each offset."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     return np.concatenate(([0], np.cumsum(~np.isin(codes, _SPACES)))).astype(np.int64)
 
@@ -113,7 +114,9 @@ def _word_starts(text: str) -> IntArray:
 
 def _from_file(path: Path) -> TokenFinder:
     if not path.is_file():
-        raise ModelError(f"{path}: no such tokenizer file; give a tokenizer.json, or 'auto' or 'words'")
+        raise ModelError(
+            f"{path}: no such tokenizer file; pass the path of a tokenizer.json, 'auto' or 'words'"
+        )
     tokenizer = require("tokenizers", extra="eval").Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()

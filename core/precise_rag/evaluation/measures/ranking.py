@@ -1,7 +1,7 @@
-"""Hits@k, MRR@k and nDCG@k, computed by ir-measures (extra `eval`).
+"""Hits@k, MRR@k and nDCG@k of ranked passages, computed by ir-measures (extra `eval`).
 
-What is ranked is passages (paragraphs between blank lines) or documents rather than a pipeline's
-own units, so that pipelines which cut the text differently are judged by the same list.
+The ranked items are passages (paragraphs between blank lines) or whole documents, not the units of a
+pipeline. Pipelines that cut the text differently are then measured on the same items.
 """
 
 import re
@@ -16,7 +16,7 @@ from precise_rag.evaluation.measures.positions import Located, Positions
 from precise_rag.types import Chunk, IntArray
 
 CUTOFFS = (1, 3, 10)
-"""Ranks at which rankings are compared."""
+"""Default ranks k."""
 
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
@@ -26,10 +26,14 @@ def ranking_scores(
     ranked: Mapping[str, Sequence[str]],
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> dict[str, Values]:
-    """`{"Hits@k" | "MRR@k" | "nDCG@k": one value per question}`, questions in `relevant`'s order.
+    """Compute Hits@k, MRR@k and nDCG@k of every question.
 
-    relevant: each question's relevant item ids. ranked: each question's item ids, best first; a
-    question without any scores 0. Raises MissingExtra without ir-measures.
+    relevant: the ids of the relevant items of each question.
+    ranked: the ids of the ranked items of each question, best first; a missing question scores 0.
+    cutoffs: the ranks k.
+
+    Returns names such as "Hits@1" to (n_questions,) values, in the order of `relevant`. Raises
+    MissingExtra without ir-measures.
     """
     measures = require("ir_measures", extra="eval")
     names = {
@@ -52,26 +56,33 @@ def ranking_scores(
 
 
 class RankedPassages:
-    """The documents' passages, or the documents themselves, as items to be ranked."""
+    """The passages of a collection as items to rank, found by the spans that touch them.
 
-    def __init__(self, corpus: Positions, level: Literal["passage", "document"] = "passage") -> None:
-        self._corpus = corpus
-        pieces = [
+    positions: the collection.
+    level: "passage" (default: paragraphs between blank lines) or "document" (whole documents).
+    """
+
+    def __init__(self, positions: Positions, level: Literal["passage", "document"] = "passage") -> None:
+        self._positions = positions
+        passages = [
             Chunk(document.id, start, end, "")
-            for document in corpus.documents.values()
+            for document in positions.documents.values()
             for start, end in (
                 _paragraphs(document.text) if level == "passage" else [(0, len(document.text))]
             )
         ]
-        places = corpus.locate(pieces)
+        places = positions.locate(passages)
         visible = places[:, 0] < places[:, 1]
         self._places = places[visible]
-        self._ids = [piece.id for piece, keep in zip(pieces, visible, strict=True) if keep]
+        self._ids = [passage.id for passage, keep in zip(passages, visible, strict=True) if keep]
 
-    def ids(self, pieces: Sequence[Located]) -> list[str]:
-        """The passages that the pieces touch: in the pieces' order, then in reading order, each once."""
+    def ids(self, spans: Sequence[Located]) -> list[str]:
+        """Return the ids of the passages that the spans touch, each once.
+
+        Ordered by the first span that touches a passage, then as in the document.
+        """
         found: dict[str, None] = {}
-        for first, last in self._range(self._corpus.locate(pieces)):
+        for first, last in self._range(self._positions.locate(spans)):
             found.update(dict.fromkeys(self._ids[first:last]))
         return list(found)
 

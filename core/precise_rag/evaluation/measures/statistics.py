@@ -1,7 +1,7 @@
-"""What a difference between two pipelines is worth: bootstrap intervals and paired tests.
+"""Bootstrap intervals and paired tests of the difference between two pipelines.
 
-Both can be told which questions belong together (`groups`, for instance their documents).
-Questions about one document are no independent witnesses; groups are then drawn, or swapped, whole.
+`groups` names the group of each value, for example the document of its question. Questions about one
+document are not independent, so groups are resampled and swapped as a whole.
 """
 
 from collections.abc import Hashable, Sequence
@@ -14,12 +14,13 @@ from precise_rag.errors import InputError
 from precise_rag.evaluation.measures.evidence import Values
 
 N_RESAMPLES = 2000
+"""Default number of resamples."""
 _BLOCK = 256
-"""Resamples drawn at once, which bounds the memory."""
+"""Resamples drawn at once; limits the memory."""
 
 
 class Interval(NamedTuple):
-    """A mean and the bounds between which it lies with the given confidence."""
+    """A mean with the lower and upper bound of its confidence interval."""
 
     mean: float
     low: float
@@ -27,7 +28,11 @@ class Interval(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A minus B over the same questions: the mean difference, its interval and a two-sided p-value."""
+    """A compared with B over the same questions.
+
+    difference: mean of A minus B, with its interval. p_value: two-sided. wins, losses, ties: numbers of
+    questions where A is better, worse and equal.
+    """
 
     difference: Interval
     p_value: float
@@ -44,9 +49,14 @@ def bootstrap_interval(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """The mean of `values` with a percentile bootstrap interval; NaN bounds for no values.
+    """Compute the mean of `values` with a percentile bootstrap interval.
 
-    Raises InputError if a value is NaN: leave such questions out and say so.
+    values: (n,).
+    groups: (n,) group of each value; default: each value is a group.
+    confidence: in (0, 1).
+    n_resamples, seed: of the bootstrap.
+
+    Returns NaN for the mean and both bounds if there are no values. Raises InputError if a value is NaN.
     """
     sums, sizes = _grouped(_checked(values), groups)
     if not sizes.sum():
@@ -74,13 +84,16 @@ def compare_paired(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """A against B, question by question, with a sign-flip randomisation test of no difference.
+    """Compare A with B question by question, with a sign-flip randomisation test.
 
-    Raises InputError if the two differ in length.
+    a, b: (n,) values of the same questions in the same order.
+    groups, confidence, n_resamples, seed: as for `bootstrap_interval`.
+
+    Raises InputError if the two differ in length or a value is NaN.
     """
     left, right = _checked(a), _checked(b)
     if left.shape != right.shape:
-        raise InputError(f"{len(left)} values against {len(right)}: compare the same questions, in one order")
+        raise InputError(f"a and b must hold the same questions, got {len(left)} and {len(right)} values")
     gain = left - right
     interval = bootstrap_interval(
         gain, groups=groups, confidence=confidence, n_resamples=n_resamples, seed=seed
@@ -102,17 +115,24 @@ def compare_over_sets(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """A against B over several sets that count the same, however many questions each has.
+    """Compare A with B over several sets, each with the same weight.
 
-    pairs: for each set A's values, B's and the groups of the questions. The difference is the mean of
-    the sets' mean differences; groups are drawn within their set, and signs are flipped in all sets at
-    once. Raises InputError if A and B differ in length, or a set is empty.
+    The difference is the mean of the sets' mean differences. Groups are resampled within their set, and
+    signs are flipped in all sets together.
+
+    pairs: for each set, the values of A, the values of B, and the groups or None.
+    confidence, n_resamples, seed: as for `bootstrap_interval`.
+
+    Raises InputError if A and B differ in length, a set is empty or a value is NaN.
     """
     gains, sums, sizes = [], [], []
     for a, b, groups in pairs:
         left, right = _checked(a), _checked(b)
         if left.shape != right.shape or not len(left):
-            raise InputError(f"{len(left)} values against {len(right)}; expected as many, and at least one")
+            raise InputError(
+                "a and b must hold the same questions of a set, at least one, "
+                f"got {len(left)} and {len(right)} values"
+            )
         gains.append(left - right)
         found = _grouped(left - right, groups)
         sums.append(found[0])
@@ -136,7 +156,7 @@ def compare_over_sets(
 
 
 def _comparison(interval: Interval, extreme: int, n_resamples: int, gain: Values) -> Comparison:
-    """extreme: how many of the resamples without a difference differ as much as what was seen."""
+    """extreme: number of resamples under no difference that differ at least as much as the data."""
     wins, losses, ties = (int(found.sum()) for found in (gain > 0, gain < 0, gain == 0))
     return Comparison(interval, (extreme + 1) / (n_resamples + 1), wins, losses, ties)
 
@@ -144,18 +164,23 @@ def _comparison(interval: Interval, extreme: int, n_resamples: int, gain: Values
 def _checked(values: npt.ArrayLike) -> Values:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        raise InputError(f"expected one value a question, got an array of shape {array.shape}")
+        raise InputError(f"values must be one number per question, got an array of shape {array.shape}")
     if np.isnan(array).any():
-        raise InputError(f"{int(np.isnan(array).sum())} of {len(array)} values are NaN; leave them out first")
+        raise InputError(
+            f"values must be numbers, got NaN for {int(np.isnan(array).sum())} of {len(array)}; "
+            "leave these questions out"
+        )
     return array
 
 
 def _grouped(values: Values, groups: Sequence[Hashable] | None) -> tuple[Values, Values]:
-    """Sum and number of values per group; each value is its own group where none are given."""
+    """Return the sum and the number of values of each group."""
     if groups is None:
         return values, np.ones(len(values))
     if len(groups) != len(values):
-        raise InputError(f"{len(groups)} groups for {len(values)} values; give one a value")
+        raise InputError(
+            f"groups must name one group per value, got {len(groups)} groups for {len(values)} values"
+        )
     rows = {group: row for row, group in enumerate(dict.fromkeys(groups))}
     index = np.array([rows[group] for group in groups], dtype=np.int64)
     sums, sizes = np.bincount(index, values, len(rows)), np.bincount(index, minlength=len(rows))

@@ -1,4 +1,4 @@
-"""Retrievers of LangChain and LlamaIndex over units, as indexes for comparisons."""
+"""Retrievers of LangChain and LlamaIndex over units, with the `search` method of an index."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +11,9 @@ from precise_rag.types import Candidate, Document, Message
 
 
 class LangChainSearch:
-    """Any LangChain retriever over units that returns them in order.
+    """LangChain's InMemoryVectorStore over units; subclasses put other retrievers around it.
 
-    The score is only the order.
+    A candidate's score is its negative position, because these retrievers return no scores.
     """
 
     def __init__(self, documents: Sequence[Document], units: Sequence[Unit], encoder: Encoder) -> None:
@@ -32,7 +32,7 @@ class LangChainSearch:
         return len(self._units)
 
     def search(self, query: str, top_k: int = 10) -> list[Candidate]:
-        """At most `top_k` units in the retriever's order."""
+        """Return at most `top_k` units in the retriever's order."""
         self._limit(top_k)
         found = self._retriever.invoke(query)[:top_k]
         units = [self._units[record.metadata["row"]] for record in found]
@@ -49,7 +49,7 @@ class LangChainSearch:
 
 
 class LangChainEnsemble(LangChainSearch):
-    """EnsembleRetriever over BM25Retriever and InMemoryVectorStore, equal weights."""
+    """LangChain's EnsembleRetriever over BM25Retriever and InMemoryVectorStore, with equal weights."""
 
     def _combine(self) -> Any:
         retrievers = require("langchain_classic.retrievers", extra="peers")
@@ -65,7 +65,7 @@ class LangChainEnsemble(LangChainSearch):
 
 
 class LangChainFilter(LangChainSearch):
-    """ContextualCompressionRetriever: InMemoryVectorStore, then EmbeddingsFilter at a cosine of 0.4."""
+    """LangChain's EmbeddingsFilter, at a cosine of 0.4, after InMemoryVectorStore."""
 
     def _combine(self) -> Any:
         retrievers = require("langchain_classic.retrievers", extra="peers")
@@ -77,10 +77,10 @@ class LangChainFilter(LangChainSearch):
 
 
 class LlamaIndexLLMRerank:
-    """LLMRerank with its own prompt and batches of ten, over the `top_k` of a dense search.
+    """LlamaIndex's LLMRerank, with its own prompt and batches of ten, after a dense search.
 
-    As it comes: what the model does not name is not returned, and a reply that cannot be read names
-    nothing, whether its parser passes over it or (in some versions) fails.
+    Units that the model does not name are dropped. A reply that LLMRerank cannot parse returns no units;
+    some of its versions raise an error there.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class LlamaIndexLLMRerank:
         return len(self._dense)
 
     def search(self, query: str, top_k: int = 10) -> list[Candidate]:
-        """Those of the `top_k` most similar units that the model names, in its order."""
+        """Return those of the `top_k` most similar units that the model names, in the model's order."""
         library = require("llama_index.core.postprocessor", extra="llamaindex")
         schema = require("llama_index.core.schema", extra="llamaindex")
         found = self._dense.search(query, top_k)
@@ -112,8 +112,15 @@ class LlamaIndexLLMRerank:
         ]
 
 
+STOCK_SEARCHES = {"langchain-ensemble": LangChainEnsemble, "langchain-filter": LangChainFilter}
+"""Searches of other libraries by their name in a plan file."""
+
+LLM_SEARCHES = {"llamaindex-llm-rerank": LlamaIndexLLMRerank}
+"""Searches of other libraries that ask a language model, by their name in a plan file."""
+
+
 def _llamaindex_llm(llm: LLM) -> Any:
-    """A model of ours as LlamaIndex's chat model."""
+    """Wrap a language model as a LlamaIndex LLM."""
     base = require("llama_index.core.llms", extra="llamaindex")
 
     def ask(messages: Sequence[Message]) -> str:

@@ -1,7 +1,8 @@
-"""Splitters by name: ours, and those of other libraries as they come, with the same encoder.
+"""Splitters by name: this library's own, and those of other libraries with their default settings.
 
-Each entry takes an encoder and its options and gives a function from a document to its units.
-Lengths are counted in the encoder's tokens throughout. Libraries are asked for when used.
+An entry of `SPLITTERS` takes an encoder and options and returns a function from a document to its
+units. All splitters share the encoder, and all lengths are counted in its tokens. A library is
+imported when its splitter is first used.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,19 +10,23 @@ from typing import Any
 
 from precise_rag._extras import require
 from precise_rag.errors import InputError
-from precise_rag.evaluation.peers.units import Unit, locate_pieces
+from precise_rag.evaluation.peers.units import Unit, locate_texts
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Chunk, Document
 
 PeerSplitter = Callable[[Document], list[Unit]]
+"""Splits a document into units, in order."""
 
 
 def load_peer_splitter(name: str, encoder: Encoder, **options: Any) -> PeerSplitter:
-    """The splitter `name` with its options. Raises InputError for an unknown name."""
+    """Return the splitter `name` with its options.
+
+    Raises InputError for an unknown name or option, and MissingExtra if its library is not installed.
+    """
     if name not in SPLITTERS:
-        raise InputError(f"splitter {name!r} is unknown; expected one of {', '.join(SPLITTERS)}")
+        raise InputError(f"splitter must be one of {', '.join(SPLITTERS)}, got {name!r}")
     try:
         return SPLITTERS[name](encoder, **options)
     except TypeError as error:
@@ -62,12 +67,12 @@ def _llamaindex_semantic(encoder: Encoder, **options: Any) -> PeerSplitter:
 
 
 def _llamaindex_window(encoder: Encoder, window_size: int = 3) -> PeerSplitter:
-    """Sentences are scored; the sentences up to `window_size` before and after come back with them."""
+    """Units are sentences; each returns its neighbours too, `window_size` on either side."""
     parsers = require("llama_index.core.node_parser", extra="llamaindex")
     parser = parsers.SentenceWindowNodeParser.from_defaults(window_size=window_size)
 
     def split(document: Document) -> list[Unit]:
-        spans = locate_pieces(document, parser.sentence_splitter(document.text))
+        spans = locate_texts(document, parser.sentence_splitter(document.text))
         return [
             Unit(
                 document.id,
@@ -129,15 +134,15 @@ SPLITTERS: dict[str, Callable[..., PeerSplitter]] = {
     "precise": _precise,
     "precise-greedy": _precise_greedy,
 }
-"""The splitters that pipelines can name."""
+"""Splitter names of a plan file to functions of an encoder and options."""
 
 OWN_SPLITTERS = ("sentences", "precise", "precise-greedy")
-"""Those of this library."""
+"""Splitters of this library."""
 
 
 def _from_texts(split_text: Callable[[str], Sequence[str]]) -> PeerSplitter:
     def split(document: Document) -> list[Unit]:
-        return _units(document, locate_pieces(document, split_text(document.text)))
+        return _units(document, locate_texts(document, split_text(document.text)))
 
     return split
 
@@ -160,7 +165,7 @@ def _tokens(encoder: Encoder) -> Callable[[str], list[int]]:
 
 
 def langchain_embeddings(encoder: Encoder) -> Any:
-    """An encoder as LangChain embeddings."""
+    """Wrap an encoder as LangChain Embeddings."""
     base = require("langchain_core.embeddings", extra="langchain").Embeddings
     methods = {
         "embed_documents": lambda self, texts: [row.tolist() for row in encoder.encode(texts)],
@@ -205,7 +210,7 @@ def _chonkie_embedding(encoder: Encoder) -> Any:
 
 
 def _chonkie_tokenizer(encoder: Encoder) -> Any:
-    """Counts the encoder's tokens; text without any delimiter is cut by characters, losing none."""
+    """Wrap an encoder as a Chonkie tokenizer that counts its tokens; text is cut by characters."""
     base = require("chonkie.tokenizer", extra="peers").CharacterTokenizer
     count = _counter(encoder)
     methods = {"count_tokens": lambda self, text: count(text), "__module__": base.__module__}

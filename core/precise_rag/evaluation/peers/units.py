@@ -1,4 +1,4 @@
-"""Pieces cut by any splitter, with their place in the document, and plain search over them."""
+"""Text units from any splitter, their places in the document, and plain search over them."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -7,16 +7,22 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag.errors import EmptyIndexError, InputError
+from precise_rag.index.arrays.fusion import min_max
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Span
 
 SearchKind = Literal["dense", "bm25", "hybrid"]
+"""The plain searches of `UnitIndex`."""
 
 _SCALES: dict[SearchKind, ScoreScale] = {"dense": "cosine", "bm25": "bm25", "hybrid": "rank"}
 
 
 class Unit(NamedTuple):
-    """`text` is what is scored; `start` and `end` say what is returned for it."""
+    """A stretch of a document that a splitter made and an index can find.
+
+    text: the text to score. start, end: offsets of the span to return for it; they may hold more than
+    `text` (a sentence window) and differ from it in white space, which is why a unit is not a Chunk.
+    """
 
     doc_id: str
     start: int
@@ -24,39 +30,44 @@ class Unit(NamedTuple):
     text: str
 
 
-def locate_pieces(document: Document, pieces: Sequence[str]) -> list[Span]:
-    """Where consecutive pieces of a document stand in it; they may overlap, and may have lost or
-    changed white space.
+def locate_texts(document: Document, texts: Sequence[str]) -> list[Span]:
+    """Return the spans of consecutive texts cut from a document.
 
-    Raises InputError for a piece whose visible characters are not in the document.
+    The texts may overlap and may differ from the document in white space; blank ones are skipped.
+    Raises InputError for a text whose visible characters are not in the document.
     """
     places = [place for place, letter in enumerate(document.text) if not letter.isspace()]
     compact = "".join(document.text[place] for place in places)
     spans, cursor = [], 0
-    for piece in pieces:
-        visible = "".join(piece.split())
+    for text in texts:
+        visible = "".join(text.split())
         if not visible:
             continue
         start = compact.find(visible, cursor)
         if start < 0:
-            raise InputError(f"{document.id}: a splitter returned text that is not in it: {piece[:60]!r}")
+            raise InputError(f"{document.id}: a splitter returned text that is not in it: {text[:60]!r}")
         spans.append(Span(places[start], places[start + len(visible) - 1] + 1))
         cursor = start + 1
     return spans
 
 
 class UnitIndex:
-    """Exact search over units: by vector, by BM25 (bm25s, its default terms), or both at 0.5/0.5.
+    """Exact search over units, for comparing splitters under the same plain search.
 
-    The hybrid is min-max normalised over all units. This is the plain search that splitters are
-    compared under; the library's own indexes are in `precise_rag.index`.
+    kind: "dense" (inner product of vectors), "bm25" (bm25s with its default terms), or "hybrid" (the
+        mean of both, each min-max normalised over all units).
+
+    This library's own indexes are in `precise_rag.index`. Raises EmptyIndexError without units.
     """
 
     def __init__(
         self, documents: Sequence[Document], units: Sequence[Unit], encoder: Encoder, kind: SearchKind
     ) -> None:
         if not units:
-            raise EmptyIndexError("the splitter made no units; there is nothing to search")
+            raise EmptyIndexError(
+                "the splitter returned no units, so there is nothing to search; "
+                "check that the documents have text"
+            )
         self._units = units
         self._texts = {document.id: document.text for document in documents}
         self._encoder = encoder
@@ -68,14 +79,14 @@ class UnitIndex:
         return len(self._units)
 
     def search(self, query: str, top_k: int = 10) -> list[Candidate]:
-        """At most `top_k` units, best first; units with the place of a better one are left out."""
+        """Return at most `top_k` units, best first; of units with the same span, only the best."""
         parts: dict[str, FloatArray] = {}
         if self._vectors is not None:
             parts["dense"] = self._vectors @ self._encoder.encode_queries([query])[0]
         if self._bm25 is not None:
             parts["bm25"] = self._bm25.scores(query)
         if self._kind == "hybrid":
-            halves = np.stack([_min_max(parts["dense"]), _min_max(parts["bm25"])])
+            halves = np.stack([min_max(parts["dense"]), min_max(parts["bm25"])])
             parts["hybrid"] = halves.mean(axis=0)
         scores = parts[self._kind]
         found: dict[tuple[str, int, int], Candidate] = {}
@@ -115,10 +126,3 @@ class _Bm25:
             list(texts), stopwords="en", return_ids=False, show_progress=False
         )
         return terms
-
-
-def _min_max(values: FloatArray) -> FloatArray:
-    low, high = float(values.min()), float(values.max())
-    if high <= low:
-        return np.zeros_like(values)
-    return ((values - low) / (high - low)).astype(np.float32)

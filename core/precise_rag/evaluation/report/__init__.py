@@ -1,1 +1,5 @@
-"""Reports: results as lines, Markdown tables and one HTML page."""
+"""Results for people to read.
+
+tables.py  lines for a terminal, and Markdown
+page.py    one HTML page
+"""

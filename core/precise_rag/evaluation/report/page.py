@@ -1,4 +1,4 @@
-"""Results as one HTML page that needs nothing else: no scripts, no network."""
+"""Results of an evaluation as one HTML page."""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag.evaluation.datasets import Evidence, Question
+from precise_rag.evaluation.measures.measurer import Row
 from precise_rag.evaluation.report.tables import (
     answer_cells,
     answer_columns,
@@ -17,48 +18,26 @@ from precise_rag.evaluation.report.tables import (
 )
 from precise_rag.evaluation.runs.evaluate import Outcome
 from precise_rag.evaluation.runs.run import Piece, Run
-from precise_rag.viz.charts import line_chart, score_curve, shorten
+from precise_rag.viz.charts import ScoredRank, line_chart, score_curve
+from precise_rag.viz.page import Html, folded, html_page, shorten, soft, table, wide
 
 _N_CURVES = 6
 _N_EXAMPLES = 5
 _SHOWN_PIECES = 6
-
-_STYLE = """
-:root{--ink:#1d2129;--paper:#fff;--line:#dfe2e8;--soft:#f5f6f8;--mark:#ffe08a}
-@media(prefers-color-scheme:dark){
-:root{--ink:#e6e8ec;--paper:#16181d;--line:#343943;--soft:#20242b;--mark:#7a5c00}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)}
-body{max-width:1080px;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.5rem}h2{margin-top:2.5rem}h3{margin-top:1.6rem;font-size:1.05rem}
-table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}
-th,td{padding:.25rem .55rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}tr.base{background:var(--soft)}
-.wide{overflow-x:auto}svg{width:100%;max-width:760px;height:auto}svg.small{width:236px;margin:0 .4rem .4rem 0}
-svg text{font-size:11px;fill:currentColor}svg .title{font-weight:600}
-svg .grid{stroke:var(--line)}svg .cut{stroke:currentColor;stroke-dasharray:4 3}
-.up{color:#008a5e}.down{color:#c4460c}mark{background:var(--mark);color:inherit}
-details{border:1px solid var(--line);border-radius:6px;padding:.5rem .8rem;margin:.5rem 0}
-summary{cursor:pointer}.sides{display:grid;grid-template-columns:1fr 1fr;gap:1rem}
-.piece{background:var(--soft);border-radius:4px;padding:.4rem .6rem;margin:.4rem 0}
-.piece{font-size:.86rem;white-space:pre-wrap}
-.small-print{color:#767c86;font-size:.85rem}
-@media(max-width:700px){.sides{grid-template-columns:1fr}}
-"""
+_MOST_BARS = 40
 
 
 def render_report(outcomes: Sequence[Outcome], circumstances: dict[str, Any]) -> str:
-    """The page: recall against tokens, tables, score curves and cuts, questions won and lost."""
+    """Return the page: recall against tokens, tables, score curves, and the questions won and lost.
+
+    outcomes: of `evaluate`. circumstances: of the function of that name.
+    """
     body = "".join(_dataset(outcome) for outcome in outcomes)
     made = ", ".join(
         f"{key}: {value if not isinstance(value, dict) else ' '.join(f'{k} {v}' for k, v in value.items())}"
         for key, value in circumstances.items()
     )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Retrieval compared</title><style>{_STYLE}</style></head><body>"
-        f'<h1>Retrieval compared</h1><p class="small-print">{escape(made)}</p>{body}</body></html>'
-    )
+    return html_page("Retrieval compared", soft(made), body)
 
 
 def _dataset(outcome: Outcome) -> str:
@@ -68,11 +47,11 @@ def _dataset(outcome: Outcome) -> str:
         f'<p class="down">{escape(name)} could not run: {escape(why)}</p>'
         for name, why in outcome.failed.items()
     )
-    judged = bool(outcome.measurer.dataset.questions[0].evidence)
+    has_evidence = bool(outcome.measurer.dataset.questions[0].evidence)
     return (
         f"<section><h2>{escape(outcome.dataset.name)}</h2><p>{facts}.</p>{failed}"
-        f"{_recall_chart(outcome) if judged else ''}{_table(outcome)}{_answers(outcome)}{_curves(outcome)}"
-        f"{_examples(outcome) if judged else ''}</section>"
+        f"{_recall_chart(outcome) if has_evidence else ''}{_tables(outcome)}{_answers(outcome)}"
+        f"{_curves(outcome)}{_examples(outcome) if has_evidence else ''}</section>"
     )
 
 
@@ -83,53 +62,49 @@ def _recall_chart(outcome: Outcome) -> str:
     }
     stock = [run.settings.name for run in outcome.runs if run.settings.is_stock]
     muted = stock if len(stock) < len(series) else ()
-    return line_chart(series, x_label="tokens sent", y_label="evidence that arrives", muted=muted)
+    return wide(line_chart(series, x_label="tokens sent", y_label="evidence that arrives", muted=muted))
 
 
-def _table(outcome: Outcome) -> str:
+def _tables(outcome: Outcome) -> str:
     names = columns(outcome.rows)
-    body = []
-    for row in outcome.rows if names else ():
-        cells = [f"<td>{escape(row.name)}</td>"]
-        for name in names:
-            text = cell(name, row.means[name], row.against_baseline.get(name)).strip()
-            css = {"+": "up", "-": "down"}.get(text[-1], "")
-            cells.append(f'<td class="{css}">{text}</td>')
-        body.append(_table_row(outcome, row.name, cells))
+    shaded = [number for number, row in enumerate(outcome.rows) if row.name == outcome.baseline]
+    rows = [(row.name, *(_quality(name, row) for name in names)) for row in outcome.rows]
     note = (
-        "Shares in percent, ± half of the 95 % bootstrap interval (documents drawn whole). "
-        f"+ and -: differs from {escape(outcome.baseline)} in a paired test, p &lt; 0.05."
+        "Shares in percent, ± half of the 95 % bootstrap interval (questions about one document are drawn "
+        f"together). + and -: differs from {outcome.baseline} in a paired test, p < 0.05."
     )
-    quality = f'{_wide(["pipeline", *names], body)}<p class="small-print">{note}</p>' if names else ""
-    costs = [
-        _table_row(outcome, row.name, [f"<td>{escape(text)}</td>" for text in cost_cells(row, outcome.rows)])
-        for row in outcome.rows
-    ]
+    quality = table(_numbers("pipeline", names), rows, shaded=shaded) + soft(note) if names else ""
+    first, *others = cost_columns(outcome.rows)
+    costs = table(
+        _numbers(first, others),
+        [cost_cells(row, outcome.rows) for row in outcome.rows],
+        shaded=shaded,
+    )
     kept = (
-        "Everything the pipeline keeps, with no budget. ms: one question, its vector known; build: cutting "
-        "and indexing, with the vectors that were in the cache; memory: by how much the process grew."
+        "Everything the pipeline keeps, without a budget. ms: retrieval for one question, its vector cached; "
+        "build: splitting and indexing, with cached vectors where there are some; memory: growth of the "
+        "process."
     )
-    return f'{quality}{_wide(cost_columns(outcome.rows), costs)}<p class="small-print">{kept}</p>'
+    return f"{quality}{costs}{soft(kept)}"
 
 
-def _table_row(outcome: Outcome, name: str, cells: Sequence[str]) -> str:
-    return f'<tr class="{"base" if name == outcome.baseline else ""}">{"".join(cells)}</tr>'
+def _quality(name: str, row: Row) -> Html:
+    text = cell(name, row.means[name], row.against_baseline.get(name)).strip()
+    css = {"+": "up", "-": "down"}.get(text[-1], "")
+    return Html(f'<span class="{css}">{text}</span>' if css else text)
 
 
-def _wide(header: Sequence[str], rows: Sequence[str]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+def _numbers(first: str, names: Sequence[str]) -> list[tuple[str, str]]:
+    """The columns of a table of numbers with names in its first column."""
+    return [(first, "name"), *((name, "num") for name in names)]
 
 
 def _answers(outcome: Outcome) -> str:
     if not outcome.answers:
         return ""
-    body = [
-        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in answer_cells(row))}</tr>"
-        for row in outcome.answers
-    ]
-    model = escape(outcome.answers[0].model)
-    return f"<h3>Answers by {model}</h3>{_wide(answer_columns(outcome.answers[0]), body)}"
+    first, *names = answer_columns(outcome.answers[0])
+    body = table(_numbers(first, names), map(answer_cells, outcome.answers))
+    return f"<h3>Answers by {escape(outcome.answers[0].model)}</h3>{body}"
 
 
 def _curves(outcome: Outcome) -> str:
@@ -137,22 +112,29 @@ def _curves(outcome: Outcome) -> str:
     questions = outcome.measurer.dataset.questions
     step = max(1, len(questions) // _N_CURVES)
     shown = "".join(_curve(question, run) for question in questions[::step][:_N_CURVES])
+    legend = (
+        "One bar per candidate, by rank. Green: kept; grey: dropped; orange: holds evidence (pale: dropped); "
+        "dashed: after the last kept."
+    )
     return (
-        f"<h3>Score curves and cuts: {escape(run.settings.name)}</h3><div>{shown}</div>"
-        '<p class="small-print">One dot a candidate, by rank; filled: kept; orange: holds evidence; '
-        "dashed: where the selection cut.</p>"
+        f'<h3>Score curves and cuts: {escape(run.settings.name)}</h3><div class="small">{shown}</div>'
+        f"{soft(legend)}"
     )
 
 
 def _curve(question: Question, run: Run) -> str:
-    pieces = run.pieces[question.id][:40]
-    useful = [any(_overlap(piece, e) for e in question.evidence) for piece in pieces]
-    return score_curve([p.score for p in pieces], [p.kept for p in pieces], useful, question.text)
+    ranks = [
+        ScoredRank(rank, piece.score, piece.kept, "", any(_overlap(piece, e) for e in question.evidence))
+        for rank, piece in enumerate(run.pieces[question.id][:_MOST_BARS], start=1)
+    ]
+    return score_curve(ranks, question.text, small=True)
 
 
 def _examples(outcome: Outcome) -> str:
-    """The questions that the last pipeline wins and loses by most against the baseline, with the text;
-    then all questions, with the recall of each pipeline. At the budget where most of them differ."""
+    """The questions that the last pipeline wins and loses by most against the baseline, then all questions.
+
+    Recall is compared at the budget where most questions differ.
+    """
     ours = outcome.measured[-1]
     reference = next(m for m in outcome.measured if m.name == outcome.baseline)
     if ours is reference:
@@ -172,38 +154,42 @@ def _examples(outcome: Outcome) -> str:
         for row in rows[:_N_EXAMPLES]:
             question = outcome.measurer.dataset.questions[row]
             sides = "".join(_side(outcome, runs[name], question) for name in (reference.name, ours.name))
+            accepted = escape("; ".join(question.answers[:3]) or "(no answer given)")
             parts.append(
-                f"<details><summary>{escape(question.text)} <b>{100 * gain[row]:+.0f} points</b></summary>"
-                f"<p>Accepted: {escape('; '.join(question.answers[:3]) or '(no answer given)')}</p>"
-                f'<div class="sides">{sides}</div></details>'
+                folded(
+                    Html(f"{escape(question.text)} <b>{100 * gain[row]:+.0f} points</b>"),
+                    f'<p>Accepted: {accepted}</p><div class="sides">{sides}</div>',
+                )
             )
     return "".join(parts) + _all_questions(outcome, budget, order)
 
 
 def _all_questions(outcome: Outcome, budget: int, order: Sequence[int]) -> str:
-    """Recall of every pipeline for every question, the most won first."""
-    columns_ = [100 * measured.values[f"recall@{budget}"] for measured in outcome.measured]
+    """The recall of every pipeline for every question, in the given order."""
+    recalls = [100 * measured.values[f"recall@{budget}"] for measured in outcome.measured]
     rows = [
-        f"<tr><td>{escape(shorten(outcome.measurer.dataset.questions[row].text, 90))}</td>"
-        f"{''.join(f'<td>{column[row]:.0f}</td>' for column in columns_)}</tr>"
+        (
+            shorten(outcome.measurer.dataset.questions[row].text, 90),
+            *(f"{recall[row]:.0f}" for recall in recalls),
+        )
         for row in order
     ]
-    head = ["question", *(measured.name for measured in outcome.measured)]
+    names = _numbers("question", [measured.name for measured in outcome.measured])
     title = f"All {len(order)} questions: recall of each pipeline at {budget:,} tokens"
-    return f"<details><summary>{title}</summary>{_wide(head, rows)}</details>"
+    return folded(title, table(names, rows))
 
 
 def _side(outcome: Outcome, run: Run, question: Question) -> str:
     kept = [piece for piece in run.pieces[question.id] if piece.kept][:_SHOWN_PIECES]
-    documents = outcome.measurer.corpus.documents
+    documents = outcome.measurer.positions.documents
     pieces = "".join(
-        f'<div class="piece">{_marked(documents[p.doc_id].text, p, question.evidence)}</div>' for p in kept
+        f'<div class="panel">{_marked(documents[p.doc_id].text, p, question.evidence)}</div>' for p in kept
     )
     return f"<div><b>{escape(run.settings.name)}</b>{pieces or '<p>nothing kept</p>'}</div>"
 
 
 def _marked(text: str, piece: Piece, evidence: Sequence[Evidence]) -> str:
-    """The piece's text with the evidence in it marked."""
+    """The text of a piece as markup, with its evidence marked."""
     parts, at = [], piece.start
     for place in sorted(e for e in evidence if _overlap(piece, e)):
         start, end = max(at, place.start), min(piece.end, place.end)

@@ -1,4 +1,4 @@
-"""Results as lines for a terminal and as Markdown."""
+"""Results of an evaluation as lines for a terminal and as Markdown."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from precise_rag.evaluation.measures.statistics import Comparison, Interval
 from precise_rag.evaluation.runs.evaluate import AnswerRow
 
 SIGNIFICANT = 0.05
-"""p-value under which a difference is marked."""
+"""p-value below which a difference is marked."""
 
 _SHARES = ("recall", "precision", "iou", "useful")
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
-    """The measures of quality that a table shows, in order, of those there are."""
+    """Return the names of the quality measures to show, in order; [] without evidence."""
     means = rows[0].means
     recalls = [name for name in means if name.startswith("recall@")]
     ious = [name for name in means if name.startswith("iou@")][:1]
@@ -22,8 +22,11 @@ def columns(rows: Sequence[Row]) -> list[str]:
 
 
 def format_table(rows: Sequence[Row]) -> str:
-    """Aligned lines: quality, means with half the width of their 95 % interval, where + or - marks a
-    recall that differs from the baseline's (paired test, p < 0.05); then what is kept and what it costs."""
+    """Format the table of quality and the table of cost as aligned lines.
+
+    A mean is followed by half the width of its 95 % interval. + or - marks a recall that differs from the
+    baseline's (paired test, p < 0.05).
+    """
     names = columns(rows)
     quality = [
         [row.name, *(cell(name, row.means[name], row.against_baseline.get(name)) for name in names)]
@@ -35,13 +38,13 @@ def format_table(rows: Sequence[Row]) -> str:
 
 
 def cost_columns(rows: Sequence[Row]) -> list[str]:
-    """The header of the table of what each pipeline keeps and costs."""
-    judged, asks = "recall" in rows[0].means, any(row.means["llm calls"].mean for row in rows)
+    """Return the header of the table of cost."""
+    has_evidence, asks = "recall" in rows[0].means, any(row.means["llm calls"].mean for row in rows)
     return [
         "pipeline",
-        *(["recall kept"] if judged else []),
+        *(["recall kept"] if has_evidence else []),
         "tokens kept",
-        *(["recall/1k"] if judged else []),
+        *(["recall/1k"] if has_evidence else []),
         "ms",
         "build s",
         "units",
@@ -51,14 +54,14 @@ def cost_columns(rows: Sequence[Row]) -> list[str]:
 
 
 def cost_cells(row: Row, rows: Sequence[Row]) -> list[str]:
-    """One line of that table."""
-    judged, asks = "recall" in row.means, any(other.means["llm calls"].mean for other in rows)
+    """Return one row of the table of cost."""
+    has_evidence, asks = "recall" in row.means, any(other.means["llm calls"].mean for other in rows)
     memory = row.facts.get("memory_mb")
     return [
         row.name,
-        *([f"{100 * row.means['recall'].mean:.1f}"] if judged else []),
+        *([f"{100 * row.means['recall'].mean:.1f}"] if has_evidence else []),
         cell("tokens", row.means["tokens"]),
-        *([per_1000(row)] if judged else []),
+        *([_per_1000(row)] if has_evidence else []),
         cell("ms", row.means["ms"]),
         f"{row.facts['build_seconds']:.1f}",
         f"{row.facts['n_units']:,}",
@@ -68,17 +71,17 @@ def cost_cells(row: Row, rows: Sequence[Row]) -> list[str]:
 
 
 def format_answers(rows: Sequence[AnswerRow]) -> str:
-    """Aligned lines of answer metrics, tokens and money."""
+    """Format the table of answers as aligned lines."""
     return _aligned([answer_columns(rows[0]), *map(answer_cells, rows)])
 
 
 def answer_columns(row: AnswerRow) -> list[str]:
-    """The header of a table of answers."""
+    """Return the header of the table of answers."""
     return ["pipeline", *row.means, "input tokens", "output tokens", "quality/1k", "$/question", "quality/$"]
 
 
 def answer_cells(row: AnswerRow) -> list[str]:
-    """One line of a table of answers."""
+    """Return one row of the table of answers."""
     return [
         row.name,
         *(f"{100 * m.mean:.1f}±{50 * (m.high - m.low):.1f}" for m in row.means.values()),
@@ -91,13 +94,13 @@ def answer_cells(row: AnswerRow) -> list[str]:
 
 
 def format_markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Format a Markdown table with its numbers to the right."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def cell(name: str, value: Interval, comparison: Comparison | None = None) -> str:
-    """One value: shares in percent with their margin, counts and milliseconds plain."""
+    """Format one value: shares in percent with their margin, counts and milliseconds without."""
     if name in ("tokens", "llm tokens"):
         return f"{value.mean:,.0f}"
     if name in ("ms", "llm calls"):
@@ -110,8 +113,8 @@ def cell(name: str, value: Interval, comparison: Comparison | None = None) -> st
     return f"{100 * value.mean:.1f}±{50 * (value.high - value.low):.1f}{sign}"
 
 
-def per_1000(row: Row) -> str:
-    """Recall per 1,000 tokens, in percent."""
+def _per_1000(row: Row) -> str:
+    """Format the recall per 1,000 tokens, in percent; empty without evidence."""
     return "" if row.recall_per_1000_tokens is None else f"{100 * row.recall_per_1000_tokens:.1f}"
 
 

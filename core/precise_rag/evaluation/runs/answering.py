@@ -1,4 +1,4 @@
-"""Answers from what each pipeline kept, by the user's language model, and what they cost."""
+"""Answers by the user's language model from the text that each pipeline kept, with their cost."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -17,7 +17,7 @@ from precise_rag.evaluation.measures.measurer import Measurer
 from precise_rag.evaluation.measures.statistics import Interval, bootstrap_interval
 from precise_rag.evaluation.runs.evaluate import AnswerRow, Outcome
 from precise_rag.evaluation.runs.lines import append_line, read_lines
-from precise_rag.evaluation.runs.pipelines import fingerprint
+from precise_rag.evaluation.runs.plan import fingerprint
 from precise_rag.evaluation.runs.run import Run
 from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.prompts.answer import ANSWER_VERSION, chosen_option
@@ -29,7 +29,7 @@ from precise_rag.trace.prices import PriceTable, cost_efficiency
 from precise_rag.types import Candidate, Selection
 
 _AT_ONCE = 8
-"""Questions asked at the same time."""
+"""Questions that are asked at the same time."""
 
 
 def answer_questions(
@@ -40,17 +40,25 @@ def answer_questions(
     prices: str | Path | None = None,
     show_progress: bool = False,
 ) -> Outcome:
-    """The outcome with answer metrics for every question that has accepted answers.
+    """Answer every question that has accepted answers, and return the outcome with a row per pipeline.
 
-    The context is what the pipeline kept, whole pieces in order while they fit the largest budget;
-    with `feedback`, the model judges its answer and asks for more or less, and all its calls count.
-    Questions with options (`metadata["options"]` and `"label"`) count by accuracy, the others by
-    `metrics` (see `answers.METRICS`). Answers are kept beside the runs and never asked for twice.
+    The context is the text that the pipeline kept: whole pieces in order, up to the largest budget. A
+    pipeline with `feedback` lets the model judge its answer and ask for more or less context; all its
+    calls count. If every question has options (`metadata["options"]` and `"label"`), the metric is
+    accuracy. Answers are stored beside the run files and not asked for again.
+
+    outcome: of `evaluate`.
+    llm: the language model.
+    metrics: names in `answers.METRICS`, for questions without options.
+    prices: a price table to lay over the packaged one, see `PriceTable`.
+
     Raises InputError if no question has an answer to compare with.
     """
     questions = [q for q in outcome.measurer.dataset.questions if q.answers]
     if not questions:
-        raise InputError(f"{outcome.dataset.name}: no question has an answer to compare the model's with")
+        raise InputError(
+            f'dataset {outcome.dataset.name!r}: no question has "answers" to compare the model\'s answer with'
+        )
     by_options = all(_options(question) for question in questions)
     table = PriceTable.load(prices)
     rows = []
@@ -99,7 +107,7 @@ def _row(
 def _answers(
     run: Run, questions: Sequence[Question], llm: LLM, outcome: Outcome, show_progress: bool
 ) -> list[dict[str, Any]]:
-    """One record a question, in order: those on disk, and new ones for the rest."""
+    """Return one record per question, in order; answers on disk are not asked for again."""
     key = fingerprint([llm.name, ANSWER_VERSION, JUDGE_VERSION, run.settings.feedback])
     path = run.path.with_name(f"{run.path.stem}-{key}.answers.jsonl")
     records = {record["id"]: record for record in read_lines(path)}
@@ -111,7 +119,7 @@ def _answers(
 
     def ask(question: Question) -> dict[str, Any]:
         options = _options(question)
-        context = _Context(outcome.measurer, run, question, selector)
+        context = _RunContext(outcome.measurer, run, question, selector)
         loop = FeedbackLoop(
             llm, controller=FeedbackController(**rounds), style="choice" if options else "short"
         )
@@ -142,8 +150,11 @@ def _at_once(
     title: str,
     show_progress: bool,
 ) -> None:
-    """Each record to `keep` as it comes in. Interrupted or failed, nothing more is asked, and what was
-    under way and is paid for is kept before the exception goes on."""
+    """Ask the questions in threads and pass each record to `keep`.
+
+    After an error or an interrupt no further question is asked. Calls that are under way have to be
+    paid for, so their records are kept before the exception is raised again.
+    """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         waiting = {pool.submit(ask, question) for question in questions}
         answered = as_completed(tuple(waiting))
@@ -159,8 +170,8 @@ def _at_once(
             raise
 
 
-class _Context:
-    """What is sent for one question: what the pipeline kept, or would keep at another `min_k`."""
+class _RunContext:
+    """The context of one question, selected from the candidates of a run."""
 
     def __init__(
         self, measurer: Measurer, run: Run, question: Question, selector: GradientSelector | None
@@ -171,13 +182,13 @@ class _Context:
                 piece.doc_id,
                 piece.start,
                 piece.end,
-                measurer.corpus.documents[piece.doc_id].text[piece.start : piece.end],
+                measurer.positions.documents[piece.doc_id].text[piece.start : piece.end],
                 piece.score,
                 run.scales[question.id],
                 n_tokens,
             )
             for piece, n_tokens in zip(
-                self._pieces, measurer.corpus.count_tokens(self._pieces).tolist(), strict=True
+                self._pieces, measurer.positions.count_tokens(self._pieces).tolist(), strict=True
             )
         ]
         self._selector = selector
@@ -185,7 +196,7 @@ class _Context:
         self._budget = measurer.budgets[-1]
 
     def select(self, min_k: int) -> Selection:
-        """The selector's choice; without one all that was kept, or the best `min_k` under feedback."""
+        """Select at `min_k`; without a selector, the best `min_k` under feedback and otherwise everything."""
         if self._selector is not None:
             kept = self._selector.select_at(self._candidates, min_k).kept
         else:

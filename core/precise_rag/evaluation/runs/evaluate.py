@@ -1,33 +1,31 @@
-"""Compare pipelines over datasets: run, measure, tabulate; plain values for JSON."""
+"""The comparison of pipelines over datasets: runs, measures, a table, and plain values for JSON."""
 
-import os
-import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import precise_rag
 from precise_rag.encoders.cache import CachedEncoder
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.measures.evidence import BUDGETS
 from precise_rag.evaluation.measures.measurer import Measured, Measurer, Row
 from precise_rag.evaluation.measures.statistics import Interval
-from precise_rag.evaluation.peers.libraries import LIBRARIES, installed_version
-from precise_rag.evaluation.runs.pipelines import Built, PipelineSettings, Plan
+from precise_rag.evaluation.runs.pipeline import Built
+from precise_rag.evaluation.runs.plan import PipelineSettings, Plan
 from precise_rag.evaluation.runs.run import Run, run_pipeline
 from precise_rag.protocols import LLM, Encoder
 
 
 class AnswerRow(NamedTuple):
-    """How well a pipeline's context was answered from: means of answer metrics, tokens and money.
+    """The answers of one pipeline: means of answer metrics, tokens and cost.
 
-    Tokens and cost are for one question; cost and cost_efficiency (accuracy or F1, else the first metric,
-    for a dollar: SAGE eq. 2) are None without a price.
+    input_tokens, output_tokens: per question.
+    quality_per_1000_tokens: accuracy or F1, otherwise the first metric, per 1,000 input tokens.
+    cost: dollars per question; None if the model has no price.
+    cost_efficiency: the same quality per dollar (SAGE, eq. 2); None if the model has no price.
     """
 
     name: str
@@ -43,10 +41,14 @@ class AnswerRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """All about one dataset: its runs, their measures for every question, and the table of means.
+    """The results of one dataset.
 
-    failed: pipelines that could not run, with the reason. answers: how well a language model
-    answered from what each pipeline kept, if one was asked.
+    dataset, baseline: as given.
+    measurer: of the dataset; its `dataset` holds the questions that were measured.
+    runs, measured, rows: of each pipeline that ran, in one order: its run, its measures for every
+        question, and its row of the table.
+    failed: name of each pipeline that could not run to the reason.
+    answers: one row per pipeline after `answer_questions`, otherwise empty.
     """
 
     dataset: Dataset
@@ -59,14 +61,14 @@ class Outcome:
     answers: tuple[AnswerRow, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values: means with their bounds, comparisons with the baseline, facts."""
+        """Return the means with their bounds, the comparisons and the facts as plain values."""
         return {
             "dataset": self.dataset.name,
             "documents": len(self.dataset.documents),
             "questions": len(self.measurer.dataset.questions),
             "without_evidence": self.measurer.dataset.without_evidence,
             "evidence_not_found": len(self.dataset.unplaced),
-            "tokens_counted_by": self.measurer.corpus.tokenizer,
+            "tokens_counted_by": self.measurer.positions.tokenizer,
             "baseline": self.baseline,
             "failed": self.failed,
             "pipelines": [
@@ -101,17 +103,24 @@ def evaluate(
     llm: LLM | None = None,
     show_progress: bool = False,
 ) -> Iterator[Outcome]:
-    """The outcome of each dataset, one after the other; runs are kept in `folder` and taken up again.
+    """Run and measure the pipelines of a plan over each dataset, and yield its outcome.
 
-    llm: for the pipelines that ask a language model while they retrieve. A pipeline that cannot run (say,
-    for a missing extra, or without a language model) is left out and its reason kept. Raises
-    InputError if the baseline is one of them, or a dataset has no questions.
+    plan: the pipelines and the baseline.
+    datasets: documents and questions.
+    encoder: the encoder of every pipeline.
+    folder: of the run files; runs found there are continued.
+    budgets: tokens.
+    seed: of the intervals and tests.
+    llm: the language model for pipelines that ask one.
+
+    A pipeline that cannot run, for example because an extra is missing, is named in `Outcome.failed`.
+    Raises InputError if that is the baseline, or a dataset has no questions.
     """
     for dataset in datasets:
         measurer = Measurer(dataset, budgets)
         if not measurer.dataset.questions:
-            raise InputError(f"{dataset.name}: there are no questions")
-        if isinstance(encoder, CachedEncoder):  # else the first pipeline would pay for all questions
+            raise InputError(f"dataset {dataset.name!r} has no questions; add at least one")
+        if isinstance(encoder, CachedEncoder):  # otherwise the first pipeline's times would include it
             encoder.encode_queries([question.text for question in measurer.dataset.questions])
         runs, failed, indexes = [], {}, dict[str, Built]()
         for settings in plan.pipelines:
@@ -134,18 +143,6 @@ def evaluate(
         measured = [measurer.measure(run) for run in runs]
         rows = measurer.table(measured, plan.baseline, seed)
         yield Outcome(dataset, measurer, plan.baseline, tuple(runs), tuple(measured), tuple(rows), failed)
-
-
-def circumstances(seed: int) -> dict[str, Any]:
-    """When, with what and on what: belongs to every result."""
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "precise-rag": precise_rag.__version__,
-        "python": platform.python_version(),
-        "libraries": {name: installed_version(name) for name in LIBRARIES if installed_version(name)},
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPU cores",
-        "seed": seed,
-    }
 
 
 def _without_blanks(settings: PipelineSettings) -> dict[str, Any]:

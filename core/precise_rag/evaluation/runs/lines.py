@@ -1,4 +1,4 @@
-"""Files of JSON lines that survive being interrupted."""
+"""JSON Lines files that an interrupted program can continue."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines written so far; one that was cut short at the end is removed from the file."""
+    """Return the complete lines of a file, [] if it does not exist. An incomplete last line is removed."""
     if not path.exists():
         return []
     data = path.read_bytes()
@@ -17,6 +17,6 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def append_line(file: TextIO, line: dict[str, Any]) -> None:
-    """Write one line at once."""
+    """Write one line and flush it."""
     file.write(json.dumps(line, ensure_ascii=False) + "\n")
     file.flush()

@@ -1,8 +1,8 @@
-"""Run pipelines over the questions of a dataset, keeping what was retrieved on disk.
+"""Runs: the candidates that a pipeline retrieved for each question, kept in a file.
 
-A run is one .jsonl file: a header line, then one line a question. What is in it is never computed
-again; an interrupted run goes on where it stopped. Measures are taken from the file afterwards, so
-that a new measure costs no new retrieval.
+The file has a header line and one JSON line per question. Questions in the file are not retrieved
+again, so an interrupted run continues where it stopped. Measures are computed from the file, so a new
+measure needs no new retrieval.
 """
 
 import re
@@ -18,17 +18,20 @@ from tqdm import tqdm
 
 import precise_rag
 from precise_rag.evaluation.datasets import Dataset
-from precise_rag.evaluation.peers.libraries import SPLITTER_LIBRARIES, installed_version
+from precise_rag.evaluation.runs.environment import PEER_LIBRARIES, installed_version, peak_mb
 from precise_rag.evaluation.runs.lines import append_line, read_lines
-from precise_rag.evaluation.runs.memory import peak_mb
-from precise_rag.evaluation.runs.metered import Spent
-from precise_rag.evaluation.runs.pipelines import Built, Pipeline, PipelineSettings, fingerprint
+from precise_rag.evaluation.runs.pipeline import Built, Pipeline
+from precise_rag.evaluation.runs.plan import PipelineSettings, fingerprint
 from precise_rag.protocols import LLM, Encoder
+from precise_rag.trace import Bill
 from precise_rag.types import ScoreScale, Selection
 
 
 class Piece(NamedTuple):
-    """One candidate of a question, as it was ranked."""
+    """One ranked candidate of a question: its span, its score, and whether the pipeline kept it.
+
+    A line of a run file holds these five values; the text is read from the document.
+    """
 
     doc_id: str
     start: int
@@ -39,12 +42,16 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """What one pipeline retrieved for each question, and what it took.
+    """The candidates that one pipeline retrieved for each question, with time and memory.
 
-    path: its file. facts: build_seconds, cut_seconds (where a splitter is named), n_units, memory_mb (by how
-    much the process grew when the index was built; None where the system does not tell),
-    peak_mb (of the whole process so far), encoder, version. spent: on a language model while retrieving,
-    where it asks one.
+    settings: of the pipeline.
+    path: of the run file.
+    facts: encoder, version, n_units, build_seconds, cut_seconds (with a splitter), memory_mb (growth of
+        the process while the index was built; None where the system does not report it) and peak_mb (of
+        the process).
+    pieces, scales, milliseconds: question id to its ranked candidates, their score scale, and the time
+        of retrieval.
+    spent: question id to the calls and tokens of retrieval; empty if no language model is asked.
     """
 
     settings: PipelineSettings
@@ -53,7 +60,7 @@ class Run:
     pieces: dict[str, tuple[Piece, ...]]
     scales: dict[str, ScoreScale]
     milliseconds: dict[str, float]
-    spent: dict[str, Spent] = field(default_factory=dict)
+    spent: dict[str, Bill] = field(default_factory=dict)
 
 
 def run_pipeline(
@@ -66,9 +73,14 @@ def run_pipeline(
     indexes: dict[str, Built] | None = None,
     show_progress: bool = False,
 ) -> Run:
-    """The run of a pipeline over a dataset, from its file in `folder` as far as it is there.
+    """Run a pipeline over the questions of a dataset, or continue its run file.
 
-    indexes: see `Pipeline`; for one dataset and encoder.
+    settings: of the pipeline.
+    dataset: documents and questions.
+    encoder: the encoder of every part.
+    folder: of the run files; created if missing.
+    llm: the language model for pipelines that ask one.
+    indexes: shared indexes, see `Pipeline`.
     """
     made_by = _library_versions() if settings.is_stock else [precise_rag.__version__, _source_digest()]
     model = [llm.name] if llm is not None and settings.asks_model else []
@@ -82,7 +94,7 @@ def run_pipeline(
     if todo:
         pipeline = Pipeline(settings, dataset.documents, encoder, llm, indexes)
         if not settings.asks_model:
-            pipeline.retrieve(todo[0].text)  # what is loaded or computed at the first question
+            pipeline.retrieve(todo[0].text)  # loads models, so that no question is timed with it
         with path.open("a", encoding="utf-8") as file:
             if not lines:
                 facts = {
@@ -111,7 +123,7 @@ def run_pipeline(
         {line["id"]: tuple(Piece(*piece) for piece in line["pieces"]) for line in lines[1:]},
         {line["id"]: line["scale"] for line in lines[1:]},
         {line["id"]: line["ms"] for line in lines[1:]},
-        {line["id"]: Spent(*line["spent"]) for line in lines[1:] if "spent" in line},
+        {line["id"]: Bill(*line["spent"]) for line in lines[1:] if "spent" in line},
     )
 
 
@@ -124,7 +136,7 @@ def _dataset_key(dataset: Dataset) -> str:
 
 @cache
 def _source_digest() -> str:
-    """A hash of this library's own code and models: another version's runs are not taken for ours."""
+    """Hash this library's code and models, so that the runs of another version are not reused."""
     digest = blake2b(digest_size=16)
     root = Path(precise_rag.__file__).parent
     for file in sorted(root.rglob("*")):
@@ -134,7 +146,7 @@ def _source_digest() -> str:
 
 
 def _library_versions() -> list[str]:
-    return [f"{name} {installed_version(name)}" for name in SPLITTER_LIBRARIES]
+    return [f"{name} {installed_version(name)}" for name in PEER_LIBRARIES]
 
 
 def _pieces(selection: Selection) -> Sequence[Piece]:

@@ -1,0 +1,140 @@
+"""The plan of an evaluation: named pipelines and their settings, read from a TOML file.
+
+    baseline = "LangChain"                      # the pipeline to compare with; default: the first
+
+    [pipelines.LangChain]
+    split = { name = "langchain-recursive", chunk_size = 200 }
+    search = "dense"    # "bm25", "hybrid", "langchain-ensemble", "langchain-filter", "llamaindex-llm-rerank"
+
+    [pipelines."precise-rag"]
+    index = { kind = "hybrid" }                 # an index of `precise_rag.index`, with its options
+    search_options = { returns = "sentence" }   # options of that index's search
+    rerank = "default"                          # `PreciseRAG`'s default, or a name for `load_reranker`
+    redundancy = { threshold = 0.9 }            # options of RedundancyFilter
+    relevance = { batch_size = 10 }             # options of RelevanceFilter; needs a language model
+    select = { min_k = 7, ratio = 0.3 }         # options of GradientSelector
+    feedback = { max_rounds = 3 }               # options of FeedbackController; needs a language model
+
+A pipeline has either `split` (any splitter, with plain search over its units) or `index`; all other
+parts are optional. `top_k` (default 100) is the number of candidates to search for.
+"llamaindex-llm-rerank" needs a language model too.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from precise_rag.errors import InputError
+from precise_rag.evaluation.peers.searches import LLM_SEARCHES, STOCK_SEARCHES
+from precise_rag.evaluation.peers.splitters import OWN_SPLITTERS
+from precise_rag.evaluation.peers.units import SearchKind
+
+INDEXES = {
+    "dense": "DenseIndex",
+    "bm25": "BM25Index",
+    "sentence-context": "SentenceContextIndex",
+    "word-sentence": "WordSentenceIndex",
+    "hybrid": "HybridIndex",
+}
+"""Index kinds of a plan file to class names of `precise_rag.index`."""
+
+DEFAULT_PLAN = Path(__file__).with_name("pipelines.toml")
+"""The packaged plan file, the default of `precise eval`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineSettings:
+    """The settings of one named pipeline, with the keys of the plan file (see the module)."""
+
+    name: str
+    split: Mapping[str, Any] | None = None
+    search: str = "dense"
+    index: Mapping[str, Any] | None = None
+    search_options: Mapping[str, Any] = field(default_factory=dict)
+    rerank: str | None = None
+    redundancy: Mapping[str, Any] | None = None
+    relevance: Mapping[str, Any] | None = None
+    select: Mapping[str, Any] | None = None
+    feedback: Mapping[str, Any] | None = None
+    top_k: int = 100
+
+    def __post_init__(self) -> None:
+        if (self.split is None) == (self.index is None):
+            raise InputError(f'pipeline {self.name!r}: give either "split" or "index"')
+        if self.split is not None and "name" not in self.split:
+            raise InputError(f'pipeline {self.name!r}: "split" needs a "name"')
+        if self.index is not None and (kind := self.index.get("kind")) not in INDEXES:
+            raise InputError(
+                f'pipeline {self.name!r}: the "kind" of "index" must be one of '
+                f"{', '.join(INDEXES)}, got {kind!r}"
+            )
+        if self.search not in (known := (*get_args(SearchKind), *STOCK_SEARCHES, *LLM_SEARCHES)):
+            raise InputError(
+                f'pipeline {self.name!r}: "search" must be one of {", ".join(known)}, got {self.search!r}'
+            )
+        if self.top_k < 1:
+            raise InputError(f"pipeline {self.name!r}: top_k must be at least 1, got {self.top_k}")
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether every part comes from another library."""
+        own = (self.index, self.rerank, self.redundancy, self.relevance, self.select)
+        return self.split is not None and self.split["name"] not in OWN_SPLITTERS and own == (None,) * 5
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether retrieval asks a language model."""
+        return self.search in LLM_SEARCHES or self.relevance is not None
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hash of every setting that decides what is retrieved; the name is left out."""
+        hidden = ("name", "feedback", *(("relevance",) if self.relevance is None else ()))
+        return fingerprint({key: v for key, v in asdict(self).items() if key not in hidden})
+
+
+class Plan(NamedTuple):
+    """The pipelines to compare, and the name of the one that the rest are compared with."""
+
+    pipelines: tuple[PipelineSettings, ...]
+    baseline: str
+
+
+def load_plan(path: str | Path) -> Plan:
+    """Read a plan file.
+
+    Raises InputError for a file that cannot be read, unknown or contradictory settings, and a baseline
+    that the file does not define.
+    """
+    try:
+        plan = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML ({error})") from error
+    known = {f.name for f in fields(PipelineSettings)}
+    pipelines = []
+    for name, options in plan.get("pipelines", {}).items():
+        if unknown := sorted(set(options) - known):
+            raise InputError(
+                f"{path}: pipeline {name!r} has unknown options {', '.join(unknown)}; "
+                f"expected {', '.join(sorted(known - {'name'}))}"
+            )
+        pipelines.append(PipelineSettings(**{**options, "name": name}))
+    if not pipelines:
+        raise InputError(f"{path}: no pipelines found; write a table [pipelines.NAME] for each")
+    baseline = plan.get("baseline", pipelines[0].name)
+    if baseline not in (names := [p.name for p in pipelines]):
+        raise InputError(
+            f"{path}: baseline must be one of the pipelines {', '.join(names)}, got {baseline!r}"
+        )
+    return Plan(tuple(pipelines), baseline)
+
+
+def fingerprint(value: Any) -> str:
+    """Return a short hash of plain values."""
+    return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=6).hexdigest()

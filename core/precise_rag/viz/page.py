@@ -1,0 +1,129 @@
+"""The frame, the style sheet and the tables of every HTML page.
+
+A page works on its own: it has no scripts, and loads no fonts, images or other files.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from html import escape
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2430; --soft: #667085; --line: #dfe3ea; --paper: #ffffff;
+  --panel: #f4f6f8; --other: #fbf6ee; --keep: #14746f; --drop: #b4bac4; --accent: #c2410c; --mark: #ffe08a; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #98a2b3; --line: #353c48;
+  --paper: #14181f; --panel: #1c222c; --other: #26221b; --keep: #4fc3b8; --drop: #5b6472;
+  --accent: #fb923c; --mark: #7a5c00; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 60rem; margin: 2rem auto; padding: 0 1.2rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.45rem; margin: 0 0 .4rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
+h3 { font-size: 1.05rem; margin: 1.6rem 0 .6rem; } h4 { margin: 1rem 0 .4rem; }
+.soft { color: var(--soft); } p.soft { font-size: .9rem; margin: .4rem 0 1rem; }
+.up { color: var(--keep); } .down { color: var(--accent); }
+mark { background: var(--mark); color: inherit; }
+.panel { background: var(--panel); border-radius: .4rem; padding: .6rem .9rem; margin: .4rem 0;
+  white-space: pre-wrap; font: inherit; font-size: .9rem; }
+.answer { border-left: 4px solid var(--keep); font-size: 1rem; }
+.facts { display: flex; flex-wrap: wrap; gap: .4rem 2rem; margin: 1rem 0; padding: 0; list-style: none; }
+.facts b { display: block; font-size: 1.2rem; font-variant-numeric: tabular-nums; }
+details { border: 1px solid var(--line); border-radius: .4rem; padding: .4rem .8rem; margin: .5rem 0; }
+summary { cursor: pointer; }
+.wide { overflow-x: auto; }
+.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 1rem; }
+table { border-collapse: collapse; font-size: .88rem; margin: .4rem 0; }
+th { color: var(--soft); font-weight: 500; text-align: left; white-space: nowrap; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .9rem .3rem 0; vertical-align: top; }
+th:first-child, td:first-child { padding-left: .3rem; }
+td { overflow-wrap: break-word; } tr.shaded { background: var(--panel); }
+.num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.name { white-space: nowrap; } td.text { min-width: 13rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+.note { min-width: 9.5rem; }
+svg { width: 100%; height: auto; display: block; margin: .6rem 0; }
+.wide > svg { min-width: 45rem; max-width: 52rem; }
+.small { display: flex; flex-wrap: wrap; gap: .6rem; } .small svg { width: 236px; margin: 0; }
+svg text { fill: var(--soft); font-size: 12px; } svg .title { fill: var(--ink); font-weight: 600; }
+svg .grid { stroke: var(--line); } svg .axis { stroke: var(--soft); }
+svg .keep { fill: var(--keep); } svg .drop { fill: var(--drop); }
+svg .evidence { fill: var(--accent); } svg .evidence.drop { fill-opacity: .4; }
+svg .cut { stroke: var(--ink); stroke-dasharray: 4 3; } svg text.cut-label { fill: var(--ink); }
+svg .limit { stroke: var(--accent); stroke-dasharray: 4 3; }
+svg .score { fill: none; stroke: var(--keep); stroke-width: 1.5; }
+svg .at { stroke: var(--accent); stroke-opacity: .55; } svg .point { fill: var(--accent); }
+.chunk { border-radius: .4rem; padding: .6rem .9rem; margin: 0 0 .3rem; white-space: pre-wrap; }
+.chunk:nth-of-type(odd) { background: var(--panel); } .chunk:nth-of-type(even) { background: var(--other); }
+.chunk > b { display: block; font-size: .8rem; font-weight: 500; color: var(--soft); }
+.gap { font-size: .7rem; font-variant-numeric: tabular-nums; padding: 0 .25em; white-space: nowrap;
+  color: color-mix(in srgb, var(--accent) calc(100% - var(--score) * 1%), var(--soft)); }
+.below { font-weight: 700; } .cut-at { color: var(--accent); font-size: .8rem; margin: 0 0 .3rem .9rem; }
+"""
+
+
+class Html(str):
+    """Text that is markup already; the helpers of this module escape any other value."""
+
+    __slots__ = ()
+
+
+def html_page(title: str, *parts: str) -> str:
+    """Return a whole page: the title as heading, then the parts, which are markup."""
+    return "\n".join(
+        (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
+            f"<h1>{escape(title)}</h1>",
+            *(part for part in parts if part),
+            "</body></html>",
+        )
+    )
+
+
+def table(
+    columns: Sequence[tuple[str, str]],
+    rows: Iterable[Sequence[object]],
+    *,
+    shaded: Collection[int] = (),
+) -> Html:
+    """Return a table that scrolls on its own if it is wider than the page.
+
+    columns: heading and kind of each column: "num" (a number, aligned to the right), "name" (not
+        wrapped), "text" (keeps its white space) or "note" (wrapped).
+    rows: one value per column.
+    shaded: numbers of the rows, from 0, to shade.
+    """
+    head = "".join(f"<th{_class(kind)}>{escape(name)}</th>" for name, kind in columns)
+    body = "".join(
+        f"<tr{_class('shaded' if number in shaded else '')}>"
+        + "".join(
+            f"<td{_class(kind)}>{_markup(value)}</td>" for value, (_, kind) in zip(row, columns, strict=True)
+        )
+        + "</tr>"
+        for number, row in enumerate(rows)
+    )
+    return wide(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def wide(markup: str) -> Html:
+    """Return a table or picture in a box that scrolls sideways, so that the page does not."""
+    return Html(f'<div class="wide" tabindex="0">{markup}</div>')
+
+
+def folded(summary: object, body: str) -> Html:
+    """Return markup that the reader opens by its summary."""
+    return Html(f"<details><summary>{_markup(summary)}</summary>{body}</details>")
+
+
+def soft(text: object) -> Html:
+    """Return a paragraph of secondary text, or nothing if the text is empty."""
+    return Html(f'<p class="soft">{_markup(text)}</p>' if text else "")
+
+
+def shorten(text: str, length: int) -> str:
+    """Return `text`, cut to at most `length` characters with an ellipsis."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
+
+
+def _markup(value: object) -> str:
+    return value if isinstance(value, Html) else escape(str(value))

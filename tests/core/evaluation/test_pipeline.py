@@ -1,0 +1,37 @@
+"""Pipelines built from the packaged plan."""
+
+import pytest
+
+from precise_rag import PreciseRAG
+from precise_rag.errors import InputError
+from precise_rag.evaluation import Pipeline, PipelineSettings, load_plan
+from precise_rag.evaluation.runs.plan import DEFAULT_PLAN
+from precise_rag.testing import HashEncoder
+from support.village import TOPICS, dataset
+
+
+def test_the_packaged_plan_builds() -> None:
+    packaged = load_plan(DEFAULT_PLAN)
+    assert packaged.baseline == "LangChain recursive 200"
+    for settings in packaged.pipelines:
+        selection = Pipeline(settings, dataset().documents, HashEncoder()).retrieve("Who built the mill?")
+        assert any(c.doc_id == "mill" for c in selection.kept)
+
+
+def test_the_packaged_plan_ends_with_the_library_as_it_comes() -> None:
+    settings = load_plan(DEFAULT_PLAN).pipelines[-1]
+    rag = PreciseRAG.from_documents(dataset().documents, encoder=HashEncoder())
+    pipeline = Pipeline(settings, dataset().documents, HashEncoder())
+    n_dropped = 0
+    for topic in TOPICS:
+        ours, theirs = (one.retrieve(f"Who built the {topic}?") for one in (pipeline, rag))
+        assert [c.score for c in ours.kept] == pytest.approx([c.score for c in theirs.kept])
+        assert ours.kept[0].id == theirs.kept[0].id, "candidates of equal score may follow in another order"
+        n_dropped += len(ours.decisions) - len(ours.kept)
+    assert n_dropped > 0
+
+
+def test_a_pipeline_that_asks_a_model_needs_one() -> None:
+    settings = PipelineSettings(name="filtered", split={"name": "sentences"}, relevance={})
+    with pytest.raises(InputError, match="pipeline 'filtered' asks a language model"):
+        Pipeline(settings, dataset().documents, HashEncoder())

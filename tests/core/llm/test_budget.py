@@ -1,0 +1,49 @@
+import pytest
+
+from precise_rag.errors import BudgetExceeded, InputError
+from precise_rag.llm import Budget
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        (Budget(calls=1), "1 of 1 used, 1 more needed"),
+        (Budget(tokens=110), "100 of 110 used, the next prompt has about 20"),
+        (Budget(cost=0.011), "0.010000 of 0.011 used, the next prompt costs about 0.002000"),
+    ],
+)
+def test_a_budget_refuses_the_call_that_would_pass_it(budget, message):
+    spending = budget.start()
+    spending.check("m", 20, 0.002)
+    spending.add(100, 0.01)
+    with pytest.raises(BudgetExceeded, match=message):
+        spending.check("m", 20, 0.002)
+
+
+def test_a_call_that_fits_exactly_is_allowed():
+    spending = Budget(calls=2, tokens=120, cost=1.5).start()
+    spending.add(100, 1.0)
+    spending.check("m", 20, 0.5)
+
+
+def test_seconds_that_are_over_end_the_budget(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("precise_rag.llm.budget.time.monotonic", lambda: now)
+    spending = Budget(seconds=5).start()
+    now = 4.0
+    spending.check("m", 1, None)
+    assert spending.seconds_left == pytest.approx(1.0)
+    now = 6.0
+    with pytest.raises(BudgetExceeded, match="all 5 used"):
+        spending.check("m", 1, None)
+
+
+def test_a_cost_limit_needs_a_price():
+    with pytest.raises(InputError, match="no 'my-model'"):
+        Budget(cost=1.0).start().check("my-model", 10, None)
+
+
+@pytest.mark.parametrize("name", ["calls", "tokens", "seconds", "cost"])
+def test_a_budget_of_nothing_is_refused(name):
+    with pytest.raises(InputError, match=f"{name} must be positive, or None for no limit, got 0"):
+        Budget(**{name: 0})

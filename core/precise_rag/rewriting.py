@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from precise_rag.errors import LLMError
-from precise_rag.llm.budget import Budget
+from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.calls import CallOutcome, Calls
-from precise_rag.llm.load import load_llm
 from precise_rag.prompts import Prompt, rewrite_prompt
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import Bill, Trace

@@ -117,9 +117,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print_selection(answer.selection)
     print(f"\n{len(answer.selection.kept)} kept, {count_kept_tokens(answer.selection)} tokens")
-    print(
-        f"{'Answer' if answer.kind == 'generated' else 'Context (for an answer, name a model with --llm)'}:"
-    )
+    print("Answer:" if args.llm else "Context (for an answer, name a model with --llm):")
     print(answer.text)
     if answer.kind == "generated":
         bill = Bill(len(trace.calls), trace.input_tokens, trace.output_tokens, trace.cost)
@@ -154,7 +152,8 @@ def _estimate(rag: PreciseRAG, args: argparse.Namespace) -> int:
 
 
 def _bill(bill: Bill) -> str:
-    return f"{bill.calls} calls, {bill.input_tokens} + {bill.output_tokens} tokens, {_dollars(bill.cost)}"
+    tokens = f"{bill.input_tokens} input and {bill.output_tokens} output tokens"
+    return f"{bill.calls} calls, {tokens}, {_dollars(bill.cost)}"
 
 
 def _dollars(cost: float | None) -> str:

@@ -64,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     if len(empty) == len(documents):
         raise InputError(f"{_named(args.paths)}: every document is empty, so there is nothing to index")
     encoder = load_encoder(args.encoder, device=args.device)
+    if not has_index(args.out):
+        _ = encoder.dimension  # an encoder that cannot be loaded fails here, before the folder is made
     gone: list[str] = []
     with HybridIndex.lock(args.out):
         if has_index(args.out):

@@ -3,7 +3,7 @@
 from precise_rag.filtering.redundancy import RedundancyFilter
 from precise_rag.filtering.relevance import RelevanceFilter, RelevanceSettings
 from precise_rag.filtering.relevance_parsing import Relevance
-from precise_rag.filtering.threshold import DynamicThreshold, Threshold
+from precise_rag.filtering.threshold import DynamicThreshold
 
 __all__ = [
     "DynamicThreshold",
@@ -11,5 +11,4 @@ __all__ = [
     "Relevance",
     "RelevanceFilter",
     "RelevanceSettings",
-    "Threshold",
 ]

@@ -1,7 +1,7 @@
 """Drop candidates that a language model finds irrelevant to the question.
 
 Source: ChunkRAG, section 3. Differs: one call scores a batch of chunks by default, and a chunk whose score
-cannot be read has none, instead of a middling one.
+cannot be read stays unscored.
 """
 
 import hashlib
@@ -13,9 +13,8 @@ from precise_rag.errors import InputError, LLMError, LLMResponseError
 from precise_rag.filtering.relevance_parsing import Relevance, parse_score
 from precise_rag.filtering.relevance_scoring import Scoring, score_in_batches, score_one_by_one
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
-from precise_rag.llm.budget import Budget
+from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.calls import CallOutcome, Calls
-from precise_rag.llm.load import load_llm
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, RELEVANCE_VERSION, threshold_prompt
 from precise_rag.tokens import estimate_prompt_tokens

@@ -23,7 +23,9 @@ class Threshold(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicThreshold:
-    """The mean of the scores; plus their standard deviation if that is small. At most the best score.
+    """A threshold at the mean of the scores, plus their standard deviation if that is small.
+
+    It is never above the best score.
 
     tight: the standard deviation is added if it is below this.
     floor: lowest threshold, in [0, 1]. A chunk that scores less is never kept.

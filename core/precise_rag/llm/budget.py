@@ -73,24 +73,24 @@ class Spending:
             )
         if budget.calls is not None and self.calls + calls > budget.calls:
             raise BudgetExceeded(
-                f"over budget (calls): {self.calls} of {budget.calls} used, {calls} more needed"
+                f"calls over budget: {self.calls} of {budget.calls} used, {calls} more needed"
             )
         if budget.tokens is not None and self.tokens + input_tokens > budget.tokens:
             raise BudgetExceeded(
-                f"over budget (tokens): {self.tokens} of {budget.tokens} used, "
+                f"tokens over budget: {self.tokens} of {budget.tokens} used, "
                 f"the next prompt has about {input_tokens}"
             )
         self.check_time()
         if budget.cost is not None and input_cost is not None and self.cost + input_cost > budget.cost:
             raise BudgetExceeded(
-                f"over budget (dollars): {self.cost:.6f} of {budget.cost:g} used, "
+                f"dollars over budget: {self.cost:.6f} of {budget.cost:g} used, "
                 f"the next prompt costs about {input_cost:.6f}"
             )
 
     def check_time(self) -> None:
         """Raise BudgetExceeded if no seconds are left."""
         if self.seconds_left == 0.0:
-            raise BudgetExceeded(f"over budget (seconds): all {self.budget.seconds:g} used")
+            raise BudgetExceeded(f"seconds over budget: all {self.budget.seconds:g} used")
 
     @asynccontextmanager
     async def time_limit(self) -> AsyncIterator[None]:

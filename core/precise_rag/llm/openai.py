@@ -34,7 +34,8 @@ class OpenAIChat:
     model: name of the model.
     base_url: address of the server; default: OPENAI_BASE_URL, or else OpenAI's.
     api_key: default: OPENAI_API_KEY. Optional with a `base_url`.
-    timeout: seconds that the server may be silent, so that a long stream is fine and a stalled one is not.
+    timeout: seconds without a byte from the server after which a call fails. A long stream does not
+        time out, a stalled one does.
     max_retries: attempts after the first.
     options: further fields of every request, such as temperature=0 or max_completion_tokens=500.
 

@@ -259,15 +259,15 @@ def test_given_instructions_replace_ours():
 @pytest.mark.parametrize(
     ("budget", "drafts", "note"),
     [
-        (Budget(calls=1), 1, "the answer is not judged: over budget (calls): 1 of 1 used, 1 more needed"),
-        (Budget(calls=3), 1, "round 2 has no draft: over budget (calls): 2 of 3 used, 2 more needed"),
+        (Budget(calls=1), 1, "the answer is not judged: calls over budget: 1 of 1 used, 1 more needed"),
+        (Budget(calls=3), 1, "round 2 has no draft: calls over budget: 2 of 3 used, 2 more needed"),
         (
             Budget(tokens=800),
             1,
-            "the answer is not judged: over budget (tokens): 650 of 800 used, the next prompt has about",
+            "the answer is not judged: tokens over budget: 650 of 800 used, the next prompt has about",
         ),
-        (Budget(tokens=2700), 2, "round 3 has no draft: over budget (tokens): 2600 of 2700 used"),
-        (Budget(cost=0.0027), 2, "round 3 has no draft: over budget (dollars): 0.002600 of 0.0027 used"),
+        (Budget(tokens=2700), 2, "round 3 has no draft: tokens over budget: 2600 of 2700 used"),
+        (Budget(cost=0.0027), 2, "round 3 has no draft: dollars over budget: 0.002600 of 0.0027 used"),
     ],
 )
 def test_a_used_budget_ends_the_loop_with_the_best_answer(budget, drafts, note):
@@ -301,7 +301,7 @@ async def test_a_call_that_outlasts_the_seconds_is_cut_off():
     answer = await FeedbackLoop(answerer, judge, budget=Budget(seconds=0.5)).arun(QUESTION, select)
     assert (answer.text, answer.note) == (
         "a",
-        "the answer is not judged: over budget (seconds): all 0.5 used",
+        "the answer is not judged: seconds over budget: all 0.5 used",
     )
     slow = FeedbackLoop(ScriptedLLM(["a"], delay=30), budget=Budget(seconds=0.05))
     with pytest.raises(BudgetExceeded, match=r"all 0\.05 used"):

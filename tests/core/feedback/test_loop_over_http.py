@@ -154,7 +154,7 @@ def test_a_live_stream_that_stalls_is_one_clear_error():
 async def test_a_time_budget_cuts_a_stalled_call_and_leaves_nothing_running():
     with loop([DRAFT, says("late", stall=30.0)], timeout=60, budget=Budget(seconds=0.5)) as (engine, _):
         answer = await engine.arun(QUESTION, select)
-        assert answer.note == "the answer is not judged: over budget (seconds): all 0.5 used"
+        assert answer.note == "the answer is not judged: seconds over budget: all 0.5 used"
         await engine.llm.aclose()
     with loop([says("late", stall=30.0)], timeout=60, budget=Budget(seconds=0.2)) as (engine, _):
         with pytest.raises(BudgetExceeded):

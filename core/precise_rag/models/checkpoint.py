@@ -43,7 +43,7 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
         config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
         weights = (folder / _WEIGHTS).read_bytes()
     except OSError as error:
-        raise ModelError(f"{folder} holds no model: {error.strerror} ({error.filename})") from error
+        raise ModelError(f"{folder} contains no model: {error.strerror} ({error.filename})") from error
     except ValueError as error:
         raise ModelError(f"{folder / _CONFIG} is not valid JSON: {error}") from error
     found = hashlib.sha256(weights).hexdigest()

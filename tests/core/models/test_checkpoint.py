@@ -33,7 +33,7 @@ def test_changed_weights_are_refused(saved: Path) -> None:
 
 
 def test_missing_and_broken_files_are_refused(saved: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="holds no model"):
+    with pytest.raises(ModelError, match="contains no model"):
         load_checkpoint(tmp_path / "elsewhere")
     (saved / "config.json").write_text("{")
     with pytest.raises(ModelError, match="not valid JSON"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,44 +15,13 @@ from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.files import Verify
 from precise_rag.index.layout import check_collection, check_index, check_settings
 from precise_rag.index.lock import WAIT
+from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.index.storage import locked, read_index, read_manifest, write_index
 from precise_rag.index.trust import without_models
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
-from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable, Span
+from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, SentenceTable
 from precise_rag.vectors import unit_rows
-
-
-class Hits(NamedTuple):
-    """Rows found by a search, best first.
-
-    rows: (k,) row numbers of the collection.
-    scores: (k,) score of each row.
-    parts: (k,) scores behind `scores`, by name; they become `Candidate.scores`.
-    """
-
-    rows: IntArray
-    scores: FloatArray
-    parts: Mapping[str, FloatArray] = {}
-
-    @classmethod
-    def of(cls, rows: IntArray, scores: FloatArray, parts: Mapping[str, FloatArray]) -> "Hits":
-        """Take `rows` from scores of all rows; rows with score -inf are left out."""
-        rows = rows[np.isfinite(scores[rows])]
-        return cls(rows, scores[rows], {name: values[rows] for name, values in parts.items()})
-
-
-class Snapshot(NamedTuple):
-    """One state of an index; a search reads the same one from start to end.
-
-    collection: documents and rows.
-    documents: the documents in order.
-    prepared: what the subclass computed from the collection.
-    """
-
-    collection: Collection
-    documents: tuple[Document, ...]
-    prepared: Any
 
 
 class DocumentIndex(ABC):
@@ -157,7 +126,7 @@ class DocumentIndex(ABC):
         Raises EmptyIndexError if the index holds no text.
         """
         snapshot = self._ready(top_k)
-        return self._candidates(snapshot, self._hits(snapshot, query, top_k, vector))
+        return snapshot.candidates(self._hits(snapshot, query, top_k, vector), self.score_scale)
 
     def save(self, path: str | Path) -> None:
         """Save the index into the folder `path`; an index that is there is replaced in one step.
@@ -330,30 +299,6 @@ class DocumentIndex(ABC):
             )
         direction: FloatArray = unit_rows(np.asarray(vector, dtype=np.float32)[None])[0]
         return direction
-
-    def _candidates(self, snapshot: Snapshot, hits: Hits) -> list[Candidate]:
-        collection = snapshot.collection
-        spans, n_tokens = collection.columns["spans"], collection.columns["n_tokens"]
-        passages = collection.columns.get("passage_spans")
-        found = []
-        for place, (row, owner) in enumerate(zip(hits.rows, collection.owners(hits.rows), strict=True)):
-            document = snapshot.documents[owner]
-            start, end = map(int, spans[row])
-            found.append(
-                Candidate(
-                    doc_id=document.id,
-                    start=start,
-                    end=end,
-                    text=document.text[start:end],
-                    score=float(hits.scores[place]),
-                    score_scale=self.score_scale,
-                    n_tokens=int(n_tokens[row]),
-                    passage=None if passages is None else Span(*map(int, passages[row])),
-                    scores={name: float(values[place]) for name, values in hits.parts.items()},
-                    metadata=document.metadata,
-                )
-            )
-        return found
 
 
 def _as_json(value: object) -> object:

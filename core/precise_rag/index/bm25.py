@@ -8,9 +8,9 @@ from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.base import Hits, Snapshot
 from precise_rag.index.bm25_base import BM25Base
 from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
+from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
 

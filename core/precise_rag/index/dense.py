@@ -11,8 +11,8 @@ from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.products import load_products
 from precise_rag.index.arrays.vectors import VectorSettings, vector_columns
-from precise_rag.index.base import Hits, Snapshot
 from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
+from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
 

@@ -10,8 +10,8 @@ from precise_rag._extras import require
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.vectors import read_vectors
-from precise_rag.index.base import Hits, Snapshot
 from precise_rag.index.dense import DenseIndex, DenseSettings
+from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import Document, FloatArray, IntArray
 
 _MAX_DELETED = 1 / 3
@@ -82,10 +82,21 @@ class FaissIndex(DenseIndex):
         self._built = built = self._grown(faiss, collection)
         index = built.index
         if self.settings.gpu:
+            if not getattr(faiss, "get_num_gpus", int)():
+                raise InputError("gpu is True but faiss sees no GPU; load or build the index with gpu=False")
             index = faiss.index_cpu_to_all_gpus(index)
         if self.settings.search:
-            faiss.ParameterSpace().set_index_parameters(index, self.settings.search)
+            self._set_parameters(faiss, index)
         return _Prepared(index, built.rows, len(collection))
+
+    def _set_parameters(self, faiss: Any, index: Any) -> None:
+        try:
+            faiss.ParameterSpace().set_index_parameters(index, self.settings.search)
+        except RuntimeError as error:
+            raise InputError(
+                f"faiss does not know the search parameters {self.settings.search!r} for "
+                f"{self.settings.factory!r}: {str(error).splitlines()[-1]}"
+            ) from error
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         prepared: _Prepared = snapshot.prepared
@@ -94,7 +105,7 @@ class FaissIndex(DenseIndex):
         fetched = wanted
         while True:
             scores, entries = prepared.index.search(direction, fetched)
-            reached = entries[0] >= 0
+            reached = (entries[0] >= 0) & (entries[0] < n_entries)
             rows = prepared.rows[entries[0][reached]]
             alive = np.flatnonzero(rows >= 0)[:wanted]
             if len(alive) == wanted or not reached.all() or fetched == n_entries:
@@ -150,6 +161,11 @@ class FaissIndex(DenseIndex):
         if "faiss" in extras:
             index = require("faiss", extra="faiss").deserialize_index(np.array(extras["faiss"]))
             rows = np.array(extras.get("faiss_rows", np.arange(index.ntotal)))
+            dimension = self._collection.columns["vectors"].shape[1]
+            if (index.ntotal, index.d) != (len(rows), dimension) or rows.max(initial=-1) >= len(
+                self._collection
+            ):
+                raise ValueError("the faiss index does not hold the vectors of this index")
             self._built = _Built(index, self._collection, rows)
 
 

@@ -15,9 +15,9 @@ from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings
-from precise_rag.index.base import Snapshot
 from precise_rag.index.bm25_base import BM25Base
 from precise_rag.index.sentence_base import Returns, SentenceIndex, check_returns
+from precise_rag.index.snapshot import Snapshot
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
 
 

@@ -14,8 +14,9 @@ from precise_rag.index.arrays.passages import passage_ids
 from precise_rag.index.arrays.spans import trim_spans
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import vector_columns
-from precise_rag.index.base import DocumentIndex, Hits, Snapshot
+from precise_rag.index.base import DocumentIndex
 from precise_rag.index.candidates import limit_tokens, merge_neighbours, widen_to_passages
+from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable
 
 Returns = Literal["sentence", "passage", "mixed"]
@@ -65,7 +66,7 @@ class SentenceIndex(DocumentIndex):
         passages: Groups = snapshot.prepared.passages
         scores, parts = self._scores(snapshot, query, self._query_vector(query, vector), self._alpha(alpha))
         hits = Hits.of(_ROWS[returns](scores, passages, top_k), scores, parts)
-        candidates = self._candidates(snapshot, hits)
+        candidates = snapshot.candidates(hits, self.score_scale)
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(candidates)}[returns]
         wide = widen_to_passages(candidates[:n_wide], hits.rows[:n_wide], passages, snapshot.collection)
         candidates[:n_wide] = wide

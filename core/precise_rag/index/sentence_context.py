@@ -14,8 +14,8 @@ from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages, check_passages
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
-from precise_rag.index.base import Hits, Snapshot
 from precise_rag.index.sentence_base import SentenceIndex
+from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
@@ -75,7 +75,7 @@ class SentenceContextIndex(SentenceIndex):
             normalise=self.settings.similarity == "cosine",
         )
         rows = np.arange(len(vectors))
-        sentences = self._candidates(snapshot, Hits(rows, np.zeros(len(rows), dtype=np.float32)))
+        sentences = snapshot.candidates(Hits(rows, np.zeros(len(rows), dtype=np.float32)), self.score_scale)
         return zip(sentences, vectors, strict=True)
 
     def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.stop_words import StopWordSettings, load_stop_words
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import read_vectors
-from precise_rag.index.base import Hits, Snapshot
 from precise_rag.index.dense import DenseIndex, DenseSettings
+from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, SentenceTable
 

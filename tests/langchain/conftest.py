@@ -32,7 +32,7 @@ TEXTS = {
 class ScriptedChat(BaseChatModel):
     """A LangChain chat model that answers by a function of the prompt, and counts what runs at once."""
 
-    script: Callable[[str], str]
+    reply: Callable[[str], str]
     delay: float = 0.0
     prompts: list[str] = []  # noqa: RUF012 (a pydantic default: each model gets a copy)
     running: int = 0
@@ -62,19 +62,19 @@ class ScriptedChat(BaseChatModel):
     ) -> ChatResult:
         with self._count():
             time.sleep(self.delay)
-            return self._reply(messages)
+            return self._result(messages)
 
     async def _agenerate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         with self._count():
             await asyncio.sleep(self.delay)
-            return self._reply(messages)
+            return self._result(messages)
 
-    def _reply(self, messages: list[BaseMessage]) -> ChatResult:
+    def _result(self, messages: list[BaseMessage]) -> ChatResult:
         prompt = "\n\n".join(str(message.content) for message in messages)
         self.prompts.append(prompt)
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.script(prompt)))])
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.reply(prompt)))])
 
 
 @pytest.fixture

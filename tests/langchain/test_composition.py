@@ -36,7 +36,7 @@ def store(documents, encoder):
 
 def test_a_stock_retriever_with_our_selection_in_lcel(store, scripted_chat):
     prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
-    chat = scripted_chat(script=lambda prompt: prompt)
+    chat = scripted_chat(reply=lambda prompt: prompt)
     found = RunnableParallel(query=RunnablePassthrough(), documents=store.as_retriever())
     context = (
         found | GradientSelectionCompressor(min_k=1) | (lambda ds: "\n".join(d.page_content for d in ds))
@@ -142,7 +142,7 @@ async def test_nodes_of_a_graph(documents, encoder):
 
 def test_a_chain_over_a_pipeline_of_ours(documents, encoder, scripted_chat):
     chat = scripted_chat(
-        script=lambda p: (
+        reply=lambda p: (
             '{"reason": "", "score": 9, "adjustment": 0}' if "You judge" in p else "Ada Brandt [1]."
         )
     )

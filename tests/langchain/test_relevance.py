@@ -28,7 +28,7 @@ def relevance(prompt):
 
 
 def test_only_what_the_model_finds_relevant_stays(scripted_chat):
-    chat = scripted_chat(script=relevance)
+    chat = scripted_chat(reply=relevance)
     compressor = RelevanceFilterCompressor(llm=chat)
     kept = compressor.compress_documents(FOUND, "Who built the town clock?")
     assert [d.id for d in kept] == ["a", "c", "d"]
@@ -46,7 +46,7 @@ def test_an_answer_that_cannot_be_read_drops_nothing():
 
 
 def test_the_cache_saves_calls(scripted_chat):
-    chat = scripted_chat(script=relevance)
+    chat = scripted_chat(reply=relevance)
     compressor = RelevanceFilterCompressor(llm=chat, cache={})
     assert_alike(compressor.compress_documents(FOUND, "q"), compressor.compress_documents(FOUND, "q"))
     assert len(chat.prompts) == 1
@@ -57,17 +57,17 @@ def test_no_more_calls_at_once_than_allowed(scripted_chat, config: RunnableConfi
     allowed = 2 if config else 3
     input = {"query": "q", "documents": FOUND}
     options = {"batch_size": 1, "max_concurrency": 3}
-    chat = scripted_chat(script=relevance, delay=0.01)
+    chat = scripted_chat(reply=relevance, delay=0.01)
     RelevanceFilterCompressor(llm=chat, **options).invoke(input, config)
     assert 1 <= chat.peak <= allowed
     assert len(chat.prompts) == len(FOUND)
-    chat = scripted_chat(script=relevance, delay=0.01)
+    chat = scripted_chat(reply=relevance, delay=0.01)
     asyncio.run(RelevanceFilterCompressor(llm=chat, **options).ainvoke(input, config))
     assert chat.peak == allowed
 
 
 async def test_model_calls_are_children_of_the_compressor(scripted_chat):
-    compressor = RelevanceFilterCompressor(llm=scripted_chat(script=relevance), batch_size=1)
+    compressor = RelevanceFilterCompressor(llm=scripted_chat(reply=relevance), batch_size=1)
     input = {"query": "q", "documents": FOUND}
     events = [event async for event in compressor.astream_events(input, {"tags": ["mine"]}, version="v2")]
     runs = [event for event in events if event["event"] == "on_chat_model_start"]

@@ -187,7 +187,7 @@ async def test_the_precise_retriever_gives_the_same_when_async_and_changes_nothi
 
 
 def test_filters_call_their_model_inside_the_retrieval(precise, scripted_chat):
-    chat = scripted_chat(script=lambda prompt: "no idea")
+    chat = scripted_chat(reply=lambda prompt: "no idea")
     watched = PreciseRetriever.from_index(precise.rag.index, relevance=RelevanceFilter(chat))
 
     async def events():

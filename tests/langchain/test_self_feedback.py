@@ -38,7 +38,7 @@ def make_chain():
 
 
 def test_an_accepted_answer_comes_with_its_context_and_its_trace(make_chain, scripted_chat):
-    output = make_chain(scripted_chat(script=good)).invoke(QUESTION)
+    output = make_chain(scripted_chat(reply=good)).invoke(QUESTION)
 
     assert (output["question"], output["answer"]) == (QUESTION, "Ada Brandt built it [1].")
     assert (output["kind"], output["score"]) == ("generated", 9)
@@ -58,7 +58,7 @@ def test_a_weak_answer_gets_more_context_and_the_best_one_is_returned(make_chain
 
 
 async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
-    chain = make_chain(scripted_chat(script=good))
+    chain = make_chain(scripted_chat(reply=good))
 
     def outcome(output):
         return {key: value for key, value in output.items() if key != "trace"}
@@ -96,7 +96,7 @@ def test_a_budget_ends_it_early(make_chain):
 
 def test_it_composes(make_chain, scripted_chat):
     chain = {"question": lambda text: text} | RunnableLambda(lambda d: d["question"])
-    answer = chain | make_chain(scripted_chat(script=good)) | RunnableLambda(lambda o: o["answer"])
+    answer = chain | make_chain(scripted_chat(reply=good)) | RunnableLambda(lambda o: o["answer"])
     assert answer.invoke(QUESTION) == "Ada Brandt built it [1]."
 
 
@@ -127,7 +127,7 @@ class Recorder(BaseCallbackHandler):
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
 def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way):
     recorder = Recorder()
-    chain = make_chain(scripted_chat(script=good))
+    chain = make_chain(scripted_chat(reply=good))
     config = {"callbacks": [recorder], "tags": ["mine"], "metadata": {"user": "u"}}
 
     async def consume(stream):
@@ -155,7 +155,7 @@ def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way):
 
 
 async def test_events_tell_the_whole_story(make_chain, scripted_chat):
-    chain = make_chain(scripted_chat(script=good))
+    chain = make_chain(scripted_chat(reply=good))
     events = [event async for event in chain.astream_events(QUESTION, version="v2")]
     kinds = [(event["event"], event["name"]) for event in events]
     assert kinds[0] == ("on_chain_start", "SelfFeedbackChain")
@@ -167,10 +167,10 @@ async def test_events_tell_the_whole_story(make_chain, scripted_chat):
 
 
 def test_max_concurrency_holds(make_chain, scripted_chat):
-    chat = scripted_chat(script=good, delay=0.01)
+    chat = scripted_chat(reply=good, delay=0.01)
     make_chain(chat).batch([QUESTION] * 6, {"max_concurrency": 2})
     assert 1 <= chat.peak <= 2
-    chat = scripted_chat(script=good, delay=0.01)
+    chat = scripted_chat(reply=good, delay=0.01)
     asyncio.run(make_chain(chat).abatch([QUESTION] * 6, {"max_concurrency": 2}))
     assert 1 <= chat.peak <= 2
 

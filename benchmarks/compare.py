@@ -23,7 +23,7 @@ from precise_rag.evaluation.report.page import render_report
 from precise_rag.evaluation.runs.evaluate import evaluate
 from precise_rag.evaluation.runs.plan import Plan, load_plan
 from precise_rag.llm import OpenAIChat
-from training.reranker.lists import HALVED, may_train_on
+from training.candidate_lists import HALVED, may_train_on
 
 HERE = Path(__file__).parent
 SETS = "squad,fairytaleqa,hotpotqa,nq,covidqa,cuad,qmsum"

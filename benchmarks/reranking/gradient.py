@@ -4,9 +4,9 @@
         [--vectors FILE] [--cache DIR]
 
 Candidates are reranked by the packaged reranker or another. Recall is the share of a question's evidence, in
-characters, that the kept candidates cover, of what the 50 candidates cover. For each setting the
-fixed k with the same mean recall over a set is interpolated between whole numbers; "saved" is how
-many fewer tokens the gradient sends than that.
+characters within the 50 candidates, that the kept candidates cover. For each setting, the fixed k with
+the same mean recall over a set is interpolated between whole numbers; "saved" is the share of its tokens
+that the gradient does not send.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from benchmarks.reranking.held_out import held_out, new_parser, save
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate
-from training.reranker.lists import CandidateList
+from training.candidate_lists import CandidateList
 
 SETTINGS = [
     {"min_k": min_k, "ratio": ratio, "floor": floor}
@@ -38,7 +38,7 @@ def evidence_in(candidate: Candidate, one: CandidateList) -> set[tuple[str, int]
 
 
 class Ranked:
-    """A reranked list with the recall and the tokens of each of its beginnings."""
+    """A reranked list with the recall and the tokens of its first k candidates, for each k."""
 
     def __init__(self, one: CandidateList, reranker: str) -> None:
         self.candidates = rerank(one.question, one.candidates, load_reranker(reranker))

@@ -9,12 +9,12 @@ from typing import Any
 from benchmarks import record
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.rerank import PackagedReranker
-from training.reranker.lists import (
+from training.candidate_lists import (
     HALVED,
     KINDS,
     CandidateList,
+    cached_encoder,
     candidate_lists,
-    encoder,
     may_train_on,
     read_set,
 )
@@ -37,7 +37,7 @@ def new_parser(module: str, doc: str) -> ArgumentParser:
 
 def held_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
     """(set, kind, lists) of the unseen sets, and of the halves kept out of training."""
-    encode = encoder(options.vectors)
+    encoder = cached_encoder(options.vectors)
     for name in (*UNSEEN, *HALVED):
         dataset = read_set(f"dev/{name}", options.data)
         if name in HALVED:
@@ -45,7 +45,7 @@ def held_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]
             dataset = replace(dataset, questions=kept)
         dataset = replace(dataset.sample(SAMPLES.get(name), seed=1), name=f"held-out/{name}")
         for kind in options.kinds:
-            yield name, kind, candidate_lists(dataset, kind, encode, options.cache)
+            yield name, kind, candidate_lists(dataset, kind, encoder, options.cache)
 
 
 def save(

@@ -1,9 +1,9 @@
-"""What the relevance filter costs per question: batched against the paper's three calls.
+"""Cost of the relevance filter per question: batches against the paper's three calls.
 
     python -m benchmarks.reranking.llm_cost --data DIR [--questions 10] [--top 15] [--cache DIR]
 
 The model is a local HTTP server that speaks the chat-completions protocol and gives every chunk a
-score, so that what is counted is what would be sent and paid. Tokens are estimates (see
+score; the calls and tokens are those that a real model would get. Tokens are estimates (see
 `precise_rag.llm.usage`), and so is "estimate", which the filter gives before it spends anything.
 """
 

@@ -3,8 +3,8 @@
     python -m benchmarks.reranking.measure --data DIR [--reranker NAME…] [--vectors FILE] [--cache DIR]
 
 Questions and documents that nothing was trained on: three whole sets, and the other half of four.
-nDCG@10, MRR@10 and recall@10 count a question without a relevant candidate as 0, and take the
-relevant ones among the 50 as all there are. "texts" is the packaged reranker without the retrieval's
+nDCG@10, MRR@10 and recall@10 count a question without a relevant candidate as 0, and know only the
+relevant candidates among the 50. "texts" is the packaged reranker without the retrieval's
 scores. ECE: expected calibration error over ten bins of equal width. ms: CPU time per question.
 """
 
@@ -18,11 +18,11 @@ import numpy as np
 from benchmarks.reranking.held_out import UNSEEN, held_out, new_parser, save
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
-from training.reranker.lists import HALVED, CandidateList
+from training.candidate_lists import HALVED, CandidateList
 
 Ranker = Callable[[CandidateList], np.ndarray]
 BY_SCORE = ("retrieval", "dense", "bm25")
-"""Rankers whose scores are no probabilities; the first is what the others are compared with."""
+"""Rankers whose scores are not probabilities; the rerankers are compared with the first."""
 
 RESAMPLES = 10_000
 _DISCOUNT = 1.0 / np.log2(np.arange(2, 12))
@@ -89,7 +89,7 @@ def mean_difference(
 
 
 class Measured:
-    """What is known of each ranker: quality per question by (kind, set), probabilities and truth by kind."""
+    """Results of each ranker: quality per question by (kind, set), probabilities and truth by kind."""
 
     def __init__(self, rankers: Mapping[str, Ranker]) -> None:
         self.rankers = rankers

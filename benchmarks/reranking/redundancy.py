@@ -17,7 +17,7 @@ from benchmarks.reranking.held_out import held_out, new_parser, save
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.types import Candidate
-from training.reranker.lists import CandidateList, encoder
+from training.candidate_lists import CandidateList, cached_encoder
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -31,7 +31,7 @@ def main() -> None:
     parser = new_parser(__spec__.name, __doc__)
     parser.add_argument("--questions", type=int, default=200, help="of each set at most")
     options = parser.parse_args()
-    vectors = encoder(options.vectors)
+    vectors = cached_encoder(options.vectors)
     rows = []
     for name, kind, lists in held_out(options):
         ranked = [

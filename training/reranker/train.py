@@ -1,18 +1,16 @@
 """Train the packaged reranker, calibrate it, and save it.
 
-    PRECISE_DATA=DIR python benchmarks/reranking/train.py OUT [--vectors FILE] [--cache DIR]
+    PRECISE_DATA=DIR python -m training.reranker.train OUT [--vectors FILE] [--cache DIR]
 
-Trains on the candidate lists of `lists.py`: the training splits, and half of the documents of four
-development sets. A quarter of those documents is kept out of training, to calibrate with. How much
-the retrieval's own order counts is learnt from networks that never saw the set they are tried on.
-Takes about 20 CPU-minutes, most of them for retrieving; --vectors and --cache keep what can be kept
-between runs.
+The data are lists of `training/candidate_lists.py`: from the training splits, and from half of the
+documents of four development sets. A quarter of these documents is kept out to calibrate with. The
+weight of the retrieval's own order is fitted with networks that were not trained on the set they score.
+--vectors and --cache keep the slow parts between runs. The card is docs/models/reranker.md.
 """
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,48 +18,53 @@ from torch import nn
 from torch.nn import functional as F
 
 from precise_rag.models.checkpoint import save_checkpoint
+from precise_rag.rerank.feature_network import FeatureNetwork
 from precise_rag.rerank.features import FEATURES, features
-from precise_rag.rerank.network import FeatureNetwork
-from training.reranker.blending import fit_blend
-from training.reranker.lists import (
+from training.candidate_lists import (
     HALVED,
     KINDS,
     TRAINING,
     CandidateList,
+    cached_encoder,
     calibrates,
     candidate_lists,
-    encoder,
-    folders,
     may_train_on,
+    new_parser,
     read_set,
 )
-from training.reranker.rarity import rarity_table
+from training.reranker.idf_table import build_idf_table
+from training.reranker.logistic_regression import fit_logistic_regression
 
 SEED = 0
 HIDDEN = 32
 EPOCHS = 6
 BATCH = 64
 WIDTH = 50
+"""Candidates of a padded list."""
+
 DOCUMENTS = {"fairytaleqa": 90, "qmsum": 24}
+"""Documents drawn from the training splits."""
+
 QUESTIONS = dict.fromkeys(KINDS, 600)
-"""Of each set at most, by kind of list."""
+"""Questions of each set, at most, by kind of list."""
 
 DENSE = ("dense", "dense_to_best", "dense_z", "core_to_best", "near_dense", "list_dense")
 LEXICAL = ("bm25_log", "bm25_to_best", "bm25_passage_to_best")
 RANK = ("prior", "reciprocal_rank")
-HIDDEN_FROM = (
+HIDDEN_SHARES = (
     (0.15, DENSE + LEXICAL + RANK),
     (0.10, DENSE + LEXICAL),
     (0.10, RANK),
     (0.05, ("core_to_best", "bm25_passage_to_best")),
 )
-"""Shares of the training lists in which features are hidden, so that foreign candidates are known too."""
+"""Shares of the lists in which features are hidden, to learn candidates of other retrievers."""
 
 
-class Lists:
-    """Candidate lists of one set, or of several joined, as padded arrays.
+class PaddedLists:
+    """Candidate lists as padded arrays.
 
-    x (n, WIDTH, f), y and there (n, WIDTH), weight (n,).
+    x: (n, WIDTH, f) features. y: (n, WIDTH) 1 if relevant. there: (n, WIDTH) false at padding.
+    weight: (n,) of each list in the loss.
     """
 
     def __init__(self, found: Sequence[CandidateList], table: np.ndarray) -> None:
@@ -78,8 +81,8 @@ class Lists:
         self.weight = np.full(len(lists), max(len(lists), 1) ** -0.5, dtype=np.float32)
 
     @classmethod
-    def joined(cls, several: "Sequence[Lists]") -> "Lists":
-        """The lists of several sets; a set counts by the root of its size."""
+    def joined(cls, several: "Sequence[PaddedLists]") -> "PaddedLists":
+        """Join the lists of several sets; the weight of a set is the root of its size."""
         whole = cls.__new__(cls)
         for name in ("x", "y", "there", "weight"):
             setattr(whole, name, np.concatenate([getattr(lists, name) for lists in several]))
@@ -87,19 +90,19 @@ class Lists:
         return whole
 
     def truth(self) -> list[np.ndarray]:
-        """Which candidates of each list are relevant."""
+        """Return which candidates of each list are relevant."""
         return [y[there] > 0 for y, there in zip(self.y, self.there, strict=True)]
 
-    def without(self, names: Sequence[str]) -> "Lists":
-        """The same lists with some features unknown."""
+    def without(self, names: Sequence[str]) -> "PaddedLists":
+        """Return the same lists with some features unknown."""
         whole = self.joined([self])
         whole.x[..., [FEATURES.index(name) for name in names]] = np.nan
         return whole
 
     def with_hidden(self, random: np.random.Generator) -> np.ndarray:
-        """x with some features hidden in some lists."""
+        """Return x with some features hidden in some lists, at random."""
         x, drawn, low = self.x.copy(), random.random(len(self.x)), 0.0
-        for share, names in HIDDEN_FROM:
+        for share, names in HIDDEN_SHARES:
             rows = np.flatnonzero((drawn >= low) & (drawn < low + share))
             x[np.ix_(rows, np.arange(WIDTH), [FEATURES.index(name) for name in names])] = np.nan
             low += share
@@ -109,7 +112,7 @@ class Lists:
 class Network(nn.Module):
     """`FeatureNetwork` in torch."""
 
-    def __init__(self, lists: Lists) -> None:
+    def __init__(self, lists: PaddedLists) -> None:
         super().__init__()
         rows = lists.x[lists.there]
         self.mean, self.deviation = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0) + 1e-3
@@ -140,8 +143,8 @@ class Network(nn.Module):
         return {"mean": self.mean, "deviation": self.deviation, **plain}
 
 
-def fit(lists: Lists) -> Network:
-    """Listwise softmax for the order, and cross-entropy of each candidate for the level."""
+def fit(lists: PaddedLists) -> Network:
+    """Train a network by listwise softmax, for the order, and cross-entropy, for the probabilities."""
     torch.manual_seed(SEED)
     random = np.random.default_rng(SEED)
     network = Network(lists)
@@ -167,8 +170,8 @@ def fit(lists: Lists) -> Network:
     return network
 
 
-def columns(network: Network, lists: Lists) -> list[dict[str, np.ndarray]]:
-    """What a blend sees of each list: the network's logits, and the retrieval's score and rank."""
+def regression_columns(network: Network, lists: PaddedLists) -> list[dict[str, np.ndarray]]:
+    """Return the columns of the regression for each list: the network's logits, and RANK."""
     with torch.no_grad():
         logits = network(network.inputs(lists.x)).numpy()
     places = {name: np.nan_to_num(lists.x[..., FEATURES.index(name)]) for name in RANK}
@@ -178,32 +181,34 @@ def columns(network: Network, lists: Lists) -> list[dict[str, np.ndarray]]:
     ]
 
 
-def blends(
-    network: Network, fitting: dict[str, Lists], kept_out: dict[str, Lists]
+def fit_regressions(
+    network: Network, fitting: dict[str, PaddedLists], kept_out: dict[str, PaddedLists]
 ) -> dict[str, dict[str, float]]:
-    """The two lines that turn logits into probabilities.
+    """Fit the two regressions that turn logits into probabilities.
 
-    "ranked", with the retrieval's score and rank: on each set by a network that did not see the set.
-    "plain", the network alone: by the network itself, retrieval scores hidden, on documents kept out.
+    "ranked", with the retrieval's score and rank: on each set, with a network that was not trained on it.
+    "plain", without: on documents kept out, with the network itself and the retrieval scores hidden.
     """
     seen, truth, weight = [], [], []
     for name in fitting:
-        stranger = fit(Lists.joined([lists for other, lists in fitting.items() if other != name]))
+        network_without_set = fit(
+            PaddedLists.joined([lists for other, lists in fitting.items() if other != name])
+        )
         for lists in (fitting[name], kept_out[name]):
-            seen += columns(stranger, lists)
+            seen += regression_columns(network_without_set, lists)
             truth += lists.truth()
             weight += [1.0 / (len(fitting[name].x) + len(kept_out[name].x))] * len(lists.x)
-    ranked = fit_blend(seen, truth, weight, order=0.0)
-    unknown = Lists.joined(list(kept_out.values())).without(DENSE + LEXICAL + RANK)
-    alone = [{"network": found["network"]} for found in columns(network, unknown)]
-    return {"ranked": ranked, "plain": fit_blend(alone, unknown.truth(), list(unknown.weight), order=0.0)}
+    ranked = fit_logistic_regression(seen, truth, weight)
+    unknown = PaddedLists.joined(list(kept_out.values())).without(DENSE + LEXICAL + RANK)
+    alone = [{"network": found["network"]} for found in regression_columns(network, unknown)]
+    return {"ranked": ranked, "plain": fit_logistic_regression(alone, unknown.truth(), list(unknown.weight))}
 
 
-def found_lists(
+def training_lists(
     options: argparse.Namespace, n_questions: Mapping[str, int] = QUESTIONS
 ) -> Iterator[tuple[str, str, list[CandidateList]]]:
-    """(set, kind, lists) of all that may be trained on."""
-    encode = encoder(options.vectors)
+    """Yield (set, kind, lists) of all that may be trained on."""
+    encoder = cached_encoder(options.vectors)
     for name in [f"train/{name}" for name in TRAINING] + [f"dev/{name}" for name in HALVED]:
         split, _, stem = name.partition("/")
         dataset = read_set(name, options.data, DOCUMENTS.get(stem) if split == "train" else None)
@@ -212,27 +217,25 @@ def found_lists(
             dataset = replace(dataset, questions=allowed)
         for kind in KINDS:
             sample = replace(dataset.sample(n_questions[kind], SEED), name=name)
-            yield stem, kind, candidate_lists(sample, kind, encode, options.cache)
+            yield stem, kind, candidate_lists(sample, kind, encoder, options.cache)
             print(f"{name}: {kind}")
 
 
 def main() -> None:
-    parser = folders(__doc__.splitlines()[0])
-    parser.add_argument("out", type=Path)
-    options = parser.parse_args()
+    options = new_parser("training.reranker.train", __doc__).parse_args()
     fitting: dict[str, list[CandidateList]] = {}
     kept_out: dict[str, list[CandidateList]] = {}
-    for name, _, lists in found_lists(options):
+    for name, _, lists in training_lists(options):
         for one in lists:
             (kept_out if calibrates(one.group) else fitting).setdefault(name, []).append(one)
-    table = rarity_table(options.data)
-    seen = {name: Lists(several, table) for name, several in fitting.items()}
-    unseen = {name: Lists(several, table) for name, several in kept_out.items()}
-    network = fit(Lists.joined(list(seen.values())))
+    table = build_idf_table(options.data)
+    seen = {name: PaddedLists(several, table) for name, several in fitting.items()}
+    unseen = {name: PaddedLists(several, table) for name, several in kept_out.items()}
+    network = fit(PaddedLists.joined(list(seen.values())))
     config = {
         "kind": "features",
         "features": list(FEATURES),
-        "blend": blends(network, seen, unseen),
+        "blend": fit_regressions(network, seen, unseen),
         "seed": SEED,
     }
     save_checkpoint(options.out, config, {**network.tensors(), "idf": table})

@@ -1,8 +1,8 @@
-"""What a cross-encoder learns from: questions with a few candidates, some of them relevant.
+"""Training examples of the cross-encoder: questions with a few candidates, some of them relevant.
 
-Real questions come from the lists of `lists.py`, with the hard negatives that they hold. Weak ones are
-headings and questions made by rule from the training documents of every domain, with what BM25
-puts first in a collection of the same source as negatives.
+Real examples come from the candidate lists, with the hard negatives in them. Weak examples are headings,
+and questions made by rule, of the training documents of every domain; their negatives are the best that
+BM25 finds in a collection of the same source.
 """
 
 import json
@@ -20,27 +20,29 @@ from precise_rag.evaluation import Evidence, Question
 from precise_rag.index import BM25Index
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document
-from training.reranker.lists import CandidateList, is_relevant
-from training.reranker_cascade.questions import question_from, sloppy
+from training.candidate_lists import CandidateList, is_relevant
+from training.reranker_cascade.questions import as_typed, question_from
 
 NOT_FREE = ("brown", "wikitext2", "multilingual")
-"""Sources that may not be used commercially, have rare words replaced, or are not English."""
+"""Sources whose licence forbids commercial use, whose rare words are replaced, or not in English."""
 
 KINDS = {"sentences": 0.5, "bm25": 0.3, "passages": 0.1, "dense": 0.1}
-"""How often a real question is asked of each kind of list."""
+"""Shares of the kinds of lists among the real examples."""
 
 N_SHOWN = {"sentences": 8, "bm25": 6, "passages": 5, "dense": 5}
-"""Candidates of one question; fewer where they are longer."""
+"""Candidates of one example, by kind of list; fewer if they are longer."""
 
 MOST_RELEVANT = 3
+"""Relevant candidates of one example, at most."""
+
 TOP = 12
-"""Half of the negatives are drawn from so many of the best, the others from the whole list."""
+"""Half of the negatives are drawn from this many of the best ones, the rest from the whole list."""
 
 SHARES = {"wikipedia": 3.0, "openstax": 2.0, "standardebooks": 1.5}
-"""How many times the common number of weak examples a source gives."""
+"""Factors of the number of weak examples, by source; 1 for other sources."""
 
 CHARACTERS = 400_000
-"""Of a collection in which weak questions look for negatives."""
+"""Characters of a collection in which negatives of weak questions are searched."""
 
 _PLAIN_HEADING = re.compile(
     r"^(introduction|abstract|summary|overview|see also|conclusion|references|notes?|examples?|remarks|"
@@ -51,7 +53,7 @@ _PLAIN_HEADING = re.compile(
 
 
 class Example(NamedTuple):
-    """A question, the texts of some candidates, which are relevant, and where it comes from."""
+    """A question, the texts of some candidates, which of them are relevant, and the source."""
 
     question: str
     texts: tuple[str, ...]
@@ -62,7 +64,7 @@ class Example(NamedTuple):
 def from_lists(
     found: Sequence[CandidateList], kind: str, source: str, random: np.random.Generator
 ) -> Iterator[Example]:
-    """One example from each list that has both relevant and other candidates."""
+    """Yield one example of each list that has relevant and other candidates."""
     for one in found:
         example = _example(one.question, [c.text for c in one.candidates], one.relevant, kind, source, random)
         if example:
@@ -91,7 +93,7 @@ def _example(
 def weak_examples(
     folder: str | None, per_source: int, encoder: Encoder, random: np.random.Generator
 ) -> Iterator[Example]:
-    """About `per_source` weak examples of each source of training documents, more of some (`SHARES`)."""
+    """Yield about `per_source` weak examples of each source of training documents, times its share."""
     for path in sorted(Path(folder or os.environ["PRECISE_DATA"]).glob("train_docs_*.jsonl.gz")):
         source = path.name.removeprefix("train_docs_").removesuffix(".jsonl.gz")
         if source in NOT_FREE:
@@ -113,7 +115,9 @@ def weak_examples(
                 break
 
 
-class _Asked(NamedTuple):
+class _Question(NamedTuple):
+    """A question and the span that answers it."""
+
     question: str
     doc_id: str
     start: int
@@ -145,14 +149,14 @@ def _collection_examples(
             missed = [c for c in indexes[kind].search(text, 5) if is_relevant(c, question)]
             found, relevant = [*missed, *found], np.concatenate([np.ones(len(missed), dtype=bool), relevant])
         example = _example(
-            sloppy(one.question, random), [c.text for c in found], relevant, kind, f"weak/{source}", random
+            as_typed(one.question, random), [c.text for c in found], relevant, kind, f"weak/{source}", random
         )
         if example:
             yield example
 
 
-def _headings(records: Sequence[dict], random: np.random.Generator) -> Iterator[_Asked]:
-    """Headings as queries for the beginning of their sections, in random order."""
+def _headings(records: Sequence[dict], random: np.random.Generator) -> Iterator[_Question]:
+    """Yield headings as questions, answered by the beginning of their sections, in random order."""
     asked = []
     for record in records:
         place = 0
@@ -168,14 +172,16 @@ def _headings(records: Sequence[dict], random: np.random.Generator) -> Iterator[
                 shape = ("{}", "{}", "{}?", "What about {}?", "explain {}", "How does {} work?")[
                     random.integers(6)
                 ]
-                asked.append(_Asked(shape.format(heading), record["id"], place, place + min(len(text), 500)))
+                asked.append(
+                    _Question(shape.format(heading), record["id"], place, place + min(len(text), 500))
+                )
             place += len(text) + 2
     for row in random.permutation(len(asked)):
         yield asked[row]
 
 
-def _sentences(texts: dict[str, str], n_wanted: int, random: np.random.Generator) -> Iterator[_Asked]:
-    """Questions made from sentences drawn at random."""
+def _sentences(texts: dict[str, str], n_wanted: int, random: np.random.Generator) -> Iterator[_Question]:
+    """Yield questions made from sentences drawn at random."""
     spans = [(key, span) for key, text in texts.items() for span in split_sentences(text)]
     made = 0
     for row in random.permutation(len(spans)):
@@ -188,4 +194,4 @@ def _sentences(texts: dict[str, str], n_wanted: int, random: np.random.Generator
         question = question_from(sentence, random)
         if question and len(question.split()) > 2:
             made += 1
-            yield _Asked(question, key, span.start, span.end)
+            yield _Question(question, key, span.start, span.end)

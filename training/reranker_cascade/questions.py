@@ -1,11 +1,10 @@
-"""Questions made by rule from plain text, so that a reranker learns from every domain.
+"""Weak questions, made by rule from plain text, so that the reranker learns from every domain.
 
-Each rule takes a sentence (or a heading) and gives a question that this text answers, or None.
-They are weak: the grammar is rough, and some ask for nothing in particular.
+Each rule takes a sentence and returns a question that it answers, or None. The grammar is rough.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
@@ -38,7 +37,7 @@ _SUBJECT = re.compile(
 _HE = re.compile(r"^(?:He|She|It|They|This|That|These|Those|There|We|You|I)\b")
 
 _LONGEST = 14
-"""Words in a question made of what is left of a sentence."""
+"""Words in a question, at most."""
 
 
 def defined(sentence: str, random: np.random.Generator) -> str | None:
@@ -110,16 +109,12 @@ def topic(sentence: str, random: np.random.Generator) -> str | None:
     return _one_of(shapes, random).format(phrase)
 
 
-def keywords(
-    sentence: str, random: np.random.Generator, rarity: Mapping[str, float] | None = None
-) -> str | None:
-    """Three to six of the rarest words, in any order."""
+def keywords(sentence: str, random: np.random.Generator) -> str | None:
+    """Three to six of the first content words, in any order."""
     words = list(dict.fromkeys(_content(sentence)))
     if len(words) < 4:
         return None
     how_many = int(random.integers(3, 7))
-    if rarity:
-        words.sort(key=lambda word: -rarity.get(stem(word.casefold()), 99.0))
     chosen = words[: how_many + 1]
     return " ".join(random.permutation(chosen)[:how_many])
 
@@ -135,11 +130,11 @@ RULES: dict[str, tuple[float, Rule]] = {
     "topic": (0.6, topic),
     "keywords": (0.6, keywords),
 }
-"""Each rule with how readily it is chosen where several apply."""
+"""The rules, with weights for the order in which they are tried."""
 
 
 def question_from(sentence: str, random: np.random.Generator) -> str | None:
-    """A question that the sentence answers, by one of the rules that apply."""
+    """Make a question that the sentence answers, by one of the rules that apply."""
     names = list(RULES)
     weights = np.array([RULES[name][0] for name in names])
     for rule in random.choice(names, size=len(names), replace=False, p=weights / weights.sum()):
@@ -148,8 +143,8 @@ def question_from(sentence: str, random: np.random.Generator) -> str | None:
     return None
 
 
-def sloppy(query: str, random: np.random.Generator) -> str:
-    """The query as it may be typed: in lower case, without its question mark or its last words."""
+def as_typed(query: str, random: np.random.Generator) -> str:
+    """Make a query sloppy at random: lower case, no question mark, last words left out."""
     if random.random() < 0.2:
         query = query.lower()
     if random.random() < 0.2:
@@ -174,7 +169,7 @@ def _without(sentence: str, span: tuple[int, int]) -> str:
 
 
 def _shortened(text: str, random: np.random.Generator) -> str:
-    """At most _LONGEST words in a row, often fewer, and in half of the cases some left out."""
+    """Take at most _LONGEST words in a row; in half of the cases some are left out."""
     words = _WORD.findall(text)
     length = int(random.integers(4, _LONGEST + 1))
     if len(words) > length:

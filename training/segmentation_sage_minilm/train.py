@@ -1,10 +1,11 @@
-"""Train the packaged `sage-minilm` head: a sample of every domain, each sentence encoded once.
+"""Train the packaged segmentation model `sage-minilm` on a sample of every domain.
 
-    python benchmarks/segmentation/train_sage_minilm.py DATA OUT [--cache vectors.sqlite]
+    python -m training.segmentation_sage_minilm.train DATA OUT [--cache vectors.sqlite]
 
-DATA is the folder of the training files. All of their 1.3 million sentences would take hours to
-encode without a GPU; the sample is drawn by document, held-out documents three times as often, and
-the head trained on it as by `precise train --family sage --words --splice 0.3`.
+DATA is the folder of the training files. A sample of their documents is used, because encoding all
+sentences takes hours without a GPU; held-out documents are drawn three times as often. The head is
+trained as by `precise train --family sage --words --splice 0.3`. The card is
+docs/models/segmentation-sage-minilm.md.
 """
 
 import argparse
@@ -13,10 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.segmentation.training.data import LabelledDocument, is_held_out, read_labelled
 from precise_rag.segmentation.training.fitting import TrainingSettings
+from precise_rag.segmentation.training.labelled_documents import LabelledDocument, is_held_out, read_labelled
 from precise_rag.segmentation.training.networks import SageConfig
 from precise_rag.segmentation.training.train import train_sage
+
+MODULE = "training.segmentation_sage_minilm.train"
 
 SENTENCES = {
     "train_docs_openstax": 30_000,
@@ -41,13 +44,14 @@ SENTENCES = {
     "train_docs_multilingual": 3_000,
     "train_docs_wikitext2": 2_000,
 }
-"""Sentences wanted of each file."""
+"""Sentences to draw from each file."""
 
 LONGEST = 2_500
-"""Longer documents (whole novels) are left out, so that many are seen."""
+"""Sentences of a document, at most; longer ones (whole novels) are left out."""
 
 
 def sample(folder: Path) -> list[LabelledDocument]:
+    """Draw documents of each file at random, and the held-out ones of `precise train` for 15 %."""
     rng = np.random.default_rng(0)
     chosen: list[LabelledDocument] = []
     for name, wanted in SENTENCES.items():
@@ -64,17 +68,17 @@ def sample(folder: Path) -> list[LabelledDocument]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m " + MODULE, description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, metavar="DATA", help="folder of the training files")
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
+    parser.add_argument(
+        "--cache", type=Path, default=Path("vectors.sqlite"), help="file that keeps vectors (%(default)s)"
     )
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--cache", type=Path, default=Path("vectors.sqlite"), help="vectors computed before")
     args = parser.parse_args()
     encoder = CachedEncoder(load_encoder("all-MiniLM-L6-v2"), args.cache)
     settings = TrainingSettings(epochs=10, learning_rate=1e-3, splice=0.3)
     config = SageConfig(dimension=encoder.dimension)
-    command = "python benchmarks/segmentation/train_sage_minilm.py DATA OUT"
+    command = f"python -m {MODULE} DATA OUT"
     report = train_sage(
         sample(args.data),
         args.out,

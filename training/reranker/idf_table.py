@@ -1,4 +1,4 @@
-"""How rare words are, counted over the paragraphs of the training documents."""
+"""The idf table of the packaged reranker, from the paragraphs of the training documents."""
 
 import os
 from collections import Counter, defaultdict
@@ -10,19 +10,23 @@ from precise_rag.documents import read_json_lines
 from precise_rag.stems import IDF_STEPS, read_words, slot
 
 SIZE = 1 << 18
+"""Entries of the table."""
+
 NOT_FREE = ("brown", "wikitext2")
-"""Sources that may not be used commercially, or have rare words replaced."""
+"""Sources whose licence forbids commercial use, or whose rare words are replaced."""
 
 LEAST = 4
+"""Paragraphs of a language that a stem must be in; rarer stems share the greatest rarity."""
+
 SMOOTH = 3000
+"""Paragraphs added to those of each language, so that words of small languages are not too common."""
 
 
-def rarity_table(folder: str | None) -> np.ndarray:
-    """The idf table of `precise_rag.stems`.
+def build_idf_table(folder: str | None) -> np.ndarray:
+    """Count the table, see `precise_rag.stems`. folder: of the documents; default: PRECISE_DATA.
 
-    A stem's share of paragraphs is that of the language in which it is commonest, so that a function
-    word of a language with few documents is common too. Stems in fewer than LEAST paragraphs of a
-    language share the greatest rarity.
+    A stem is as rare as in the language in which it is commonest, so that function words of a language
+    with few documents are common too.
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     paragraphs: Counter[str] = Counter()

@@ -1,7 +1,8 @@
-"""Candidate lists with relevance labels, as the library's own indexes give them.
+"""Lists of candidates with relevance labels, from the library's own indexes.
 
-Four kinds, so that a reranker meets what users have: sentences and passages with all scores, chunks
-with a dense score alone, chunks with BM25 alone.
+There are four kinds, so that a reranker meets what users have: sentences and passages with all scores,
+chunks with a dense score alone, and chunks with a BM25 score alone. Training and benchmarks share them,
+and the rule that says which documents may be trained on.
 """
 
 import hashlib
@@ -24,14 +25,18 @@ N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
 
 HALVED = ("squad", "covidqa", "fairytaleqa", "qmsum")
-"""Development sets of which half of the documents may be trained on; the other half is for measuring."""
+"""Development sets of which half of the documents may be trained on; the other half is for benchmarks."""
 
 TRAINING = ("fairytaleqa", "qmsum")
 """Sets with a training split."""
 
 
 class CandidateList(NamedTuple):
-    """The best candidates for a question, which of them hold (part of) its evidence, and that."""
+    """The best candidates for a question.
+
+    group: id of the document, or group of documents, that the question is about. relevant: (n,) which
+    candidates hold evidence. evidence: of the question.
+    """
 
     question: str
     group: str
@@ -41,17 +46,20 @@ class CandidateList(NamedTuple):
 
 
 def may_train_on(doc_id: str) -> bool:
-    """Whether a document of a halved development set is in the half for training; decided by its id."""
+    """Check whether a document of a halved set may be trained on; decided by its id."""
     return hashlib.sha256(doc_id.encode()).digest()[0] % 2 == 0
 
 
 def calibrates(doc_id: str) -> bool:
-    """Whether a training document is kept for calibration: one in four."""
+    """Check whether a training document is kept out to calibrate with: one in four, by its id."""
     return hashlib.sha256(doc_id.encode()).digest()[1] % 4 == 0
 
 
 def read_set(name: str, folder: str | None, n_documents: int | None = None) -> Dataset:
-    """The questions with evidence of "dev/NAME" or "train/NAME", and all documents or the first few."""
+    """Read the questions with evidence of "dev/NAME" or "train/NAME".
+
+    folder: of the sets; default: PRECISE_DATA. n_documents: draw this many documents; default: all.
+    """
     split, _, stem = name.partition("/")
     dataset = load_development_set(stem, folder, split).with_evidence()
     if n_documents is not None:
@@ -60,8 +68,8 @@ def read_set(name: str, folder: str | None, n_documents: int | None = None) -> D
     return dataset
 
 
-def encoder(cache: str | None) -> Encoder:
-    """The default encoder, keeping its vectors in the file `cache` if there is one."""
+def cached_encoder(cache: str | None) -> Encoder:
+    """Load the default encoder; it keeps its vectors in the file `cache`, if one is given."""
     plain = load_encoder(DEFAULT_ENCODER)
     return CachedEncoder(plain, cache) if cache else plain
 
@@ -69,7 +77,7 @@ def encoder(cache: str | None) -> Encoder:
 def candidate_lists(
     dataset: Dataset, kind: str, encoder: Encoder, cache: Path | None = None
 ) -> list[CandidateList]:
-    """One list per question of the dataset; `cache`: a folder that keeps them."""
+    """Retrieve one list for each question of the dataset. cache: folder that keeps the lists."""
     path = cache and cache / f"{dataset.name.replace('/', '_')}-{len(dataset.questions)}-{kind}.pickle"
     if path and path.exists():
         return pickle.loads(path.read_bytes())
@@ -89,7 +97,7 @@ def _lists(dataset: Dataset, kind: str, encoder: Encoder) -> Iterator[CandidateL
 
 
 def _index(dataset: Dataset, kind: str, encoder: Encoder) -> tuple[Any, dict[str, Any]]:
-    """The index of a kind and the options of its searches."""
+    """Build the index of a kind; returns it with the options of its searches."""
     documents = dataset.documents
     if kind == "sentences":
         return HybridIndex.build(documents, encoder), {"returns": "sentence"}
@@ -100,17 +108,18 @@ def _index(dataset: Dataset, kind: str, encoder: Encoder) -> tuple[Any, dict[str
     return BM25Index.build(documents, encoder, chunks="100 tokens"), {}
 
 
-def folders(description: str) -> ArgumentParser:
-    """A parser of where a script here reads and keeps things."""
-    parser = ArgumentParser(description=description)
-    parser.add_argument("--data", help="folder of the sets; by default that in PRECISE_DATA")
+def new_parser(module: str, doc: str) -> ArgumentParser:
+    """Make a parser with the folders of a training command; `doc` begins with its description."""
+    parser = ArgumentParser(prog=f"python -m {module}", description=doc.splitlines()[0])
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
+    parser.add_argument("--data", metavar="DIR", help="folder of the sets (default: PRECISE_DATA)")
     parser.add_argument("--vectors", help="file that keeps sentence vectors")
-    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists and what they need")
+    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists and networks")
     return parser
 
 
 def is_relevant(candidate: Candidate, question: Question) -> bool:
-    """Whether the candidate and a piece of evidence share half of the shorter of the two."""
+    """Check whether the candidate and a piece of evidence share half of the shorter of the two."""
     return any(_shared(candidate, evidence) >= 0.5 for evidence in question.evidence)
 
 

@@ -1,10 +1,10 @@
-"""A stock LangChain chain whose chunks end where the topic does: one line is different.
+"""A stock LangChain chain with one line changed: chunks end where the topic does.
 
     python examples/langchain_quickstart.py "When is __exit__ called?"
 
-runs without a key and shows what a model would read. With OPENAI_API_KEY set and `langchain-openai`
-installed, gpt-4o-mini answers. The documents are pages of the Python language reference, which
-come with Python itself.
+Without a key it prints the prompt that a model would read. With OPENAI_API_KEY set and
+`langchain-openai` installed, gpt-4o-mini answers. The documents are pages of the Python language
+reference, which come with Python.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""A stock LangChain app over a folder, improved in three steps of one line each.
+"""A stock LangChain application over a folder, improved in three steps of one line each.
 
     python examples/langchain_three_steps.py
 
-needs no key: for each step it prints how many tokens a question sends to the model and how much of
-the evidence is among them. With OPENAI_API_KEY set and `langchain-openai` installed, gpt-4o-mini
-answers a question at each step too. The folder is a ferry line's handbook, `examples/handbook`,
+For each step it prints how many tokens a question sends to the model, and which share of the evidence
+is among them. This needs no key. With OPENAI_API_KEY set and `langchain-openai` installed, gpt-4o-mini
+also answers a question at each step. The folder, `examples/handbook`, is the handbook of a ferry line,
 with twelve questions and the sentences that answer them.
 """
 
@@ -67,7 +67,7 @@ def join(documents: Sequence[Document]) -> str:
 
 
 def measure(retriever: Runnable, questions: list[dict[str, Any]]) -> tuple[float, float]:
-    """Mean tokens per question, and the share of evidence sentences that are in the context."""
+    """Return the mean tokens of context per question, and the share of evidence sentences in it."""
     contexts = (retriever | join).batch([question["question"] for question in questions])
     found = [
         quote in context

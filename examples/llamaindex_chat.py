@@ -1,10 +1,10 @@
-"""A chat over a book that judges its answers, streams them, and shows how they came about.
+"""A streaming chat over a book, whose answers are judged before they are shown.
 
     OPENAI_API_KEY=… python examples/llamaindex_chat.py
 
-needs `llama-index-llms-openai`. The book is the Python language reference that comes with Python;
-an empty line ends the chat. After each answer `trace.html` holds the whole story: what was found,
-where the selection cut and why, each draft with its judgement, tokens and cost.
+It needs `llama-index-llms-openai`. The book is the Python language reference that comes with Python.
+After each answer, `trace.html` shows what was found, what the selection kept and why, and each draft
+with its judgement, tokens and cost. An empty line ends the chat.
 """
 
 import os

@@ -1,11 +1,11 @@
-"""An app over Qdrant that stops sending a fixed number of chunks: one argument is different.
+"""An application over Qdrant with one argument added: the number of chunks follows the question.
 
     pip install llama-index-vector-stores-qdrant
     python examples/llamaindex_qdrant.py "How long are lost keys kept?"
 
-runs without a server (Qdrant's local mode) and without a key: it prints every node that Qdrant
-found, with its score, whether it was kept, and why. With OPENAI_API_KEY set and
-`llama-index-llms-openai` installed, gpt-4o-mini answers. Its documents are `examples/handbook`.
+It needs no server (Qdrant runs in memory) and no key. It prints each node that Qdrant found, with its
+score, whether it was kept, and why. With OPENAI_API_KEY set and `llama-index-llms-openai` installed,
+gpt-4o-mini answers. The documents are in `examples/handbook`.
 """
 
 import os
@@ -47,7 +47,7 @@ def main(
     index = build_index(client, embed_model or PreciseEmbedding())
     explain(index, question)
     engine = index.as_query_engine(
-        llm=llm or MockLLM(),  # without a key it says what it was asked
+        llm=llm or MockLLM(),  # without a key: prints the prompt
         similarity_top_k=10,
         node_postprocessors=[SELECTION],
     )

@@ -1,10 +1,10 @@
-"""A stock LlamaIndex app whose chunks end where the topic does: one line is different.
+"""A stock LlamaIndex application with one line changed: chunks end where the topic does.
 
     python examples/llamaindex_quickstart.py "When is __exit__ called?"
 
-runs without a key and shows what a model would read. With OPENAI_API_KEY set and
+Without a key it prints the prompt that a model would read. With OPENAI_API_KEY set and
 `llama-index-llms-openai` installed, gpt-4o-mini answers. The documents are pages of the Python
-language reference, which come with Python itself.
+language reference, which come with Python.
 """
 
 import os
@@ -30,7 +30,7 @@ def ask(question: str, parser: NodeParser, embed_model: BaseEmbedding, llm: LLM)
 
 def chat_model() -> LLM:
     if "OPENAI_API_KEY" not in os.environ:
-        return MockLLM()  # says what it was asked
+        return MockLLM()  # prints the prompt
     from llama_index.llms.openai import OpenAI
 
     return OpenAI(model="gpt-4o-mini")

@@ -1,11 +1,11 @@
-"""A stock LlamaIndex app over a folder, improved in three steps of one line each.
+"""A stock LlamaIndex application over a folder, improved in three steps of one line each.
 
     python examples/llamaindex_three_steps.py
 
-needs no key: for each step it prints how many tokens a question sends to the model and how much of
-the evidence is among them. With OPENAI_API_KEY set and `llama-index-llms-openai` installed,
-gpt-4o-mini answers a question at each step too. The folder is a ferry line's handbook,
-`examples/handbook`, with twelve questions and the sentences that answer them.
+For each step it prints how many tokens a question sends to the model, and which share of the evidence
+is among them. This needs no key. With OPENAI_API_KEY set and `llama-index-llms-openai` installed, gpt-4o-mini
+also answers a question at each step. The folder, `examples/handbook`, is the handbook of a ferry line,
+with twelve questions and the sentences that answer them.
 """
 
 import json
@@ -56,7 +56,7 @@ def steps(
 
 
 def measure(engine: RetrieverQueryEngine, questions: list[dict[str, Any]]) -> tuple[float, float]:
-    """Mean tokens of context per question, and the share of evidence sentences that are in it."""
+    """Return the mean tokens of context per question, and the share of evidence sentences in it."""
     tokenize = get_tokenizer()
     n_tokens, found = 0, []
     for question in questions:

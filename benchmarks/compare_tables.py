@@ -34,7 +34,7 @@ milliseconds a question.
 """
 
 Steps = Mapping[str, Sequence[str]]
-"""What a part is called, to the pipeline with it and the pipeline without it."""
+"""Name of a part to the pipeline with it and the pipeline without it."""
 
 
 def render_markdown(plan: str, outcomes: Sequence[Outcome], steps: Steps) -> str:
@@ -104,8 +104,8 @@ def common_names(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def mean_over_sets(outcomes: Sequence[Outcome], name: str, measure: str) -> float:
-    """Each set counts the same."""
-    return float(np.mean([_row(outcome, name).means[measure].mean for outcome in outcomes]))
+    """Mean of a measure over the sets; each set counts the same."""
+    return float(np.mean([row_of(outcome, name).means[measure].mean for outcome in outcomes]))
 
 
 def compare_means(outcomes: Sequence[Outcome], name: str, other: str, measure: str) -> Comparison:
@@ -247,7 +247,8 @@ def _bold(text: str, comparison: Comparison) -> str:
     return f"**{text}**" if comparison.p_value < SIGNIFICANT else text
 
 
-def _row(outcome: Outcome, name: str) -> Row:
+def row_of(outcome: Outcome, name: str) -> Row:
+    """The row of a pipeline."""
     return next(row for row in outcome.rows if row.name == name)
 
 

@@ -75,7 +75,7 @@ def serve(delay: float, connection: Connection) -> None:
 
 
 class Forgetful(list):
-    """A list that keeps nothing: the server must not grow either."""
+    """A list that keeps nothing, so that the server's memory does not grow."""
 
     def append(self, item: object) -> None:
         pass
@@ -83,7 +83,7 @@ class Forgetful(list):
 
 @contextmanager
 def model_server(delay: float) -> Iterator[str]:
-    """The server's address while it runs in a process of its own."""
+    """Run the server in its own process; yields its address."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=serve, args=(delay, there), daemon=True)
     process.start()
@@ -148,7 +148,7 @@ async def growth(rag: PreciseRAG, asked: list[str], users: int, step: int = 100)
 
 
 def cutting(documents: list[Document]) -> dict:
-    """Seconds that `small` takes to cut the text, and its speed."""
+    """Seconds that `small` needs to cut the text, and its speed."""
     segmenter, encoder = Segmenter.from_pretrained("small"), load_encoder()
     segmenter.segment(documents[0].text)
     tokens = int(encoder.count_tokens([document.text for document in documents]).sum())
@@ -160,7 +160,7 @@ def cutting(documents: list[Document]) -> dict:
 
 
 def naive(documents: list[Document], asked: list[str]) -> dict:
-    """Seconds to index and to search with 200-token chunks, and nothing else."""
+    """Seconds to index and to search with 200-token chunks."""
     encoder, found = load_encoder(), {}
     for name, kind in (("dense", DenseIndex), ("BM25", BM25Index)):
         started = time.perf_counter()
@@ -185,7 +185,7 @@ cores. F1 needs TriviaQA and a model, and was not measured.
 
 
 def render(result: dict) -> str:
-    """Table VIII, the paper's and ours."""
+    """Table VIII with our rows below the paper's."""
     speed = f"{result['cutting']['seconds']:.2f} ({result['cutting']['tokens_per_second']:,})"
     body = [list(row) for row in PAPER]
     for name, one in result["naive"].items():

@@ -47,6 +47,8 @@ def models() -> str:
         format_markdown(*result.table()),
         "Two sets alone, Choi's artificially joined documents and the sections of Wikipedia (wiki300):",
         format_markdown(header, alone),
+        _larger(measured.page),
+        f"Commands on the card of [`small`](models/segmentation-small.md) ({measured.link}).",
         "### Speed, and the features of SAGE's Table X",
         f"Measured in one session; its page describes machine and text ({measured.link}).",
     ]
@@ -66,3 +68,9 @@ def models() -> str:
         "[`sage-minilm`](models/segmentation-sage-minilm.md) give their areas under the curve by domain."
     )
     return section("Segmentation models", parts)
+
+
+def _larger(page: str) -> str:
+    """The paragraph about larger samples, with its table."""
+    paragraph, table = page[page.index("Larger samples") :].split("\n\n")[:2]
+    return f"{paragraph}\n\n{table}"

@@ -2,12 +2,12 @@
 
     python -m benchmarks.papers.chunkrag --data DIR
 
-What differs from the paper: PopQA and its retrieved web pages are not at hand, so the candidates are the
+What differs from the paper: PopQA and its web pages were not at hand, so the candidates are the
 best 50 of a dense search over chunks of 100 tokens of the development sets, where repetition is rarer than
 in web pages; RGB's news passages repeat each other more. Two filters: by words alone (our default) and by
 vectors after a TF-IDF prefilter (the paper's). Similarity is the mean cosine between all pairs of
-candidates, by the encoder's vectors; the paper does not say whose. Length is in words. For Table 3 the
-packaged reranker's probability stands in for the scores that a language model gives there.
+candidates, by the encoder's vectors; the paper does not name its encoder. Length is in words. In Table 3
+the packaged reranker's probability replaces the scores of a language model.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def measure(dataset: Dataset, encoder: Encoder) -> dict:
-    """For each filter and threshold what is removed, lost and left; and the relevance of what is left."""
+    """Chunks removed, recall lost and similarity left by filter and threshold; relevance after filtering."""
     corpus = Positions(dataset.documents)
     index = DenseIndex.build(dataset.documents, encoder, chunks="100 tokens")
     found = [index.search(question.text, 50) for question in dataset.questions]
@@ -78,7 +78,7 @@ def lost(
     before: Sequence[Sequence[Candidate]],
     after: Sequence[Sequence[Candidate]],
 ) -> float:
-    """Evidence that is in the candidates before and not in those after, a share of all evidence."""
+    """Share of all evidence that is in the candidates before filtering and not in those after it."""
     recalls = [
         [
             score_evidence(corpus, pieces, question.evidence, (np.inf,)).recall[0]
@@ -99,8 +99,10 @@ def similarity(pieces: Sequence[Candidate], encoder: Encoder) -> float:
 
 
 def relevance(dataset: Dataset, corpus: Positions, found: Sequence[Sequence[Candidate]]) -> dict:
-    """Mean relevance and number of the candidates as found, and of those without repetitions that reach the
-    paper's threshold; and the recall lost."""
+    """Mean relevance and number of candidates before and after filtering, and the recall lost.
+
+    Filtering drops repetitions and candidates below the paper's threshold.
+    """
     reranker, chunk_filter = load_reranker(), RedundancyFilter()
     threshold = DynamicThreshold(floor=0.0, ceiling=1.0)
     scored = [rerank(q.text, pieces, reranker) for q, pieces in zip(dataset.questions, found, strict=True)]

@@ -5,8 +5,8 @@
 What differs from the paper: all-MiniLM-L6-v2 for DPR, ANCE and Contriever; the collections are the
 development sets, not all of Wikipedia; contexts are means of sentence vectors where the paper encodes
 them again (both are given for HotpotQA). Figure 6 takes Recall@30 as the share of questions with
-evidence among the best 30 sentences. --more adds so many documents of other sets to HotpotQA's
-passages for one more column of Table 2.
+evidence among the best 30 sentences. --more N adds a column to Table 2: HotpotQA among N documents of
+other sets.
 """
 
 from dataclasses import replace
@@ -59,8 +59,7 @@ def main() -> None:
 
 
 def useful_sentences(dataset: Dataset, encoder: Encoder) -> dict[str, tuple[float, float]]:
-    """For each search the share of useful sentences among those sent in 450 tokens, and the share of
-    the evidence that is sent; both in percent."""
+    """Useful sentences among those sent in 450 tokens, and evidence sent, in percent, by search."""
     corpus = Positions(dataset.documents)
     sentences = [Evidence(d.id, *span) for d in dataset.documents for span in split_sentences(d.text)]
     places = corpus.locate(sentences)
@@ -100,7 +99,7 @@ def _holding(sentences: list[Evidence], places: np.ndarray, wanted: np.ndarray) 
 
 
 def measure(dataset: Dataset, encoder: Encoder) -> tuple[dict, dict]:
-    """Tokens and units; hits among 30 for each alpha."""
+    """Tokens and numbers of units, and the share of questions with a hit among 30 by alpha."""
     corpus = Positions(dataset.documents)
     passages = DenseIndex.build(dataset.documents, encoder, chunks="paragraphs")
     pareto = SentenceContextIndex.build(dataset.documents, encoder, alpha=0.8)

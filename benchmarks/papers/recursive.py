@@ -4,9 +4,9 @@
 
 What differs from the paper: all-MiniLM-L6-v2 for bge-large-en-v1.5 (--encoder takes another); SQuAD
 1.1 for 2.0 and FairytaleQA for NarrativeQA; two CPU cores for an A100; the naive search here is already
-one matrix product over all vectors, where the paper's 5 questions a second tell of something slower. A
-hit is a passage (paragraph) with evidence, whatever unit was found. --sizes adds the documents of other
-sets, and then Wikipedia articles, to SQuAD's until there are so many sentences.
+one matrix product over all vectors, while the paper's answers 5 questions a second. A hit is a passage
+(paragraph) with evidence, whatever unit was found. --sizes adds documents of other sets, and then
+Wikipedia articles, to SQuAD's until the collection has that many sentences.
 """
 
 import time
@@ -125,7 +125,7 @@ def filter_speeds(index: WordSentenceIndex, dataset: Dataset, n_questions: int =
 def search_all(
     dataset: Dataset, vectors: np.ndarray, search: Callable[..., Sequence[Candidate]]
 ) -> tuple[dict, float]:
-    """What was found, and how many questions a second once the query is encoded."""
+    """Candidates of each question, and questions a second without encoding."""
     search(dataset.questions[0].text, 30, vector=vectors[0])
     started = time.perf_counter()
     found = {

@@ -1,10 +1,9 @@
-"""SAGE, Figure 7: what cutting a document costs, in time and money, against a language model; and its share
-of indexing.
+"""SAGE, Figure 7: time and money of cutting a document, against a language model and against indexing.
 
     python -m benchmarks.papers.sage_segmentation --data DIR
 
 What differs from the paper: the CPU of this machine for a rented RTX 3090; FairytaleQA for NarrativeQA;
-GPT-4 was not asked, its time and price are the paper's own (section I: 8 hours and 90 dollars for a million
+GPT-4 was not asked: its time and price are the paper's own (section I: 8 hours and 90 dollars for a million
 tokens), and a second of ours costs what a second of the paper's server does (5.3 dollars a day). Three
 documents of each set. Times are CPU times on one thread, models loaded, nothing cached; the rest of
 indexing is encoding the chunks. Table X, the features of the head: benchmarks.segmentation.ablation.
@@ -45,7 +44,7 @@ def main() -> None:
 
 
 def measure(name: str, model: str, encoder: Encoder, folder: str | None, seed: int) -> dict[str, float]:
-    """Seconds, tokens and what follows from them."""
+    """Seconds, tokens, speed, share of indexing, and time and money saved."""
     documents = load_development_set(name, folder).documents
     drawn = np.random.default_rng(seed).permutation(len(documents))[:N_DOCUMENTS].tolist()
     texts = [documents[row].text for row in drawn]

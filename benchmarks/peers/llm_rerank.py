@@ -1,4 +1,4 @@
-"""LlamaIndex LLMRerank: what it costs, and between which bounds its quality lies.
+"""LlamaIndex LLMRerank: its cost, and the bounds of its quality.
 
     python -m benchmarks.peers.llm_rerank --data DIR
     python -m benchmarks.peers.llm_rerank --data DIR --llm MODEL [--base-url URL]    # your model
@@ -6,8 +6,8 @@
 LLMRerank as it comes (its own prompt, ten chunks a call) over the 20 best chunks of 200 tokens. Without
 your own model, two stand-ins answer over HTTP, through the same client: a judge that knows the evidence
 and is never wrong, so that no model can do better with these chunks, and one that cannot tell chunks
-apart, so that the search's order stays. Calls and tokens are what is really sent. Beside them our path,
-which asks no model. Writes benchmarks/peers/results/llm-rerank-<date>.md and .json.
+apart, so that the search's order stays. Calls and tokens are counted as sent. Our path, which asks no
+model, is measured beside them. Writes benchmarks/peers/results/llm-rerank-<date>.md and .json.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def judges(dataset: Dataset, encoder: Encoder, args: argparse.Namespace) -> Iter
 
 
 def evidence_shares(dataset: Dataset, encoder: Encoder) -> dict[str, dict[str, float]]:
-    """For each question the chunks (their visible text) that hold evidence, and the share they hold."""
+    """Chunks (their text without white space) that hold evidence, and their share of it, by question."""
     options = dict(CHUNKS["split"])
     split = load_peer_splitter(options.pop("name"), encoder, **options)
     units = {document.id: split(document) for document in dataset.documents}
@@ -95,9 +95,9 @@ def evidence_shares(dataset: Dataset, encoder: Encoder) -> dict[str, dict[str, f
 
 
 def named(request: dict[str, Any], known: dict[str, dict[str, float]] | None) -> str:
-    """A reply as LLMRerank asks for it: the documents that hold evidence, or all alike for None.
+    """A reply in LLMRerank's form: the documents that hold evidence, or all of them if `known` is None.
 
-    The relevance is 2 to 10 by the share of the evidence, which orders several.
+    The relevance is 2 to 10, by the share of the evidence.
     """
     shown, _, asked = request["messages"][-1]["content"].rpartition(CUT)[2].rpartition("\n\nQuestion: ")
     documents = re.split(r"(?:^|\n)Document \d+:\n", shown)[1:]

@@ -3,15 +3,14 @@
     python -m benchmarks.peers.speed --data DIR
 
 Whole documents of one set in seeded order up to --kilobytes, and the questions about them. The encoder is
-the real one, with no cache: what is timed is what a user waits for. Times are CPU times (the process's, all
-its threads), so that other work on the machine does not count; loading models is not counted. Writes
+the real one, without a cache. Times are CPU times of the process with all its threads, so that other work
+on the machine does not count; loading models is not counted. Writes
 benchmarks/peers/results/speed-<date>.md and .json.
 """
 
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ from precise_rag.evaluation import Dataset, load_development_set
 from precise_rag.evaluation.measures.measurer import Measurer
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evaluation.runs.environment import peak_mb
 from precise_rag.evaluation.runs.pipeline import Pipeline
 from precise_rag.evaluation.runs.plan import PipelineSettings, load_plan
 from precise_rag.evaluation.runs.run import Piece, Run
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def plan() -> list[PipelineSettings]:
-    """The peers' plan without what asks a language model, and our other splitters."""
+    """Pipelines of the peers' plan that ask no language model, and our other splitters."""
     peers = load_plan(Path(__file__).with_name("pipelines.toml")).pipelines
     return [*(p for p in peers if not p.asks_model), *OURS]
 
@@ -105,8 +105,8 @@ def measure(settings: PipelineSettings, args: argparse.Namespace) -> dict[str, A
         started = time.process_time()
         found[question.id] = pipeline.retrieve(question.text)
         spent.append(1000 * (time.process_time() - started))
-    judge = Measurer(dataset, (400, 1600))
-    values = judge.measure(as_run(settings, found)).values
+    measurer = Measurer(dataset, (400, 1600))
+    values = measurer.measure(as_run(settings, found)).values
     return {
         "recall@400": round(float(values["recall@400"].mean()), 4),
         "recall@1600": round(float(values["recall@1600"].mean()), 4),
@@ -117,12 +117,12 @@ def measure(settings: PipelineSettings, args: argparse.Namespace) -> dict[str, A
         "build_seconds": round(building, 3),
         "ms": round(float(np.median(spent)), 2),
         "units": n_cut or pipeline.n_units,
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_mb": round(peak_mb()),
     }
 
 
 def draw(dataset: Dataset, args: argparse.Namespace) -> Dataset:
-    """Whole documents in seeded order up to the size, of those asked about, and their questions."""
+    """Documents with questions, in seeded order up to --kilobytes, and their questions."""
     asked = {place.doc_id for question in dataset.questions for place in question.evidence}
     documents = [document for document in dataset.documents if document.id in asked]
     order = np.random.default_rng(args.seed).permutation(len(documents)).tolist()
@@ -133,7 +133,7 @@ def draw(dataset: Dataset, args: argparse.Namespace) -> Dataset:
 
 
 def as_run(settings: PipelineSettings, found: dict[str, Selection]) -> Run:
-    """What was found, for the judge."""
+    """The candidates found as a run that can be measured."""
     pieces = {
         name: tuple(Piece(c.doc_id, c.start, c.end, c.score, kept) for _, c, kept, _ in selection.decisions)
         for name, selection in found.items()

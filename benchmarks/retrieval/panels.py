@@ -11,7 +11,7 @@ _WIDTH, _HEIGHT, _COLUMNS, _PAD = 250, 190, 3, 34
 
 
 def panels(charts: Mapping[str, Lines], *, x_label: str, y_label: str, logarithmic: bool = False) -> str:
-    """One chart a name, from 0 to 100 %, with the same colours everywhere and one legend."""
+    """Draw a chart for each name, from 0 to 100 %, with common colours and one legend. Returns the SVG."""
     names = list(dict.fromkeys(name for lines in charts.values() for name in lines))
     rows = -(-len(charts) // _COLUMNS)
     legend = 26 + 15 * len(names)

@@ -4,10 +4,10 @@
     python -m benchmarks.retrieval.scale --real DIR [--sentences 150000] [--vectors FILE]
     python -m benchmarks.retrieval.scale --sentences 20000000 --device cuda --kinds exact,float16
 
-Without --real the vectors are made: they lie around random centres, as sentences lie around topics. With
-it they are sentences of the development sets in DIR and then of Wikipedia, encoded, and the queries are
-SQuAD's questions. Recall@10 is the share of the ten best sentences of
-the same search by numpy in float32. --device lets torch multiply there.
+By default the vectors are made around random centres, as sentences lie around topics. With --real they are
+encoded sentences of the development sets in DIR and then of Wikipedia, and the queries are SQuAD's
+questions. Recall@10 is the share of the ten best sentences that the same search by numpy in float32
+finds. --device lets torch multiply there.
 """
 
 import argparse
@@ -47,7 +47,7 @@ FAMILIES: dict[str, type[DocumentIndex]] = {
 
 
 class Rows(NamedTuple):
-    """What an index of any kind is made from: the columns of a HybridIndex in float32, and questions."""
+    """The columns of a HybridIndex in float32, from which an index of any kind is made, and questions."""
 
     collection: Collection
     words: list[str]
@@ -108,7 +108,7 @@ def best(index: Any, rows: Rows) -> tuple[list[set[str]], list[float]]:
 
 
 def made(kind: str, rows: Rows, device: str | None) -> DocumentIndex:
-    """An index of the kind around ready rows: what `build` does after encoding."""
+    """An index of the kind from encoded rows: the part of `build` after encoding."""
     encoder = HashEncoder(rows.vectors.shape[1])
     family, _, precision = kind.partition("-")
     if kind in ("float16", "int8"):

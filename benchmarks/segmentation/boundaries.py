@@ -60,7 +60,7 @@ FIGURES = ("AUC", "accuracy", "balanced", "F1", "P_k", "WindowDiff")
 
 
 class Method(NamedTuple):
-    """score: what it says of a document's gaps. decides: whether a score above 0.5 is its own cut."""
+    """A method. score: scores of a document's gaps. decides: whether a score above 0.5 is a cut."""
 
     score: Scorer
     decides: bool = False
@@ -118,7 +118,7 @@ def stock_scorer(name: str, encoder: Any, options: dict[str, Any]) -> Scorer:
 
 
 def load_methods(cache: Path) -> dict[str, Callable[[], Method]]:
-    """Each is made when it is asked for."""
+    """Methods by name, each as a function that loads it."""
     encoder = CachedEncoder(load_encoder("all-MiniLM-L6-v2"), cache)
     methods: dict[str, Callable[[], Method]] = {
         "random": lambda: Method(random_scores),
@@ -150,7 +150,7 @@ def draw(data: Path, name: str, limit: int) -> list[LabelledDocument]:
 
 
 def measure(labels: list[np.ndarray], scores: list[np.ndarray], decides: bool) -> dict[str, float]:
-    """The figures of one method on one kind of boundary; {} where the source marks none."""
+    """The figures of one method on one kind of boundary; {} if the source marks none."""
     flat, truth = np.concatenate(scores), np.concatenate(labels)
     known = truth != UNKNOWN
     flat, truth = flat[known].astype(np.float32), truth[known] == 1

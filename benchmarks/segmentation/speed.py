@@ -1,10 +1,10 @@
-"""Speed and memory of whole text to chunks with offsets, and how both grow with the text.
+"""Speed and memory from text to chunks with offsets, by size of the text.
 
     python -m benchmarks.segmentation.speed FILE… [--splitters …] [--sizes 0.01,0.1,1,10] [--processes 1]
     python -m benchmarks.segmentation.speed FILE… --encoder-share [--sizes 0.1,1]
 
-Each splitter runs in a process of its own, on one BLAS thread, (or --threads) after loading and one warm-up.
-Documents are those of the files, repeated until the size is reached; peak memory is the process's.
+Prints a table. Each splitter runs in its own process with one BLAS thread (--threads), after loading and a
+warm-up. The documents of the files are repeated until the size is reached; peak memory is the process's.
 With --encoder-share: `sage-minilm` from text to chunks against the bare forward of its encoder over the
 very same batches of tokens, one after the other in one process, the median of three rounds.
 """
@@ -58,7 +58,7 @@ def run_one(kind: str, files: list[str], megabytes: float, processes: int) -> di
 
 
 def run_share(files: list[str], megabytes: float) -> dict[str, object]:
-    """Whole path and bare encoder by turns; every batch that reaches the encoder is kept and given again."""
+    """Time the whole path and the bare encoder in turn, on the same batches of tokens."""
     import numpy as np
     import torch
 

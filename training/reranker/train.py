@@ -1,6 +1,6 @@
 """Train the packaged reranker, calibrate it, and save it.
 
-    PRECISE_DATA=DIR python -m training.reranker.train OUT [--vectors FILE] [--cache DIR]
+    python -m training.reranker.train OUT --data DIR [--vectors FILE] [--cache DIR]
 
 The data are lists of `training/candidate_lists.py`: from the training splits, and from half of the
 documents of four development sets. A quarter of these documents is kept out to calibrate with. The

@@ -1,6 +1,6 @@
 """Train the small cross-encoder of the cascade.
 
-    PRECISE_DATA=DIR python -m training.reranker_cascade.train OUT [--vectors FILE] [--cache DIR]
+    python -m training.reranker_cascade.train OUT --data DIR [--vectors FILE] [--cache DIR]
 
 The embeddings and lower layers are MiniLM's and stay as they are. The upper layers, which read query and
 candidate together, are trained on the lists that the packaged reranker may be trained on, and on weak

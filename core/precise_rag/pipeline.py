@@ -32,7 +32,7 @@ DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=3)
 """The default selector: SAGE's gradient with a floor, but at least three candidates.
 
 Why the floor: calibrated probabilities fall slowly, so the gradient alone keeps almost every candidate.
-Measured by `benchmarks/reranking/gradient.py --reranker cascade`."""
+Measured by `python -m benchmarks.reranking.gradient --reranker cascade`."""
 
 DEFAULT_REDUNDANCY = RedundancyFilter()
 """The default redundancy filter: compares TF-IDF vectors, so it needs no encoder."""

@@ -113,7 +113,9 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Compresso
 
 
 class RerankCompressor(SelectionCompressor):
-    """Scores documents against the query and returns the best; their former scores stay in the facts.
+    """Compressor that scores documents against the query and returns the best.
+
+    The scores they had stay in `metadata["precise_rag"]["scores"]`.
 
     reranker: "packaged" (no download), "cascade" (better, slower), "cohere:<model>", a CrossEncoder
     name or path, a reranker object, or another LangChain compressor.
@@ -143,7 +145,7 @@ class RerankCompressor(SelectionCompressor):
 
 
 class GradientSelectionCompressor(SelectionCompressor):
-    """Keeps documents up to the first sharp drop of the score (SAGE, section V).
+    """Compressor that keeps documents up to the first sharp drop of the score (SAGE, section V).
 
     reranker: gives the scores to cut on; None never reranks. It is not called if the documents come
     from a precise-rag reranker, or if `score_scale` is set.
@@ -200,7 +202,7 @@ class GradientSelectionCompressor(SelectionCompressor):
 
 
 class RedundancyCompressor(SelectionCompressor):
-    """Drops documents that repeat a better one (ChunkRAG, section 3).
+    """Compressor that drops documents that repeat a better one (ChunkRAG, section 3).
 
     Without scores, the earlier document is the better one.
     encoder: finds repetitions by meaning: a name or path, an encoder object, or LangChain embeddings;

@@ -16,7 +16,7 @@ _RELEVANCE = RelevanceSettings()
 
 
 class RelevanceFilterCompressor(SelectionCompressor):
-    """Keeps documents that a language model finds relevant to the query (ChunkRAG, section 3).
+    """Compressor that keeps documents that a language model finds relevant (ChunkRAG, section 3).
 
     Documents keep their own scores; the model's are in `metadata["precise_rag"]["scores"]`. The
     asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.

@@ -100,27 +100,27 @@ class IndexRetriever(BaseRetriever):
 
 
 class SentenceContextRetriever(IndexRetriever):
-    """Finds sentences by meaning, each scored together with its passage (ParetoRAG)."""
+    """Retriever of sentences by meaning, each scored together with its passage (ParetoRAG)."""
 
     index_class = SentenceContextIndex
 
 
 class WordSentenceRetriever(IndexRetriever):
-    """Finds sentences that share words with the query, ranked by meaning (recursive retrieval)."""
+    """Retriever of sentences that share words with the query, ranked by meaning (recursive retrieval)."""
 
     index_class = WordSentenceIndex
 
 
 class HybridRetriever(IndexRetriever):
-    """Finds sentences by words and by meaning at once, each in its context."""
+    """Retriever of sentences by words and by meaning at once, each in its context."""
 
     index_class = HybridIndex
 
 
 class PreciseRetriever(BaseRetriever):
-    """The whole retrieval path: search, reranking, filters and selection.
+    """Retriever that runs the whole path: search, reranking, filters and selection.
 
-    rag: the path.
+    rag: the pipeline, of which the retrieval part is used.
     k: most documents to return; the selection may keep fewer. Default: no limit.
     """
 

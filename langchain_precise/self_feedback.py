@@ -47,9 +47,9 @@ class SelfFeedbackOutput(TypedDict):
 
 
 class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
-    """Answers from retrieved context, judges the answer, and tries again with more or less context.
+    """Chain that has its answer judged and tries again with more or less context (SAGE, section VI).
 
-    Returns the best-judged answer (SAGE, section VI).
+    The best-judged answer is returned, with its own context.
 
     retriever: any Runnable from a question to documents; give it a large `k`, from which `compressor`
     takes a part.

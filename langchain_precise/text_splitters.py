@@ -96,7 +96,7 @@ class SpanTextSplitter(TextSplitter):
 
 
 class SemanticSegmentationTextSplitter(SpanTextSplitter):
-    """Cuts where the meaning changes, by a small learned model (SAGE, section IV).
+    """Text splitter that cuts where the meaning changes, by a small learned model (SAGE, section IV).
 
     model: "small" (CPU), "sage-minilm", a folder, or a `Segmenter`.
     chunk_size: longest piece, always kept to; in the model's tokens, or in units of `length_function`.
@@ -139,7 +139,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
 
 
 class GreedySemanticTextSplitter(SpanTextSplitter):
-    """Joins neighbouring sentences while they are alike and the piece is short (ChunkRAG, section 3).
+    """Text splitter that joins neighbouring sentences while they are alike (ChunkRAG, section 3).
 
     encoder: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
     encoder.

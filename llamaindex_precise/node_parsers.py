@@ -92,7 +92,7 @@ class SpanNodeParser(SettingsComponent, NodeParser):
 
 
 class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
-    """Cuts where the meaning changes, by a small learned model (SAGE, section IV).
+    """Node parser that cuts where the meaning changes, by a small learned model (SAGE, section IV).
 
     The nodes of a document join to its text. The options from `threshold` to `coarse_tokens` are those
     of SegmenterOptions; the default is the model's, and the field shows it.
@@ -160,7 +160,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
 
 
 class GreedySemanticNodeParser(EncoderComponent, SpanNodeParser):
-    """Joins neighbouring sentences while they are alike and the node is short (ChunkRAG, section 3).
+    """Node parser that joins neighbouring sentences while they are alike (ChunkRAG, section 3).
 
     The nodes of a document join to its text.
     """
@@ -188,7 +188,7 @@ class GreedySemanticNodeParser(EncoderComponent, SpanNodeParser):
 
 
 class SentenceContextNodeParser(EncoderComponent, SpanNodeParser):
-    """One node per sentence, with a vector of the sentence and its context (ParetoRAG).
+    """Node parser that makes a node of each sentence, its context in its vector (ParetoRAG).
 
     Search the nodes with the same encoder, and put no embedding model after the parser in an
     IngestionPipeline: it would overwrite the vectors. The passage around a sentence is in its

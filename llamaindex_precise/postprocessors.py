@@ -107,7 +107,10 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
 
 
 class PreciseRerankPostprocessor(RerankerComponent, BaseNodePostprocessor):
-    """Scores nodes against the query and returns the best; their former scores stay in the facts."""
+    """Postprocessor that scores nodes against the query and returns the best.
+
+    The scores they had stay in `metadata["precise_rag"]["scores"]`.
+    """
 
     top_n: int | None = Field(default=None, gt=0, description="How many nodes to return; default: all.")
     score_scale: ScoreScale | None = Field(
@@ -152,7 +155,7 @@ class PreciseRerankPostprocessor(RerankerComponent, BaseNodePostprocessor):
 
 
 class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
-    """Keeps nodes up to the first sharp drop of the score (SAGE, section V).
+    """Postprocessor that keeps nodes up to the first sharp drop of the score (SAGE, section V).
 
     reranker: gives the scores to cut on; None never reranks. It is not called if the nodes come from
     a precise-rag reranker, or if `score_scale` is set.
@@ -217,7 +220,7 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
 
 
 class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
-    """Drops nodes that repeat a better one (ChunkRAG, section 3).
+    """Postprocessor that drops nodes that repeat a better one (ChunkRAG, section 3).
 
     embed_model: finds repetitions by meaning; by default only nearly equal wording counts.
     The other fields are those of `RedundancyFilter`.

@@ -20,7 +20,7 @@ _RELEVANCE = RelevanceSettings()
 
 
 class RelevanceFilterPostprocessor(SelectionPostprocessor, PromptMixin):
-    """Keeps nodes that a language model finds relevant to the query (ChunkRAG, section 3).
+    """Postprocessor that keeps nodes that a language model finds relevant (ChunkRAG, section 3).
 
     Nodes keep their own scores; the model's are in `metadata["precise_rag"]["scores"]`. The
     asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.

@@ -111,18 +111,18 @@ class IndexRetriever(BaseRetriever):
 
 
 class SentenceContextRetriever(IndexRetriever):
-    """Finds sentences by meaning, each scored together with its passage (ParetoRAG)."""
+    """Retriever of sentences by meaning, each scored together with its passage (ParetoRAG)."""
 
     index_class = SentenceContextIndex
 
 
 class WordSentenceRetriever(IndexRetriever):
-    """Finds sentences that share words with the query, ranked by meaning (recursive retrieval)."""
+    """Retriever of sentences that share words with the query, ranked by meaning (recursive retrieval)."""
 
     index_class = WordSentenceIndex
 
 
 class HybridRetriever(IndexRetriever):
-    """Finds sentences by words and by meaning at once, each in its context."""
+    """Retriever of sentences by words and by meaning at once, each in its context."""
 
     index_class = HybridIndex

@@ -54,9 +54,9 @@ class AnswerFacts(dict[str, Any]):
 
 
 class SelfFeedbackQueryEngine(BaseQueryEngine):
-    """Answers from retrieved context, judges the answer, and tries again with more or less context.
+    """Query engine that has its answer judged and tries again with more or less context (SAGE, section VI).
 
-    Returns the best-judged answer (SAGE, section VI). Its sources are those of that answer;
+    The best-judged answer is returned, with its own sources;
     `response.metadata["precise_rag"]` holds kind, score, note (why the loop stopped) and the trace.
 
     retriever: any LlamaIndex retriever; give it a large top k, from which `selection` takes a part.

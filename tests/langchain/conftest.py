@@ -30,7 +30,7 @@ TEXTS = {
 
 
 class ScriptedChat(BaseChatModel):
-    """A LangChain chat model that answers by a function of the prompt, and counts what runs at once."""
+    """A LangChain chat model that replies by a function of the prompt and counts concurrent calls."""
 
     reply: Callable[[str], str]
     delay: float = 0.0

@@ -1,4 +1,4 @@
-"""The examples, run as they stand but for a cheaper encoder."""
+"""The examples run as written but for a cheaper encoder."""
 
 import importlib.util
 from pathlib import Path

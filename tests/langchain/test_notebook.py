@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.slow
 def test_the_notebook_runs_and_draws():
-    """With a cheaper encoder, all else as it stands."""
+    """Run the notebook as it is but for a cheaper encoder."""
     notebook = nbformat.read(EXAMPLES / "score_curves.ipynb", as_version=4)
     assert all(not cell.outputs for cell in notebook.cells if cell.cell_type == "code")
 

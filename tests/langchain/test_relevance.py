@@ -19,7 +19,7 @@ FOUND = [
 
 
 def relevance(prompt):
-    """High scores for chunks about the clock, in whatever order they are shown."""
+    """Reply with a high score for each chunk in the prompt that names the clock."""
     chunks = re.findall(r"^\S+ chunk (\S+)\n(.*)$", prompt, re.MULTILINE)
     scores = {key: 0.9 if "clock" in text else 0.1 for key, text in chunks}
     return json.dumps(

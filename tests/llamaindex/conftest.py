@@ -28,7 +28,7 @@ BAKERY = (
 
 
 class ScriptedChat(CustomLLM):
-    """A LlamaIndex LLM that says what a function makes of each prompt."""
+    """A LlamaIndex LLM that replies by a function of the prompt."""
 
     reply: Callable[[str], str]
     prompts: list[str] = Field(default_factory=list)
@@ -64,7 +64,7 @@ class Events(BaseEventHandler):
 
 @pytest.fixture
 def events() -> Iterator[list[BaseEvent]]:
-    """What is announced while a test runs, in order."""
+    """The events that are sent while a test runs, in order."""
     handler, root = Events(seen=[]), get_dispatcher()
     root.add_event_handler(handler)
     yield handler.seen
@@ -95,6 +95,6 @@ def scripted_chat() -> type[ScriptedChat]:
 
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LlamaIndex's global settings as an application finds them, and left as they were."""
+    """Start each test with unset global settings, and restore them."""
     monkeypatch.setattr(Settings, "_embed_model", None)
     monkeypatch.setattr(Settings, "_llm", None)

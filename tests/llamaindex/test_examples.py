@@ -1,4 +1,4 @@
-"""The examples, run as they stand but for a cheaper encoder and a scripted model."""
+"""The examples run as written but for a cheaper encoder and a scripted model."""
 
 import importlib.util
 import re

@@ -16,7 +16,7 @@ QUESTION = "When does the ferry leave?"
 
 
 def judge(prompt: str) -> str:
-    """Scores a chunk 0.9 if it is about the ferry, else 0.1; says so for every chunk in the prompt."""
+    """Reply with the score 0.9 for each chunk in the prompt that names the ferry, and 0.1 for the rest."""
     chunks = re.findall(r"^\w+ chunk (\S+)\n(.*?)\n\w+ end of chunk", prompt, re.M | re.S)
     scores = [(key, 0.9 if "ferry" in text else 0.1) for key, text in chunks]
     return json.dumps({"scores": [{"id": k, "base": s, "reflection": s, "critic": s} for k, s in scores]})

@@ -14,7 +14,7 @@ from precise_rag.evaluation.peers.units import Unit, locate_texts
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter
 from precise_rag.sentences import split_sentences
-from precise_rag.types import Chunk, Document
+from precise_rag.types import Document
 
 PeerSplitter = Callable[[Document], list[Unit]]
 """Splits a document into units, in order."""
@@ -112,13 +112,11 @@ def _sentences(encoder: Encoder) -> PeerSplitter:
 
 def _precise(encoder: Encoder, model: str = "small", **options: Any) -> PeerSplitter:
     del encoder
-    segmenter = Segmenter.from_pretrained(model, **options)
-    return lambda document: _from_chunks(segmenter.segment(document))
+    return _from_segmenter(Segmenter.from_pretrained(model, **options))
 
 
 def _precise_greedy(encoder: Encoder, **options: Any) -> PeerSplitter:
-    segmenter = GreedySegmenter(encoder, **options)
-    return lambda document: _from_chunks(segmenter.segment(document))
+    return _from_segmenter(GreedySegmenter(encoder, **options))
 
 
 SPLITTERS: dict[str, Callable[..., PeerSplitter]] = {
@@ -147,13 +145,13 @@ def _from_texts(split_text: Callable[[str], Sequence[str]]) -> PeerSplitter:
     return split
 
 
+def _from_segmenter(segmenter: Segmenter | GreedySegmenter) -> PeerSplitter:
+    return lambda document: _units(document, [(c.start, c.end) for c in segmenter.segment(document)])
+
+
 def _units(document: Document, spans: Sequence[tuple[int, int]]) -> list[Unit]:
     units = (Unit(document.id, start, end, document.text[start:end].strip()) for start, end in spans)
     return [unit for unit in units if unit.text]
-
-
-def _from_chunks(chunks: Sequence[Chunk]) -> list[Unit]:
-    return [Unit(c.doc_id, c.start, c.end, c.text.strip()) for c in chunks if c.text.strip()]
 
 
 def _counter(encoder: Encoder) -> Callable[[str], int]:

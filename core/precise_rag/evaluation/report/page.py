@@ -135,25 +135,23 @@ def _examples(outcome: Outcome) -> str:
 
     Recall is compared at the budget where most questions differ.
     """
-    ours = outcome.measured[-1]
-    reference = next(m for m in outcome.measured if m.name == outcome.baseline)
-    if ours is reference:
+    last = outcome.measured[-1]
+    baseline = next(m for m in outcome.measured if m.name == outcome.baseline)
+    if last is baseline:
         return ""
-    gains = {
-        b: ours.values[f"recall@{b}"] - reference.values[f"recall@{b}"] for b in outcome.measurer.budgets
-    }
+    gains = {b: last.values[f"recall@{b}"] - baseline.values[f"recall@{b}"] for b in outcome.measurer.budgets}
     budget = max(gains, key=lambda b: (int((gains[b] != 0).sum()), -b))
     gain = gains[budget]
     order = np.argsort(-gain, kind="stable").tolist()
     runs = {run.settings.name: run for run in outcome.runs}
-    parts = [f"<h3>{escape(ours.name)} against {escape(reference.name)} at {budget:,} tokens</h3>"]
+    parts = [f"<h3>{escape(last.name)} against {escape(baseline.name)} at {budget:,} tokens</h3>"]
     won = [row for row in order if gain[row] > 0]
     lost = [row for row in reversed(order) if gain[row] < 0]
     for title, rows in (("Won", won), ("Lost", lost)):
         parts.append(f"<h4>{title}: {len(rows)} of {len(gain)} questions</h4>")
         for row in rows[:_N_EXAMPLES]:
             question = outcome.measurer.dataset.questions[row]
-            sides = "".join(_side(outcome, runs[name], question) for name in (reference.name, ours.name))
+            sides = "".join(_side(outcome, runs[name], question) for name in (baseline.name, last.name))
             accepted = escape("; ".join(question.answers[:3]) or "(no answer given)")
             parts.append(
                 folded(

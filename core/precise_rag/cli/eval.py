@@ -39,7 +39,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "eval",
         help="compare pipelines on documents and questions",
-        description="Compare retrieval pipelines on documents and questions. Writes report.html and "
+        description="Compare retrieval pipelines on documents and questions. Writes report.html and\n"
         "results.json to the --out folder; an interrupted command continues where it stopped.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -57,7 +57,7 @@ def add_parser(subparsers: Subparsers) -> None:
     data.add_argument(
         "--sets", metavar="NAMES", help="development sets, separated by commas, instead of --documents"
     )
-    data.add_argument("--data", metavar="DIR", help="folder of the development sets (default: $PRECISE_DATA)")
+    data.add_argument("--data", metavar="DIR", help="folder of the development sets (default: PRECISE_DATA)")
     data.add_argument(
         "--sample", type=int, metavar="N", help="at most N questions per set, drawn with --seed"
     )
@@ -66,7 +66,10 @@ def add_parser(subparsers: Subparsers) -> None:
         "--pipelines", metavar="TOML", help="plan file (default: LangChain, LlamaIndex and this library)"
     )
     how.add_argument(
-        "--encoder", default=DEFAULT_ENCODER, help="encoder of all pipelines (default: %(default)s)"
+        "--encoder",
+        metavar="NAME",
+        default=DEFAULT_ENCODER,
+        help="encoder of all pipelines (default: %(default)s)",
     )
     how.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     how.add_argument(
@@ -77,10 +80,16 @@ def add_parser(subparsers: Subparsers) -> None:
         help="token budgets, separated by commas (default: 200,400,800,1600)",
     )
     how.add_argument(
-        "--seed", type=int, default=0, help="seed of samples and intervals (default: %(default)s)"
+        "--seed",
+        type=int,
+        metavar="N",
+        default=0,
+        help="seed of samples and intervals (default: %(default)s)",
     )
     how.add_argument("--llm", metavar="MODEL", help="chat model that also answers the questions")
-    how.add_argument("--base-url", help="server of the chat model (default: $OPENAI_BASE_URL, or OpenAI)")
+    how.add_argument(
+        "--base-url", metavar="URL", help="server of the chat model (default: OPENAI_BASE_URL, or OpenAI)"
+    )
     how.add_argument(
         "--metrics",
         type=_metrics,
@@ -90,7 +99,11 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     how.add_argument("--prices", metavar="TOML", help="price table to lay over the packaged one")
     parser.add_argument(
-        "--out", type=Path, default=Path("evaluation"), help="folder of all results (default: %(default)s)"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        default=Path("evaluation"),
+        help="folder of all results (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print the results as one JSON object")
     parser.set_defaults(run=run)

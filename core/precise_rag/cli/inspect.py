@@ -24,6 +24,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--html", type=Path, metavar="OUT", help="write an HTML page instead of printing")
     parser.add_argument(
         "--model",
+        metavar="NAME",
         default="small",
         help="small, sage-minilm, or a folder made by `precise train` (default: %(default)s)",
     )

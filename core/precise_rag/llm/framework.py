@@ -3,7 +3,7 @@
 Calls run on the thread and task of the caller, so the framework's callbacks and tracing see them.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -43,7 +43,7 @@ class LlamaIndexLLM:
                 yield pieces[-1]
             yield self._completion(response, messages, "".join(pieces))
 
-    async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
+    async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop."""
         with translated(self.name):
             pieces: list[str] = []
@@ -97,7 +97,7 @@ class LangChainLLM:
                 yield _message_text(chunk)
             yield self._completion(whole, messages)
 
-    async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
+    async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop."""
         with translated(self.name):
             whole: Any = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from precise_rag._extras import require
@@ -98,7 +98,7 @@ class OpenAIChat:
                         yield piece
             yield answer.completion()
 
-    async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
+    async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop. Closing it closes the connection."""
         answer = _Streamed(self.name, messages)
         with translated(self.name, where=self.base_url):

@@ -12,6 +12,7 @@ from llama_index.core.llms.mock import MockLLM
 
 from precise_rag.errors import ContextLengthError, LLMAuthenticationError
 from precise_rag.llm import load_llm
+from precise_rag.llm.framework import LangChainLLM
 from precise_rag.protocols import LLM, StreamingLLM
 from precise_rag.types import Completion, Message
 
@@ -55,7 +56,7 @@ def both(llm):
 
 
 def test_a_llamaindex_llm_keeps_roles_and_usage():
-    llm = load_llm(LlamaLLM())
+    llm = load_llm(LlamaLLM(max_tokens=None))
     assert isinstance(llm, LLM)
     assert both(llm) == (Completion("system user", "llama-m", 5, 2),) * 2
 
@@ -67,7 +68,7 @@ def test_a_llamaindex_llm_that_only_completes_prompts_works_too():
 
 
 async def test_a_llamaindex_llm_streams():
-    llm = load_llm(LlamaLLM())
+    llm = load_llm(LlamaLLM(max_tokens=None))
     assert isinstance(llm, StreamingLLM)
     *pieces, completion = llm.stream(PROMPT)
     assert pieces == ["in ", "France"]
@@ -85,6 +86,7 @@ def test_a_langchain_model_keeps_usage():
 
 async def test_a_langchain_model_streams():
     llm = load_llm(lang_model(AIMessage("in France"), AIMessage("in France")))
+    assert isinstance(llm, LangChainLLM)
     *pieces, completion = llm.stream(PROMPT)
     assert pieces == ["in", " ", "France"]
     assert completion.text == "in France"

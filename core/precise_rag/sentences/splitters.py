@@ -17,8 +17,14 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between words if possible."""
 
-_RULES = 1
+_RULES = 2
 """Version of the rules in this package; part of every splitter's name."""
+
+_READ = 2048
+_AHEAD = 512
+"""Characters that a library reads at once, and those of them that are only read for their context.
+
+The libraries take quadratic time on some texts, for instance on a long run of question marks."""
 
 _SPACE = re.compile(r"\s+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -75,22 +81,44 @@ class BlockSplitter:
         No span is only white space unless the whole text is.
         """
         spans: list[Span] = []
-        start = 0
+        start = last = 0
+        blank = True
         for end in self._sentence_ends(text):
-            if end > start and not text[start:end].isspace():
+            blank = blank and text[last:end].isspace()
+            last = end
+            if not blank:
                 spans.extend(_cut(text, start, end))
-                start = end
+                start, blank = end, True
         if start < len(text):
-            last = spans.pop().start if spans else 0
-            spans.extend(_cut(text, last, len(text)))
+            first = spans.pop().start if spans else 0
+            spans.extend(_cut(text, first, len(text)))
         return spans
 
     def _sentence_ends(self, text: str) -> Iterator[int]:
+        """The ends of all sentences, ascending, each after the white space that follows it."""
         for first, last in block_spans(text):
             block = text[first:last]
-            for end in self.ends(block):
-                yield first + _skip_space(block, end)
-            yield last
+            reached = 0
+            for end in _ends_in_parts(block, self.ends):
+                if end > reached:
+                    reached = _skip_space(block, end)
+                    yield first + reached
+            if reached < len(block):
+                yield last
+
+
+def _ends_in_parts(block: str, ends: SentenceEnds) -> Iterator[int]:
+    """The sentence ends in a block, which `ends` reads in parts of at most _READ characters.
+
+    A part begins where the last sentence of the part before ended.
+    """
+    start = 0
+    while len(block) - start > _READ:
+        part = block[start : start + _READ]
+        found = [end for end in ends(part) if 0 < end <= _READ - _AHEAD]
+        yield from (start + end for end in found)
+        start += found[-1] if found else part.rfind(" ", 0, _READ - _AHEAD) + 1 or _READ - _AHEAD
+    yield from (start + end for end in ends(block[start:]))
 
 
 def load_sentence_splitter(name: str = "auto", *, path: str | Path | None = None) -> SentenceSplitter:

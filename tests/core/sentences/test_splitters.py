@@ -10,7 +10,7 @@ from precise_rag import Span, split_sentences
 from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences import load_sentence_splitter
-from precise_rag.sentences.splitters import MAX_CHARACTERS
+from precise_rag.sentences.splitters import MAX_CHARACTERS, BlockSplitter
 
 NAMES = ("auto", "nupunkt", "sentencex", "punkt")
 
@@ -107,3 +107,34 @@ def test_unknown_names_and_paths_are_refused(tmp_path: Path) -> None:
         load_sentence_splitter("spacy")
     with pytest.raises(InputError, match="only for the splitter 'punkt'"):
         load_sentence_splitter("auto", path=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "unit", ["?!", "x", " ", "Yes. ", "\n", "\n\n", "a\u0301", "天地玄黃。", "“.” ", "\n- a", "\ud800"]
+)
+def test_libraries_read_long_blocks_in_parts(unit: str) -> None:
+    text = unit * (50_000 // len(unit))
+    read: list[int] = []
+
+    def ends(part: str) -> list[int]:
+        read.append(len(part))
+        return [place + 1 for place, mark in enumerate(part) if mark in ".。\n "]
+
+    spans = BlockSplitter("counting", ends).split(text)
+    assert [span.start for span in spans] == [0, *(span.end for span in spans[:-1])]
+    assert spans[-1].end == len(text)
+    assert max(read) <= 2048
+    assert sum(read) <= 2 * len(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_block_read_in_parts_has_the_same_sentences(name: str) -> None:
+    short = "Dr. Smith met Mr. Jones at 5 p.m. in Washington, D.C. He left (at 6.30). Why? Ask J. R. Doe! "
+    assert pieces(short * 100, name) == pieces(short, name) * 100
+
+
+def test_long_blocks_without_a_sentence_end_are_covered() -> None:
+    splitter = BlockSplitter("none", lambda part: [len(part)])
+    spans = splitter.split("word " * 1000)
+    assert [span.end for span in spans[:-1]] == [span.start for span in spans[1:]]
+    assert all(span.end - span.start <= MAX_CHARACTERS for span in spans)

@@ -6,10 +6,10 @@ import numpy as np
 
 from precise_rag.encoders import DEFAULT_ENCODER
 from precise_rag.evaluation.measures.evidence import BUDGETS
-from precise_rag.evaluation.measures.measurer import Measured, Row
 from precise_rag.evaluation.measures.statistics import Comparison, compare_over_sets, compare_paired
 from precise_rag.evaluation.report.tables import SIGNIFICANT, format_markdown
 from precise_rag.evaluation.runs.evaluate import Outcome
+from precise_rag.evaluation.runs.measurer import Measured, Row
 from precise_rag.viz.charts import line_chart
 
 KEPT_MEASURES = ("useful@450", "MRR@10", "nDCG@10", "recall", "tokens", "ms", "llm calls", "llm tokens")

@@ -25,10 +25,10 @@ from benchmarks import record
 from benchmarks.compare import unseen
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.evaluation import Dataset, load_development_set
-from precise_rag.evaluation.measures.measurer import Measurer
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.evaluation.runs.environment import peak_mb
+from precise_rag.evaluation.runs.measurer import Measurer
 from precise_rag.evaluation.runs.pipeline import Pipeline
 from precise_rag.evaluation.runs.plan import PipelineSettings, load_plan
 from precise_rag.evaluation.runs.run import Piece, Run

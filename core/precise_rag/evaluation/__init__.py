@@ -20,9 +20,6 @@ from precise_rag.evaluation.measures.evidence import BUDGETS as BUDGETS
 from precise_rag.evaluation.measures.evidence import EvidenceScores as EvidenceScores
 from precise_rag.evaluation.measures.evidence import score_evidence as score_evidence
 from precise_rag.evaluation.measures.evidence import useful_ratio as useful_ratio
-from precise_rag.evaluation.measures.measurer import Measured as Measured
-from precise_rag.evaluation.measures.measurer import Measurer as Measurer
-from precise_rag.evaluation.measures.measurer import Row as Row
 from precise_rag.evaluation.measures.positions import Positions as Positions
 from precise_rag.evaluation.measures.ranking import RankedPassages as RankedPassages
 from precise_rag.evaluation.measures.ranking import ranking_scores as ranking_scores
@@ -44,6 +41,9 @@ from precise_rag.evaluation.runs.environment import peak_mb as peak_mb
 from precise_rag.evaluation.runs.environment import resident_mb as resident_mb
 from precise_rag.evaluation.runs.evaluate import Outcome as Outcome
 from precise_rag.evaluation.runs.evaluate import evaluate as evaluate
+from precise_rag.evaluation.runs.measurer import Measured as Measured
+from precise_rag.evaluation.runs.measurer import Measurer as Measurer
+from precise_rag.evaluation.runs.measurer import Row as Row
 from precise_rag.evaluation.runs.pipeline import Pipeline as Pipeline
 from precise_rag.evaluation.runs.plan import PipelineSettings as PipelineSettings
 from precise_rag.evaluation.runs.plan import Plan as Plan

@@ -5,5 +5,4 @@ evidence.py    recall, precision and IoU of evidence at token budgets
 ranking.py     Hits@k, MRR@k and nDCG@k of passages
 answers.py     EM, F1, ROUGE-L, BLEU and METEOR of answers
 statistics.py  bootstrap intervals and paired tests
-measurer.py    all measures of a run, and tables of means
 """

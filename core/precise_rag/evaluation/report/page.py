@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from precise_rag.evaluation.datasets import Evidence, Question
-from precise_rag.evaluation.measures.measurer import Row
 from precise_rag.evaluation.report.tables import (
     answer_cells,
     answer_columns,
@@ -17,6 +16,7 @@ from precise_rag.evaluation.report.tables import (
     cost_columns,
 )
 from precise_rag.evaluation.runs.evaluate import Outcome
+from precise_rag.evaluation.runs.measurer import Row
 from precise_rag.evaluation.runs.run import Piece, Run
 from precise_rag.viz.charts import ScoredRank, line_chart, score_curve
 from precise_rag.viz.page import Html, folded, html_page, shorten, soft, table, wide

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from precise_rag.evaluation.measures.measurer import Row
 from precise_rag.evaluation.measures.statistics import Comparison, Interval
 from precise_rag.evaluation.runs.evaluate import AnswerRow
+from precise_rag.evaluation.runs.measurer import Row
 
 SIGNIFICANT = 0.05
 """p-value below which a difference is marked."""

@@ -13,10 +13,10 @@ from precise_rag.errors import InputError
 from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.measures.answers import accuracy, score_answers
 from precise_rag.evaluation.measures.evidence import Values
-from precise_rag.evaluation.measures.measurer import Measurer
 from precise_rag.evaluation.measures.statistics import Interval, bootstrap_interval
 from precise_rag.evaluation.runs.evaluate import AnswerRow, Outcome
 from precise_rag.evaluation.runs.lines import append_line, read_lines
+from precise_rag.evaluation.runs.measurer import Measurer
 from precise_rag.evaluation.runs.plan import fingerprint
 from precise_rag.evaluation.runs.run import Run
 from precise_rag.feedback import FeedbackController, FeedbackLoop

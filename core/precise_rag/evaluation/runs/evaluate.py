@@ -11,8 +11,8 @@ from precise_rag.encoders.cache import CachedEncoder
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.measures.evidence import BUDGETS
-from precise_rag.evaluation.measures.measurer import Measured, Measurer, Row
 from precise_rag.evaluation.measures.statistics import Interval
+from precise_rag.evaluation.runs.measurer import Measured, Measurer, Row
 from precise_rag.evaluation.runs.pipeline import Built
 from precise_rag.evaluation.runs.plan import PipelineSettings, Plan
 from precise_rag.evaluation.runs.run import Run, run_pipeline

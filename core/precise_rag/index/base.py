@@ -13,10 +13,11 @@ import numpy as np
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.files import Verify
-from precise_rag.index.layout import check_collection, check_index, check_settings
+from precise_rag.index.layout import check_collection, check_finite, check_index, check_settings
 from precise_rag.index.lock import WAIT
+from precise_rag.index.manifest import read_manifest
 from precise_rag.index.snapshot import Hits, Snapshot
-from precise_rag.index.storage import locked, read_index, read_manifest, write_index
+from precise_rag.index.storage import locked, read_index, write_index
 from precise_rag.index.trust import without_models
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
@@ -52,7 +53,7 @@ class DocumentIndex(ABC):
         self._snapshot: Snapshot | None = None
         self._collection = Collection()
         self._loaded: tuple[Collection | None, Columns] = (None, {})
-        self._loaded_from: tuple[Path, str] | None = None
+        self._loaded_from: tuple[Path, set[str]] | None = None
         self._writing = threading.Lock()
         self._preparing = threading.Lock()
 
@@ -107,7 +108,9 @@ class DocumentIndex(ABC):
             kept = self._collection.without(d.id for d in new if d.id in known)
             redescribed = [d for d in given if d.id in same and known[d.id] != d]
             try:
-                check_collection(Collection().extended(new, blocks))
+                added = Collection().extended(new, blocks)
+                check_collection(added)
+                check_finite(added.columns)
                 self._collection = kept.described(redescribed).extended(new, blocks)
             except ValueError as error:
                 raise InputError(f"the documents cannot be added: {error}") from error
@@ -138,16 +141,13 @@ class DocumentIndex(ABC):
         """
         with locked(path), self._writing:
             manifest, extras = self._manifest(), self._extras()
-            place = Path(path).resolve()
-            is_source = self._loaded_from is not None and self._loaded_from[0] == place
-            replaces = self._loaded_from[1] if self._loaded_from and is_source else None
+            loaded_from, versions = self._loaded_from or (None, None)
             try:
                 self._check(manifest, self._collection, extras)
             except ValueError as error:
                 raise InputError(f"the index cannot be saved: {error}") from error
-            saved = write_index(path, manifest, self._collection, extras, replaces=replaces)
-            if is_source:
-                self._loaded_from = place, saved
+            known = versions if Path(path).resolve() == loaded_from else None
+            write_index(path, manifest, self._collection, extras, known=known)
 
     @staticmethod
     def lock(path: str | Path, timeout: float = WAIT) -> AbstractContextManager[None]:
@@ -172,8 +172,9 @@ class DocumentIndex(ABC):
 
         path: folder of the index.
         encoder: the encoder that the index was built with.
-        verify: "full" reads every file once and compares checksums; "shape" compares sizes, shapes and
-            types, which takes no longer for a large index than for a small one.
+        verify: "full" (the default) reads every file once and compares checksums, which takes time in
+            proportion to the size on disk; "shape" compares sizes, shapes and types, for large
+            indexes on a disk that you trust.
         settings: new values for settings that only affect searches (`search_settings`); other
             settings only with the value that was saved, for instance the segmenter.
         Raises IndexFormatError if the index is damaged or its kind, version or encoder differs, and
@@ -204,7 +205,7 @@ class DocumentIndex(ABC):
         index = cls(encoder, **{**without_models(manifest["settings"]), **settings})
         index._collection = collection
         index._loaded = collection, extras
-        index._loaded_from = Path(path).resolve(), manifest["data"]
+        index._loaded_from = Path(path).resolve(), {manifest["data"]}
         try:
             index._restore(manifest, extras)
         except (TypeError, ValueError, RuntimeError) as error:

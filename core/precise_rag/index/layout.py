@@ -70,6 +70,13 @@ def check_collection(collection: Collection) -> None:
             _check(bool((columns[name].max(axis=1) <= limits).all()), f"column {name!r} leaves the text")
 
 
+def check_finite(columns: Columns) -> None:
+    """Raises ValueError if a column has a number that is not finite."""
+    for name, column in columns.items():
+        finite = column.dtype.kind != "f" or np.isfinite(column).all()
+        _check(finite, f"column {name!r} holds numbers that are not finite")
+
+
 def check_index(
     kind: str, settings: Any, vocabulary: object, collection: Collection, extras: Columns
 ) -> None:
@@ -105,7 +112,8 @@ def check_settings(kind: str, settings_type: type, values: Mapping[str, Any]) ->
     known = {field.name for field in fields(settings_type)}
     _check(values.keys() <= known, f"unknown settings {sorted(values.keys() - known)}")
     for name, value in values.items():
-        _check(_is_a(value, types[name]), f"the setting {name!r} is {value!r}")
+        is_text = not isinstance(value, str) or value.isprintable()
+        _check(is_text and _is_a(value, types[name]), f"the setting {name!r} is {value!r}")
     stop_words = values.get("stop_words", "none")
     _check(
         not isinstance(stop_words, str) or _STOP_WORDS.fullmatch(stop_words) is not None,

@@ -9,12 +9,8 @@ The data folder is complete and on disk before the manifest that names it replac
 crash at any moment leaves the old index or the new one. One process at a time writes; any number reads.
 """
 
-import hashlib
-import json
 import logging
-import math
 import os
-import re
 import stat
 import uuid
 from collections.abc import Iterator
@@ -33,7 +29,6 @@ from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.files import (
     Verify,
     is_index_file,
-    open_regular,
     read_array,
     read_documents_file,
     write_array,
@@ -41,15 +36,17 @@ from precise_rag.index.files import (
 )
 from precise_rag.index.layout import check_collection
 from precise_rag.index.lock import HOLDER_FILE, LOCK_FILE, WAIT, hold_folder
+from precise_rag.index.manifest import (
+    DATA_NAME,
+    FORMAT,
+    MANIFEST,
+    VERSION,
+    has_index,
+    parse_manifest,
+    read_manifest,
+    write_manifest,
+)
 
-FORMAT = "precise-rag-index"
-VERSION = 2
-_READABLE = (1, 2)
-"""Version 1 had no shapes and no checksums."""
-_MANIFEST = "manifest.json"
-_MOST_BYTES = 2**31
-"""A larger manifest is not read."""
-_DATA = re.compile(r"data-[0-9a-f]{32}")
 _log = logging.getLogger(__name__)
 
 
@@ -74,12 +71,12 @@ def write_index(
     collection: Collection,
     extras: Columns | None = None,
     *,
-    replaces: str | None = None,
-) -> str:
-    """Save, replacing an index that is already there. Returns the name of the new data folder.
+    known: set[str] | None = None,
+) -> None:
+    """Save, replacing an index that is already there.
 
     extras: arrays that do not go by rows; optional.
-    replaces: the data folder that the manifest must still name; default: any.
+    known: data folders of which the manifest must still name one; the new one is added. Default: any.
     Raises InputError if `path` holds anything but an index, or a document cannot be saved as it is;
     IndexChangedError if another writer has replaced the index; IndexLockedError; IndexWriteError.
     """
@@ -90,7 +87,7 @@ def write_index(
         raise InputError(f"the index cannot be saved: {error}") from error
     with locked(path), _write_errors(path):
         old = _check_folder(path)
-        if replaces is not None and _data_name(path) not in (None, replaces):
+        if known is not None and _data_name(path) not in {None, *known}:
             raise IndexChangedError(
                 f"{path} was saved by another writer since this index was loaded; "
                 "load it again, repeat the change and save, or save into another folder"
@@ -113,12 +110,14 @@ def write_index(
                 "documents": documents,
                 "data": folder.name,
             }
-            _write_manifest(folder / _MANIFEST, manifest)
+            write_manifest(folder / MANIFEST, manifest)
         except BaseException:
             _remove(folder)
             raise
+        if known is not None:
+            known.add(folder.name)  # before it is replaced, so that an interruption cannot come between
         try:
-            os.replace(folder / _MANIFEST, path / _MANIFEST)
+            os.replace(folder / MANIFEST, path / MANIFEST)
         except OSError:
             _remove(folder)
             raise
@@ -128,35 +127,6 @@ def write_index(
             _log.warning("%s was saved, but the disk did not confirm it: %s", path, error)
         for data in old:
             _remove(data)
-    return folder.name
-
-
-def read_manifest(path: str | Path) -> dict[str, Any]:
-    """The manifest of a saved index. Raises IndexFormatError if there is none that we can read."""
-    file = Path(path) / _MANIFEST
-    try:
-        manifest = _parse(file)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise IndexFormatError(f"{path} holds no index; build one and save it there") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise IndexFormatError(f"{file} cannot be read ({error}); build the index again") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise IndexFormatError(f"{file} is not the manifest of a precise-rag index")
-    version = manifest.get("version")
-    if type(version) is not int or version not in _READABLE:
-        raise IndexFormatError(
-            f"{path} has index format {version!r}, this version reads up to {VERSION}; "
-            "build the index again or install the version that wrote it"
-        )
-    try:
-        return _checked_manifest(manifest)
-    except (ValueError, RecursionError) as error:
-        raise IndexFormatError(f"{file} is damaged ({error}); build the index again") from error
-
-
-def has_index(path: str | Path) -> bool:
-    """Whether `path` has a manifest; a first save that was interrupted leaves a folder without one."""
-    return os.path.lexists(Path(path) / _MANIFEST)
 
 
 def read_index(path: str | Path, verify: Verify = "full") -> tuple[dict[str, Any], Collection, Columns]:
@@ -190,89 +160,6 @@ def _read_data(folder: Path, manifest: dict[str, Any], verify: Verify) -> tuple[
     return collection, extras
 
 
-def _parse(file: Path) -> Any:
-    with open_regular(file) as opened:
-        if os.fstat(opened.fileno()).st_size > _MOST_BYTES:
-            raise ValueError("it is too large")
-        text = opened.read(_MOST_BYTES).decode("utf-8", "surrogatepass")
-    return json.loads(text, parse_float=_finite, parse_constant=_finite)
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise ValueError(f"{number} is not a number that a manifest may hold")
-    return value
-
-
-def _checked_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A manifest in the form of the newest version. Raises ValueError for what no save writes."""
-    if manifest["version"] == 1:
-        names = {part: manifest.get(part) for part in ("columns", "extras")}
-        for part, value in names.items():
-            if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-                raise ValueError(f"{part} are not a list of names")
-            names[part] = dict.fromkeys(value)
-        manifest = {**manifest, **names, "offsets": None, "documents": None}
-    else:
-        if manifest.get("sha256") != _manifest_digest(manifest):
-            raise ValueError("its checksum is wrong")
-        arrays = [manifest.get("offsets"), *_values(manifest, "columns"), *_values(manifest, "extras")]
-        if not all(_is_array_entry(entry) for entry in arrays):
-            raise ValueError("an array has no shape, dtype or sha256")
-        if not _is_documents_entry(manifest.get("documents")):
-            raise ValueError("documents have no size or sha256")
-    if not isinstance(manifest.get("data"), str) or not _DATA.fullmatch(manifest["data"]):
-        raise ValueError(f"{manifest.get('data')!r} is not the name of a data folder")
-    encoder = manifest.get("encoder")
-    if not isinstance(encoder, dict) or not all(
-        isinstance(encoder.get(part), str | None) for part in ("name", "source")
-    ):
-        raise ValueError("the encoder has no name")
-    if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("settings"), dict):
-        raise ValueError("the kind or the settings are missing")
-    return manifest
-
-
-def _values(manifest: dict[str, Any], part: str) -> list[Any]:
-    arrays = manifest.get(part)
-    if not isinstance(arrays, dict):
-        raise ValueError(f"{part} are missing")
-    return list(arrays.values())
-
-
-def _is_array_entry(entry: Any) -> bool:
-    return (
-        isinstance(entry, dict)
-        and isinstance(entry.get("shape"), list)
-        and all(type(size) is int and size >= 0 for size in entry["shape"])
-        and isinstance(entry.get("dtype"), str)
-        and isinstance(entry.get("sha256"), str)
-    )
-
-
-def _is_documents_entry(entry: Any) -> bool:
-    return isinstance(entry, dict) and type(entry.get("size")) is int and isinstance(entry.get("sha256"), str)
-
-
-def _manifest_digest(manifest: dict[str, Any]) -> str:
-    content = {key: value for key, value in manifest.items() if key != "sha256"}
-    text = json.dumps(content, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def _write_manifest(file: Path, manifest: dict[str, Any]) -> None:
-    try:
-        manifest = {**manifest, "sha256": _manifest_digest(manifest)}
-        text = json.dumps(manifest, ensure_ascii=False, indent=1, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the settings of the index cannot be saved as JSON: {error}") from error
-    with file.open("wb") as opened:
-        opened.write(text.encode("utf-8", "surrogatepass"))
-        opened.flush()
-        os.fsync(opened.fileno())
-
-
 def _check_folder(path: Path) -> list[Path]:
     """The data folders in `path`. Raises InputError if it holds anything that no save leaves there."""
     if not os.path.lexists(path):
@@ -283,15 +170,15 @@ def _check_folder(path: Path) -> list[Path]:
     with os.scandir(path) as entries:
         for entry in entries:
             mode = entry.stat(follow_symlinks=False).st_mode
-            if _DATA.fullmatch(entry.name) and stat.S_ISDIR(mode) and _holds_only_ours(Path(entry)):
+            if DATA_NAME.fullmatch(entry.name) and stat.S_ISDIR(mode) and _holds_only_ours(Path(entry)):
                 data.append(Path(entry))
-            elif entry.name not in (_MANIFEST, LOCK_FILE, HOLDER_FILE) or not stat.S_ISREG(mode):
+            elif entry.name not in (MANIFEST, LOCK_FILE, HOLDER_FILE) or not stat.S_ISREG(mode):
                 raise InputError(
                     f"{path} holds other files ({entry.name!r}); give an empty or new folder for the index"
                 )
-    if has_index(path) and not _is_our_manifest(path / _MANIFEST, data):
+    if has_index(path) and not _is_our_manifest(path / MANIFEST, data):
         raise InputError(
-            f"{path} holds other files ({_MANIFEST!r} is not that of an index); "
+            f"{path} holds other files ({MANIFEST!r} is not that of an index); "
             "give an empty or new folder for the index"
         )
     return data
@@ -305,7 +192,7 @@ def _holds_only_ours(folder: Path) -> bool:
 def _is_our_manifest(file: Path, data: list[Path]) -> bool:
     """Whether a manifest is an index's; a damaged one is if it lies beside a data folder."""
     try:
-        manifest = _parse(file)
+        manifest = parse_manifest(file)
     except (ValueError, RecursionError):
         return bool(data)
     return isinstance(manifest, dict) and manifest.get("format") == FORMAT

@@ -1,0 +1,300 @@
+"""A fault at any encoder call or file operation: the index in memory and the one on disk stay whole."""
+
+import builtins
+import errno
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from precise_rag.errors import IndexWriteError, InputError
+from precise_rag.index import BM25Index, DenseIndex, DocumentIndex, HybridIndex, load_index
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document, FloatArray, IntArray
+from support.saved_indexes import BUILD, DOCUMENTS, ENCODER, build, content, encoder_of
+
+NEW = [
+    Document("new", "Herons wait in reeds. Quartz glitters. Zephyrs blow."),
+    Document("lamp", "The lamp was replaced by fireflies."),
+    Document("long", "Marmots whistle. " * 40),
+]
+
+
+class Fault(Exception):
+    """What the tests raise."""
+
+
+class Faulty(HashEncoder):
+    """Raises at the n-th call of any of its methods, counted from 1; never if `at` is 0."""
+
+    def __init__(self) -> None:
+        super().__init__(8)
+        self.at, self.n_calls = 0, 0
+
+    def _count(self) -> None:
+        self.n_calls += 1
+        if self.n_calls == self.at:
+            raise Fault
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        self._count()
+        return super().encode(texts)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        return super().encode_queries(queries)
+
+    def count_tokens(self, texts: Sequence[str]) -> IntArray:
+        self._count()
+        return super().count_tokens(texts)
+
+
+def state(index: DocumentIndex) -> tuple[Any, ...]:
+    """Everything of an index that a change may touch."""
+    vocabulary = index._manifest().get("vocabulary")
+    return (*content(index), index._collection, vocabulary)
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["built", "loaded"])
+@pytest.mark.parametrize("kind", BUILD)
+def test_a_fault_in_the_encoder_changes_nothing(
+    kind: str, loaded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precise_rag.sentences.tables._BATCH_CHARACTERS", 20)
+    encoder = Faulty()
+    index = build(kind)
+    if loaded:
+        index.save(tmp_path)
+        index = load_index(tmp_path, encoder_of(kind))
+    index.encoder = encoder
+    at = 0
+    while True:
+        at += 1
+        before = state(index)
+        encoder.at, encoder.n_calls = at, 0
+        try:
+            index.add(NEW)
+        except Fault:
+            encoder.at = 0
+            assert state(index) == before
+            assert index.search("herons lamp quartz", 5)
+        else:
+            break
+    assert at > 2
+    expected = build(kind)
+    expected.encoder = HashEncoder(8)
+    expected.add(NEW)
+    assert content(index) == content(expected)
+
+
+@pytest.mark.parametrize("kind", [BM25Index, HybridIndex])
+def test_a_failed_add_leaves_the_vocabulary_of_a_loaded_index(
+    kind: type[DocumentIndex], tmp_path: Path
+) -> None:
+    """The words of the failed documents were known and had no rows: each query for one raised ValueError."""
+    kind.build(DOCUMENTS, ENCODER).save(tmp_path)
+    index = kind.load(tmp_path, ENCODER)
+
+    def documents() -> Iterator[Document]:
+        yield Document("new", "Zephyrs blow.")
+        yield Document("new", "The same id again.")
+
+    with pytest.raises(InputError, match="'new'"):
+        index.add(documents())
+    describe = "_describe" if kind is BM25Index else "_columns"
+    original = getattr(index, describe)
+
+    def fails_after(*args: Any) -> Any:
+        original(*args)
+        raise Fault
+
+    setattr(index, describe, fails_after)
+    with pytest.raises(Fault):
+        index.add([Document("new", "Zephyrs blow.")])
+    delattr(index, describe)
+    assert len(index.search("zephyrs lamp", 5)) > 0
+    index.save(tmp_path)
+    again = kind.load(tmp_path, ENCODER)
+    assert "zephyrs" not in again._manifest()["vocabulary"]
+    again.add([Document("new", "Zephyrs blow.")])
+    assert again.search("zephyrs", 1)[0].doc_id == "new"
+
+
+@pytest.mark.parametrize("vectors", ["short", "wide", "nan"])
+@pytest.mark.parametrize("kind", ["dense", "hybrid", "sentence-context"])
+def test_vectors_that_do_not_fit_are_refused(kind: str, vectors: str, tmp_path: Path) -> None:
+    """At once, so that what is saved can be loaded."""
+
+    class Odd(HashEncoder):
+        def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+            rows = super().encode(texts)
+            return {"short": rows[:-1], "wide": np.hstack([rows, rows]), "nan": rows * np.float32(np.nan)}[
+                vectors
+            ]
+
+    index = build(kind)
+    index.save(tmp_path)
+    before = state(index)
+    index.encoder = Odd(8)
+    try:
+        with np.errstate(all="ignore"):
+            index.add([Document("new", "Herons wait. Reeds bend.")])
+    except (ValueError, IndexError):  # InputError, or what the encoder's own fault makes of its array
+        assert state(index) == before
+    else:
+        pytest.fail("they were taken")
+    index.save(tmp_path)
+    assert content(load_index(tmp_path, ENCODER)) == before[:2]
+
+
+def test_a_query_vector_of_another_length_is_refused() -> None:
+    with pytest.raises(InputError, match=r"must have shape \(8,\)"):
+        build("dense").search("", vector=np.ones(9, dtype=np.float32))
+
+
+OPERATIONS = ("open", "fsync", "replace", "mkdir", "scandir", "unlink", "rmdir", "lstat", "stat", "fstat")
+
+
+@contextmanager
+def failing(at: int, error: Callable[[], BaseException]) -> Iterator[list[str]]:
+    """Raise at the n-th file operation, from 1 on, and at no other. Gives the names of those called."""
+    called: list[str] = []
+
+    def wrapped(name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            called.append(name)
+            if len(called) == at:
+                raise error()
+            return operation(*args, **kwargs)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in OPERATIONS:
+            patch.setattr(os, name, wrapped(name, getattr(os, name)))
+        patch.setattr(np, "save", wrapped("np.save", np.save))
+        patch.setattr(builtins, "open", wrapped("builtins.open", builtins.open))
+        patch.setattr("io.open", wrapped("io.open", builtins.open))
+        yield called
+
+
+def no_space() -> BaseException:
+    return OSError(errno.ENOSPC, "No space left on device")
+
+
+def not_allowed() -> BaseException:
+    return PermissionError(errno.EACCES, "Permission denied")
+
+
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])
+@pytest.mark.parametrize("error", [no_space, not_allowed, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("kind", ["bm25", "hybrid"])
+def test_a_fault_at_any_file_operation_of_a_save(
+    kind: str, error: Callable[[], BaseException], step: int, tmp_path: Path
+) -> None:
+    """The folder holds the old index or the new one, and the next save works and clears up."""
+    old, new = build(kind), build(kind)
+    new.delete(["lamp"])
+    states = {i.document_ids: content(i) for i in (old, new)}
+    path = tmp_path / "index"
+    at, failed = 1 - step, 0
+    while True:
+        at += step
+        old.save(path)
+        loaded = load_index(path, encoder_of(kind))
+        loaded.delete(["lamp"])
+        try:
+            with failing(at, error) as called:
+                loaded.save(path)
+            finished = len(called) < at
+        except (IndexWriteError, KeyboardInterrupt, MemoryError):
+            finished, failed = False, failed + 1
+        found = load_index(path, encoder_of(kind))
+        assert content(found) == states[found.document_ids]
+        if finished:
+            break
+        loaded.save(path)
+        assert load_index(path, encoder_of(kind)).document_ids == new.document_ids
+        assert len(list(path.glob("data-*"))) == 1
+    assert found.document_ids == new.document_ids
+    assert failed * step > 20
+    print(f"{kind}, {error.__name__}: {at // step} operations, {failed} failed the save")
+
+
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])
+@pytest.mark.parametrize("kind", ["bm25", "hybrid"])
+def test_a_fault_at_any_file_operation_of_a_first_save(kind: str, step: int, tmp_path: Path) -> None:
+    """What it leaves does not stand in the way of the next one."""
+    index, path = build(kind), tmp_path / "index"
+    at = 1 - step
+    while True:
+        at += step
+        shutil.rmtree(path, ignore_errors=True)
+        try:
+            with failing(at, no_space) as called:
+                index.save(path)
+            if len(called) < at:
+                break
+        except IndexWriteError:
+            index.save(path)
+        assert content(load_index(path, encoder_of(kind))) == content(index)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_ends_in_one_error(tmp_path: Path) -> None:
+    index = build("dense")
+    index.save(tmp_path / "index")
+    (tmp_path / "index").chmod(0o500)
+    with pytest.raises(IndexWriteError):
+        index.save(tmp_path / "index")
+    (tmp_path / "index").chmod(0o700)
+    assert content(load_index(tmp_path / "index", ENCODER)) == content(index)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_places_where_no_folder_can_be_end_in_one_error(tmp_path: Path) -> None:
+    index = build("bm25")
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "broken").symlink_to("nowhere")
+    for place in (
+        tmp_path / "file",
+        tmp_path / "file" / "index",
+        tmp_path / "broken",
+        Path("/dev/full"),
+        tmp_path / ("x" * 300),
+    ):
+        with pytest.raises((InputError, IndexWriteError)):
+            index.save(place)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", ["bm25", "hybrid"])
+def test_a_thousand_random_interruptions(kind: str, tmp_path: Path) -> None:
+    """Also twice in one save, at the clean-up."""
+    choose = random.Random(kind)
+    index = build(kind)
+    index.save(tmp_path)
+    for _ in range(1_000):
+        loaded = load_index(tmp_path, encoder_of(kind))
+        error = choose.choice([no_space, KeyboardInterrupt])
+        try:
+            with failing(choose.randrange(1, 120), error), failing(choose.randrange(1, 120), no_space):
+                loaded.save(tmp_path)
+        except (IndexWriteError, KeyboardInterrupt):
+            pass
+        assert content(load_index(tmp_path, encoder_of(kind))) == content(index)
+
+
+def test_a_build_that_fails_leaves_the_index_that_was_there(tmp_path: Path) -> None:
+    encoder = Faulty()
+    DenseIndex.build(DOCUMENTS, HashEncoder(8)).save(tmp_path)
+    encoder.at = 1
+    with pytest.raises(Fault), DenseIndex.lock(tmp_path):
+        DenseIndex.build(NEW, encoder).save(tmp_path)
+    assert load_index(tmp_path, ENCODER).document_ids == tuple(d.id for d in DOCUMENTS)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._extras import require
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.errors import InputError, ModelError
 from precise_rag.index.arrays.collection import Collection, Columns
@@ -152,7 +151,9 @@ def _load_tokenizer(encoder: Encoder | None) -> Any:
 
 @cache
 def _bert_tokenizer(folder: Path) -> Any:
-    tokenizer = require("tokenizers", extra="offline").Tokenizer.from_file(str(folder / "tokenizer.json"))
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from precise_rag._extras import require
 from precise_rag.errors import InputError, MissingExtra, ModelError
@@ -117,7 +118,7 @@ def _from_file(path: Path) -> TokenFinder:
         raise ModelError(
             f"{path}: no such tokenizer file; pass the path of a tokenizer.json, 'auto' or 'words'"
         )
-    tokenizer = require("tokenizers", extra="eval").Tokenizer.from_file(str(path))
+    tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()
 

@@ -122,7 +122,7 @@ def try_all(
     index.save(saved)
     expected = content(load_index(saved, encoder_of(kind)))
     counts = {"refused": 0, "unchanged": 0}
-    files = [f.relative_to(saved) for f in saved.rglob("*") if f.is_file() and "lock" not in f.name]
+    files = [f.relative_to(saved) for f in saved.rglob("*") if f.is_file() and ".lock" not in f.name]
     assert len(files) > 4
     shutil.copytree(saved, copy)
     for file in files:

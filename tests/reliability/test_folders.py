@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from precise_rag.cli import main
 from precise_rag.errors import InputError
 from precise_rag.index import BM25Index, HybridIndex, load_index
+from precise_rag.index.lock import HOLDER_FILE, LOCK_FILE
 from precise_rag.types import Document
 from support.saved_indexes import BUILD, DOCUMENTS, ENCODER, build, content, encoder_of, read_manifest, sign
 
@@ -36,7 +37,7 @@ FOREIGN = {
     "a folder in a data folder": {f"{OURS}/spans.npy/thesis.csv": "mine"},
     "notes": {"notes.txt": "mine"},
     "hidden": {".git/config": "mine"},
-    "a folder named lock": {"lock/mine": "mine"},
+    "a folder named as the lock": {"precise-rag.lock/mine": "mine"},
 }
 
 
@@ -45,7 +46,7 @@ FOREIGN = {
 def test_a_folder_with_other_files_is_not_touched(name: str, with_index: bool, tmp_path: Path) -> None:
     path = tmp_path / "p"
     if with_index:
-        if name in ("a manifest that is not JSON", "a folder named lock"):
+        if name in ("a manifest that is not JSON", "a folder named as the lock"):
             pytest.skip("the index has these itself")
         build("bm25").save(path)
     for file, text in FOREIGN[name].items():
@@ -61,7 +62,7 @@ def test_a_folder_with_other_files_is_not_touched(name: str, with_index: bool, t
 def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "spans.npy").write_text("mine")
-    for name in (OURS, "manifest.json", "lock", "lock.holder"):
+    for name in (OURS, "manifest.json", LOCK_FILE, HOLDER_FILE):
         path = tmp_path / f"with {name}"
         path.mkdir()
         (path / name).symlink_to(tmp_path / "mine")

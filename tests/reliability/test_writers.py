@@ -17,6 +17,7 @@ import pytest
 
 from precise_rag.errors import IndexChangedError, IndexLockedError, IndexWriteError
 from precise_rag.index import DenseIndex, HybridIndex, load_index
+from precise_rag.index.lock import HOLDER_FILE, LOCK_FILE
 from precise_rag.index.storage import locked
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
@@ -160,12 +161,12 @@ def test_save_waits_for_a_while(
 def test_a_killed_holder_holds_nothing(holder: "subprocess.Popen[str]", tmp_path: Path) -> None:
     holder.kill()
     holder.wait()
-    assert (tmp_path / "index" / "lock.holder").exists()
+    assert (tmp_path / "index" / HOLDER_FILE).exists()
     started = time.monotonic()
     index = load_index(tmp_path / "index", ENCODER)
     index.save(tmp_path / "index")
     assert time.monotonic() - started < 5
-    assert not (tmp_path / "index" / "lock.holder").exists()
+    assert not (tmp_path / "index" / HOLDER_FILE).exists()
 
 
 def test_threads_wait_for_each_other_and_one_thread_may_hold_it_twice(tmp_path: Path) -> None:
@@ -234,12 +235,12 @@ def test_a_lost_update_is_noticed(tmp_path: Path) -> None:
 def test_a_holder_file_that_is_odd_is_no_obstacle(tmp_path: Path) -> None:
     build("dense").save(tmp_path)
     for text in ("", "{", "[]", json.dumps({"pid": "x", "host": None}), "[" * 10_000):
-        (tmp_path / "lock.holder").write_text(text)
+        (tmp_path / HOLDER_FILE).write_text(text)
         with DenseIndex.lock(tmp_path):
             pass
     (tmp_path / "victim").write_text("mine")
-    (tmp_path / "lock").unlink()
-    (tmp_path / "lock").symlink_to(tmp_path / "victim")
+    (tmp_path / LOCK_FILE).unlink()
+    (tmp_path / LOCK_FILE).symlink_to(tmp_path / "victim")
     with pytest.raises((IndexWriteError, ValueError)), HybridIndex.lock(tmp_path):
         pass
     assert (tmp_path / "victim").read_text() == "mine"

@@ -13,7 +13,7 @@ import filelock
 
 from precise_rag.errors import IndexLockedError, IndexWriteError
 
-LOCK_FILE, HOLDER_FILE = "lock", "lock.holder"
+LOCK_FILE, HOLDER_FILE = "precise-rag.lock", "precise-rag.lock.holder"
 """In the folder of an index: the file that is locked, and the process that holds it."""
 WAIT = 10.0
 """Seconds that a writer waits for another one."""

@@ -3,7 +3,7 @@
     path/manifest.json         format, kind, encoder, settings; shape or size and sha256 of each file
     path/data-…/*.npy          one array per column, memory-mapped on load
     path/data-…/documents.jsonl
-    path/lock, lock.holder     held while a process writes
+    path/precise-rag.lock      locked while a process writes, which precise-rag.lock.holder names
 
 The data folder is complete and on disk before the manifest that names it replaces the old one, so a
 crash at any moment leaves the old index or the new one. One process at a time writes; any number reads.
@@ -59,9 +59,12 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
     """
     path = Path(path)
     with _write_errors(path):
-        _check_folder(path)
+        if not (path / LOCK_FILE).is_file():  # where it is, another writer may be clearing up
+            _check_folder(path)
         path.mkdir(parents=True, exist_ok=True)
     with hold_folder(path, timeout):
+        with _write_errors(path):
+            _check_folder(path)
         yield
 
 

@@ -1,4 +1,4 @@
-"""A check that a sentence-transformers folder names no Python code of its own."""
+"""A check that a sentence-transformers folder holds files only and names no Python code of its own."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag.errors import ModelError
+from precise_rag.models.checkpoint import read_model_file
 
 _MODULE = re.compile(r"sentence_transformers(\.\w+)+")
 _ACTIVATION = re.compile(r"\w+|(torch|sentence_transformers)(\.\w+)+")
@@ -16,13 +17,16 @@ def check_no_code(folder: Path) -> None:
     """Raise ModelError if the settings in `folder` name classes outside sentence-transformers and torch.
 
     Some versions of sentence-transformers run Python files of a local folder that `modules.json` names.
+    Pipes and devices are refused, because reading them may never end.
     """
-    for file in sorted(folder.rglob("*.json")):
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file() and not file.is_dir():
+            raise ModelError(f"{file} must be a file or a folder; install the model again")
         if file.name not in ("modules.json", "router_config.json", "config.json"):
             continue
         try:
-            settings = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            settings = json.loads(read_model_file(file).decode("utf-8"))
+        except (ValueError, RecursionError) as error:
             raise ModelError(f"{file} cannot be read ({error}); install the model again") from error
         for name, allowed in _classes(file.name, settings):
             if not isinstance(name, str) or not allowed.fullmatch(name):

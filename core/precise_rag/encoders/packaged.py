@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from precise_rag.errors import ModelError
+from precise_rag.models.checkpoint import open_model_file
 
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -33,8 +34,5 @@ def packaged_minilm() -> Path | None:
 
 def file_sha256(path: Path) -> str:
     """Return the sha256 of a file in hexadecimal. Raises ModelError if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}") from error
+    with open_model_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,60 +2,134 @@
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Collection, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from precise_rag.errors import ModelError
+from precise_rag.models.packaged import packaged_checksums
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 
-_CONFIG, _WEIGHTS, _SUM = "config.json", "model.safetensors", "weights_sha256"
+_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_WEIGHTS_SUM, _CONFIG_SUM = "weights_sha256", "config_sha256"
+_MAX_BYTES = {_CONFIG: 2**20, _WEIGHTS: 2**30}
+_MAX_OTHER_BYTES = 2**26
+"""Files that are larger than this are not read."""
 
 
 def save_checkpoint(folder: str | Path, config: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-    """Save a model.
+    """Save a model. Files that cannot be written leave an earlier model in `folder` as it was.
 
     folder: where to write both files; created if missing.
-    config: the model's settings; the sha256 of the weights is added to the file.
+    config: the model's settings; the sha256 of the weights and of the settings are added to the file.
     tensors: the weights by name.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     weights = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
-    (folder / _WEIGHTS).write_bytes(weights)
-    settings = {**config, _SUM: hashlib.sha256(weights).hexdigest()}
-    (folder / _CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    settings = {**config, _WEIGHTS_SUM: hashlib.sha256(weights).hexdigest()}
+    settings[_CONFIG_SUM] = _settings_sha256(settings)
+    text = json.dumps(settings, indent=2) + "\n"
+    for name, data in ((_WEIGHTS, weights), (_CONFIG, text.encode("utf-8"))):
+        (folder / f"{name}.part").write_bytes(data)
+    for name in (_WEIGHTS, _CONFIG):
+        (folder / f"{name}.part").replace(folder / name)
 
 
 def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
     """Load a saved model.
 
     Returns its config and its tensors by name.
-    Raises ModelError if a file is missing or broken, or the checksum of the weights is wrong.
+    Raises ModelError if a file is missing, too large or broken, if the checksum of the weights or of
+    the config is wrong, if a model of the package is not the one that was shipped, or if a weight is
+    not finite.
     """
     folder = Path(folder)
-    try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-        weights = (folder / _WEIGHTS).read_bytes()
-    except OSError as error:
-        raise ModelError(f"{folder} contains no model: {error.strerror} ({error.filename})") from error
-    except ValueError as error:
-        raise ModelError(f"{folder / _CONFIG} is not valid JSON: {error}") from error
+    config = load_config(folder)
+    weights = read_model_file(folder / _WEIGHTS)
     found = hashlib.sha256(weights).hexdigest()
-    if not isinstance(config, dict) or config.get(_SUM) != found:
-        raise ModelError(
-            f"{folder / _WEIGHTS} has sha256 {found}, but {_CONFIG} names another; "
-            "install or train the model again"
-        )
+    if config.get(_WEIGHTS_SUM) != found:
+        _refuse(folder / _WEIGHTS, f"has sha256 {found}, but {_CONFIG} names another")
+    _check_shipped(folder, _WEIGHTS, weights)
     try:
-        return config, load(weights)
-    except SafetensorError as error:
-        raise ModelError(f"{folder / _WEIGHTS} is not a safetensors file: {error}") from error
+        tensors = load(weights)
+    except Exception as error:  # the library raises whatever a damaged header leads to
+        raise ModelError(f"{folder / _WEIGHTS} is not a safetensors file: {error!r}") from error
+    for name, tensor in tensors.items():
+        if tensor.dtype.kind not in "iuf" or not np.isfinite(tensor).all():
+            _refuse(folder / _WEIGHTS, f"has a tensor {name!r} with values that are not finite numbers")
+    return config, tensors
+
+
+def load_config(folder: Path) -> dict[str, Any]:
+    """Return the config of a saved model. Raises ModelError as `load_checkpoint` does.
+
+    A config without a checksum, as older versions wrote it, is not compared.
+    """
+    data = read_model_file(folder / _CONFIG)
+    try:
+        config = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{folder / _CONFIG} is not valid JSON: {error}") from error
+    if not isinstance(config, dict):
+        _refuse(folder / _CONFIG, f"must hold a JSON object, got {type(config).__name__}")
+    if _CONFIG_SUM in config and config[_CONFIG_SUM] != _settings_sha256(config):
+        _refuse(folder / _CONFIG, f"was changed: its {_CONFIG_SUM} is that of other settings")
+    _check_shipped(folder, _CONFIG, data)
+    return config
+
+
+def read_model_file(path: Path) -> bytes:
+    """Return the bytes of a file of a model.
+
+    Raises ModelError if it is missing, too large, or a folder, pipe or device.
+    """
+    limit = _MAX_BYTES.get(path.name, _MAX_OTHER_BYTES)
+    with open_model_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            _refuse(path, f"has {size} bytes, more than the {limit} that are read")
+        return file.read(limit)
+
+
+def open_model_file(path: Path) -> BufferedReader:
+    """Open a file of a model. Raises ModelError if it is missing, or a folder, pipe or device."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"{path.parent} contains no model: {reason} ({path})") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        _refuse(path, "must be a file")
+    return open(descriptor, "rb")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a finite number")
+
+
+def _settings_sha256(settings: Mapping[str, Any]) -> str:
+    """The sha256 of the settings, whatever their order and layout, without the checksum itself."""
+    kept = {name: value for name, value in settings.items() if name != _CONFIG_SUM}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def _check_shipped(folder: Path, name: str, data: bytes) -> None:
+    shipped = packaged_checksums(folder).get(name)
+    if shipped is not None and hashlib.sha256(data).hexdigest() != shipped:
+        _refuse(folder / name, "is not the file that this version of precise-rag ships")
+
+
+def _refuse(path: Path, reason: str) -> NoReturn:
+    raise ModelError(f"{path} {reason}; install or train the model again")
 
 
 def quantized(tensors: Mapping[str, Any], tables: Collection[str]) -> Tensors:
@@ -76,9 +150,15 @@ def quantized(tensors: Mapping[str, Any], tables: Collection[str]) -> Tensors:
 
 
 def dequantized(tensors: Tensors) -> Tensors:
-    """Undo `quantized`. Returns float32 tensors, equal to the original ones up to rounding."""
+    """Undo `quantized`. Returns float32 tensors, equal to the original ones up to rounding.
+
+    Raises ModelError if a table has no scale for each of its rows.
+    """
     scales = {f"{name}_scale" for name, tensor in tensors.items() if tensor.dtype == np.int8}
     found = {name: tensor.astype(np.float32) for name, tensor in tensors.items() if name not in scales}
     for scale in scales:
-        found[scale.removesuffix("_scale")] *= tensors[scale]
+        table = found[scale.removesuffix("_scale")]
+        if scale not in tensors or tensors[scale].shape != (*table.shape[:1], 1):
+            raise ModelError(f"the model needs a tensor {scale!r} with one row per row of its table")
+        table *= tensors[scale]
     return found

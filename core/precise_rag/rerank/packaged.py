@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import load_checkpoint
+from precise_rag.models.checkpoint import Tensors, load_checkpoint
+from precise_rag.models.checks import OBJECT, check_config, check_tensors, numbers
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.feature_network import FeatureNetwork
 from precise_rag.rerank.features import FEATURES, features
@@ -18,6 +19,11 @@ _FOLDER = packaged_model("reranker")
 
 _RETRIEVAL = ("prior", "reciprocal_rank")
 """Features with the retrieval's own score and rank of a candidate within the list."""
+
+_BLENDS = {
+    "plain": numbers(("network", "offset")),
+    "ranked": numbers(("network", "offset", *_RETRIEVAL)),
+}
 
 
 class PackagedReranker:
@@ -43,6 +49,9 @@ class PackagedReranker:
         config, tensors = load_checkpoint(folder)
         if config.get("features") != list(FEATURES):
             raise ModelError(f"{folder} was trained on other features than this version has; train it again")
+        check_config(folder, config, {"blend": OBJECT})
+        check_config(folder, config["blend"], _BLENDS)
+        check_tensors(folder, tensors, _shapes(tensors))
         self.weights_sha256: str = config["weights_sha256"]
         self._without_retrieval = LogisticRegression(config["blend"]["plain"])
         self._with_retrieval = LogisticRegression(config["blend"]["ranked"])
@@ -59,6 +68,22 @@ class PackagedReranker:
         if any(np.isnan(column).any() for column in retrieval.values()):
             return self._without_retrieval(columns)
         return self._with_retrieval(columns | retrieval)
+
+
+def _shapes(tensors: Tensors) -> dict[str, tuple[int, ...]]:
+    n_inputs, hidden = 2 * len(FEATURES), len(tensors.get("bias1", ()))
+    return {
+        "mean": (len(FEATURES),),
+        "deviation": (len(FEATURES),),
+        "linear": (n_inputs,),
+        "bias": (1,),
+        "weight1": (hidden, n_inputs),
+        "bias1": (hidden,),
+        "weight2": (hidden, hidden),
+        "bias2": (hidden,),
+        "weight3": (hidden,),
+        "idf": (max(len(tensors.get("idf", ())), 1),),
+    }
 
 
 @cache

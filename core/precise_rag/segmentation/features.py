@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from precise_rag.models.checks import Rule, whole
 from precise_rag.types import FloatArray
 from precise_rag.vectors import unit_rows
 
@@ -15,6 +16,23 @@ _BLOCK = 4096
 
 _REACH = 16
 """Sentences on each side of a gap that can change its logits: those of the widest window or convolution."""
+
+
+SIZES = {
+    "dimension": whole(1, 65_536),
+    "hidden": whole(1, 65_536),
+    "kernel": whole(1, 15),
+    "windows": Rule(
+        "a list of powers of two from 1 to 16, ascending",
+        lambda value: (
+            isinstance(value, list)
+            and value != []
+            and all(window in (1, 2, 4, 8, 16) for window in value)
+            and value == sorted(set(value))
+        ),
+    ),
+}
+"""What the settings of a model that reads context must be."""
 
 
 class Block(NamedTuple):
@@ -85,6 +103,26 @@ def with_context(rows: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatAr
         convolved = _convolve(rows, tensors[f"{layer}.weight"]) + tensors[f"{layer}.bias"]
         rows = rows + np.maximum(convolved, 0)
     return rows
+
+
+def context_shapes(config: Mapping[str, Any], width: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors that turn sentences of `width` numbers into rows with context."""
+    hidden, kernel = config["hidden"], config["kernel"]
+    shapes: dict[str, tuple[int, ...]] = {"inner.weight": (hidden, width), "inner.bias": (hidden,)}
+    for layer in ("convolution1", "convolution2"):
+        shapes |= {f"{layer}.weight": (hidden, hidden, kernel), f"{layer}.bias": (hidden,)}
+    return shapes
+
+
+def gap_shapes(config: Mapping[str, Any], width: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors that turn gaps of `width` numbers into logits."""
+    hidden = config["hidden"]
+    return {
+        "gap.weight": (hidden, width),
+        "gap.bias": (hidden,),
+        "out.weight": (2, hidden),
+        "out.bias": (2,),
+    }
 
 
 def _convolve(rows: FloatArray, kernel: FloatArray) -> FloatArray:

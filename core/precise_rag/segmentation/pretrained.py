@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from precise_rag.errors import ModelError
+from precise_rag.models.checkpoint import load_config
+from precise_rag.models.checks import OBJECT, TEXT, check_config
 from precise_rag.models.packaged import packaged_model
 from precise_rag.segmentation.boundaries import BoundaryModel
 from precise_rag.segmentation.sage import SageModel
@@ -31,7 +32,9 @@ def load_model(
         raise ModelError(
             f"name must be {', '.join(PACKAGED)} or a folder that `precise train` wrote, got {str(name)!r}"
         )
-    family = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("family")
+    config = load_config(folder)
+    check_config(folder, config, {"family": TEXT, "options": OBJECT})
+    family = config["family"]
     if family == "small":
         model = SmallModel.load(folder)
         return model, dict(model.config["options"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +13,33 @@ import numpy as np
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import load_checkpoint, save_checkpoint
+from precise_rag.models.checks import FLAG, TEXT, Rule, check_config, check_tensors, each, one_of
 from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.boundaries import BoundaryLogits
-from precise_rag.segmentation.features import blocks, cohesion, pair_features, shifted, with_context
+from precise_rag.segmentation.features import (
+    SIZES,
+    blocks,
+    cohesion,
+    context_shapes,
+    gap_shapes,
+    pair_features,
+    shifted,
+    with_context,
+)
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.types import FloatArray, IntArray, SentenceTable
+
+_RULES = {
+    **SIZES,
+    "encoder": Rule(
+        "the name of an encoder on this machine or of one in its folder (pass encoder= for others)",
+        lambda value: isinstance(value, str) and re.fullmatch(r"(?!openai:)[^\0]{1,500}", value) is not None,
+    ),
+    "features": each(one_of("x1", "x2", "x1-x2", "x1*x2"), 1, 4),
+    "context": FLAG,
+}
+_WORDS = {"model": one_of("segmentation-small"), "weights_sha256": TEXT}
 
 
 class SageModel:
@@ -55,6 +77,10 @@ class SageModel:
         Raises ModelError if a file is missing, damaged or foreign.
         """
         config, tensors = load_checkpoint(folder)
+        check_config(folder, config, _RULES if encoder is None else {**_RULES, "encoder": TEXT})
+        if "words" in config:
+            check_config(folder, config["words"], _WORDS)
+        check_tensors(folder, tensors, _shapes(config))
         return cls(config, tensors, folder, encoder, device, _small_model(config.get("words")))
 
     @staticmethod
@@ -111,6 +137,15 @@ class SageModel:
         hidden = np.maximum(np.concatenate(columns, axis=1) @ t["gap.weight"].T + t["gap.bias"], 0)
         logits: FloatArray = hidden @ t["out.weight"].T + t["out.bias"]
         return logits
+
+
+def _shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {"blend": (3, 2)} if "words" in config else {}
+    width = len(config["features"]) * config["dimension"]
+    if config["context"]:
+        shapes |= context_shapes(config, config["dimension"])
+        width += 2 * config["hidden"] + len(config["windows"])
+    return {**shapes, **gap_shapes(config, width)}
 
 
 def blend(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:

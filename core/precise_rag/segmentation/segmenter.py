@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.errors import InputError
+from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long
@@ -42,8 +43,12 @@ class SegmenterOptions:
     coarse_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.threshold < 1:
-            raise InputError(f"threshold must be between 0 and 1, got {self.threshold}")
+        if not isinstance(self.threshold, Real) or not 0 < self.threshold < 1:
+            raise InputError(f"threshold must be a number between 0 and 1, got {self.threshold!r}")
+        for name in ("max_tokens", "min_tokens", "coarse_tokens"):
+            value = getattr(self, name)
+            if not _is_count(value) and not (name == "coarse_tokens" and value is None):
+                raise InputError(f"{name} must be a whole number, got {value!r}")
         if self.max_tokens < 1:
             raise InputError(f"max_tokens must be at least 1, got {self.max_tokens}")
         if not 0 <= self.min_tokens <= self.max_tokens:
@@ -54,6 +59,10 @@ class SegmenterOptions:
             raise InputError(f'paragraphs must be "hard" or "soft", got {self.paragraphs!r}')
         if self.coarse_tokens is not None and self.coarse_tokens < 1:
             raise InputError(f"coarse_tokens must be at least 1 or None, got {self.coarse_tokens}")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 class Segmentation(NamedTuple):
@@ -123,6 +132,10 @@ class Segmenter:
         Raises ModelError if the model is missing or damaged, InputError for an unknown or bad option.
         """
         model, defaults = load_model(name, device=device, encoder=encoder)
+        try:
+            SegmenterOptions(**defaults)
+        except (TypeError, InputError) as error:
+            raise ModelError(f"the options of the model {str(name)!r} are not usable: {error}") from error
         unknown = options.keys() - SegmenterOptions.__dataclass_fields__.keys()
         if unknown:
             raise InputError(

@@ -10,12 +10,34 @@ from typing import Any, Self
 import numpy as np
 
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
+from precise_rag.models.checkpoint import (
+    dequantized,
+    load_checkpoint,
+    quantized,
+    read_model_file,
+    save_checkpoint,
+)
+from precise_rag.models.checks import check_config, check_tensors, whole
 from precise_rag.segmentation.boundaries import BoundaryLogits
-from precise_rag.segmentation.features import blocks, cohesion, shifted, with_context
+from precise_rag.segmentation.features import (
+    SIZES,
+    blocks,
+    cohesion,
+    context_shapes,
+    gap_shapes,
+    shifted,
+    with_context,
+)
 from precise_rag.segmentation.word_pieces import WordPieces
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 from precise_rag.vectors import unit_rows
+
+_RULES = {
+    **SIZES,
+    "cue_dimension": whole(1, 65_536),
+    "first_tokens": whole(1, 64),
+    "last_tokens": whole(1, 64),
+}
 
 
 class SmallModel:
@@ -36,12 +58,18 @@ class SmallModel:
     def load(cls, folder: Path) -> Self:
         """Load the model saved in `folder`. Raises ModelError if a file is missing, damaged or foreign."""
         config, tensors = load_checkpoint(folder)
-        data = (folder / "vocabulary.txt").read_bytes()
+        check_config(folder, config, _RULES)
+        data = read_model_file(folder / "vocabulary.txt")
         if hashlib.sha256(data).hexdigest() != config.get("vocabulary_sha256"):
             raise ModelError(
                 f"{folder / 'vocabulary.txt'} must be the file that the model was trained with; install again"
             )
-        return cls(config, tensors, WordPieces(data.decode("utf-8").split("\n")))
+        try:
+            word_pieces = WordPieces(data.decode("utf-8").split("\n"))
+        except (UnicodeDecodeError, KeyError) as error:
+            raise ModelError(f"{folder / 'vocabulary.txt'} is not a vocabulary: {error!r}") from error
+        check_tensors(folder, tensors, _shapes(config, len(word_pieces.pieces)))
+        return cls(config, tensors, word_pieces)
 
     @staticmethod
     def save(
@@ -86,3 +114,15 @@ class SmallModel:
         hidden = np.maximum(gap @ t["gap.weight"].T + t["gap.bias"], 0)
         logits: FloatArray = hidden @ t["out.weight"].T + t["out.bias"]
         return logits
+
+
+def _shapes(config: dict[str, Any], n_pieces: int) -> dict[str, tuple[int, ...]]:
+    dimension, cues, hidden = config["dimension"], config["cue_dimension"], config["hidden"]
+    n_cues = config["first_tokens"] + config["last_tokens"]
+    return {
+        "vectors": (n_pieces, dimension),
+        "weights": (n_pieces, 1),
+        "cues": (n_pieces, cues),
+        **context_shapes(config, dimension + n_cues * cues + 2),
+        **gap_shapes(config, 2 * hidden + dimension + len(config["windows"])),
+    }

@@ -60,3 +60,32 @@ def test_quantized_tables_can_be_restored_up_to_rounding() -> None:
     assert sorted(back) == ["bias", "table"]
     assert back["bias"].tolist() == [0.5, -3]
     assert (np.abs(back["table"] - table) <= np.abs(table).max(axis=1, keepdims=True) / 200).all()
+
+
+def test_a_changed_config_is_refused_and_one_without_a_checksum_is_not(saved: Path) -> None:
+    config = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps({**config, "kind": "other"}))
+    with pytest.raises(ModelError, match=r"config\.json was changed"):
+        load_checkpoint(saved)
+    del config["config_sha256"]
+    (saved / "config.json").write_text(json.dumps({**config, "kind": "other"}))
+    assert load_checkpoint(saved)[0]["kind"] == "other"
+
+
+def test_a_model_that_cannot_be_written_leaves_the_earlier_one(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(OSError, match="No space left"):
+        save_checkpoint(saved, {"kind": "new"}, {"weight": np.zeros(3, np.float32)})
+    assert load_checkpoint(saved)[0]["kind"] == "test"
+
+
+def test_an_int8_table_needs_a_scale_for_each_row() -> None:
+    table = np.ones((3, 4), dtype=np.int8)
+    for tensors in ({"t": table}, {"t": table, "t_scale": np.ones((3, 4), dtype=np.float16)}):
+        with pytest.raises(ModelError, match="t_scale"):
+            dequantized(tensors)

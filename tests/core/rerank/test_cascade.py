@@ -71,6 +71,13 @@ def test_without_minilm_the_error_names_the_extra(tmp_path: Path, monkeypatch: p
         CascadeReranker(saved(tmp_path, reads=1.0)).score(QUESTION, candidates(TEXTS))
 
 
+def test_tensors_that_do_not_fit_are_refused_at_first_use(tmp_path: Path) -> None:
+    config = {"n_layers": 6, "n_apart": 3, "blend": {"reads": 1.0}}
+    save_checkpoint(tmp_path, config, {"sides": np.zeros((3, 384), np.float32)})
+    with pytest.raises(ModelError, match="do not fit its config"):
+        CascadeReranker(tmp_path).logits(QUESTION, TEXTS)
+
+
 def test_int8_weights_give_nearly_the_same_logits(tmp_path: Path) -> None:
     tensors = trained(minilm_pair_network(CONFIG, minilm()))
     tables = [name for name, tensor in tensors.items() if tensor.ndim == 2 and tensor.size > 10_000]

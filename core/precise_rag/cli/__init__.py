@@ -4,19 +4,40 @@ Exit codes: 0 success, 1 an error (one line on standard error), 2 a wrong comman
 """
 
 import argparse
-import sys
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn
 
 import precise_rag
 from precise_rag.cli import ask, demo, eval, index, inspect, segment, train
+from precise_rag.cli.output import drop_unwritten, flush, warn
 from precise_rag.errors import PreciseRagError
+from precise_rag.viz.terminal import visible
 
 _COMMANDS = (segment, inspect, index, ask, train, eval, demo)
+_log = logging.getLogger(__name__)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are safe to show: shells put names of files in place of a `*`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message, and exit with 2."""
+        super().error(visible(message))
+
+
+class _Warnings(logging.Handler):
+    """Prints the library's warnings as the commands print theirs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line."""
+        warn(f"warning: {record.getMessage()}")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="precise",
         description=precise_rag.__doc__.splitlines()[0],
         epilog="`precise COMMAND --help` lists the options of a command.",
@@ -30,15 +51,44 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. argv: its arguments; default: those of the process."""
-    args = build_parser().parse_args(argv)
     try:
-        return int(args.run(args))
-    except PreciseRagError as error:
-        print(f"precise: {error}", file=sys.stderr)
-        return 1
+        with _warnings_shown():
+            args = build_parser().parse_args(argv)
+            code = int(args.run(args))
+            flush()
+        return code
     except BrokenPipeError:
-        sys.stderr.close()
         return 1
     except KeyboardInterrupt:
-        print("precise: interrupted", file=sys.stderr)
+        warn("interrupted")
         return 130
+    except Exception as error:
+        _log.debug("the command failed", exc_info=True)
+        warn(_described(error))
+        return 1
+    finally:
+        drop_unwritten()
+
+
+@contextmanager
+def _warnings_shown() -> Iterator[None]:
+    logger, handler = logging.getLogger("precise_rag"), _Warnings(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def _described(error: Exception) -> str:
+    """One line that says what went wrong."""
+    if isinstance(error, PreciseRagError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory; give fewer or shorter documents"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    return (
+        f"{type(error).__name__}: {error}; this is a fault of precise-rag, "
+        "please report it at https://github.com/precise-rag/precise-rag/issues"
+    )

@@ -1,15 +1,21 @@
 """`precise ask INDEX QUESTION`: search a saved index, and answer the question if --llm names a model."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from precise_rag.answer import Answer
 from precise_rag.cli.output import (
     Subparsers,
+    check_writable,
     count_kept_tokens,
+    flush,
     print_json,
     print_selection,
+    rescue,
     selection_record,
+    show,
+    write_file,
 )
 from precise_rag.errors import InputError
 from precise_rag.index import load_index
@@ -93,8 +99,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print each candidate with the decision on it, then the answer."""
-    if args.trace and args.trace.suffix not in (".html", ".json"):
-        raise InputError(f"--trace must end in .html or .json, got {args.trace}")
+    _check_outputs(args)
     if args.dry_run and not args.llm:
         raise InputError("--dry-run estimates the calls of a language model; name one with --llm")
     rag = PreciseRAG(
@@ -109,20 +114,45 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _estimate(rag, args)
     trace = Trace(args.question)
-    answer = rag.answer(args.question, trace=trace)
+    try:
+        _print_answer(rag.answer(args.question, trace=trace), trace, args)
+    finally:  # whatever was paid for is in the trace
+        if args.trace:
+            write_file(args.trace, trace.to_html() if args.trace.suffix == ".html" else trace.to_json())
+    return 0
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    """Raises InputError if an answer would have no place to go: it costs money."""
     if args.trace:
-        args.trace.write_text(trace.to_html() if args.trace.suffix == ".html" else trace.to_json(), "utf-8")
-    if args.json:
-        print_json(_record(args.question, answer, trace))
-        return 0
+        if args.trace.suffix not in (".html", ".json"):
+            raise InputError(f"--trace must end in .html or .json, got {args.trace}")
+        check_writable(args.trace)
+    if sys.stdout is None:
+        raise InputError("standard output is closed, so the answer cannot be printed; open it")
+
+
+def _print_answer(answer: Answer, trace: Trace, args: argparse.Namespace) -> None:
+    try:
+        if args.json:
+            print_json(_record(args.question, answer, trace))
+        else:
+            _show_answer(answer, trace, args)
+        flush()
+    except OSError:
+        if answer.kind == "generated":
+            rescue(f"Answer:\n{answer.text}")
+        raise
+
+
+def _show_answer(answer: Answer, trace: Trace, args: argparse.Namespace) -> None:
     print_selection(answer.selection)
-    print(f"\n{len(answer.selection.kept)} kept, {count_kept_tokens(answer.selection)} tokens")
-    print("Answer:" if args.llm else "Context (for an answer, name a model with --llm):")
-    print(answer.text)
+    show(f"\n{len(answer.selection.kept)} kept, {count_kept_tokens(answer.selection)} tokens")
+    show("Answer:" if args.llm else "Context (for an answer, name a model with --llm):")
+    show(answer.text)
     if answer.kind == "generated":
         bill = Bill(len(trace.calls), trace.input_tokens, trace.output_tokens, trace.cost)
-        print(f"\nNote: {answer.note}\n{_bill(bill)}")
-    return 0
+        show(f"\nNote: {answer.note}\n{_bill(bill)}")
 
 
 def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
@@ -147,7 +177,7 @@ def _estimate(rag: PreciseRAG, args: argparse.Namespace) -> int:
     if args.json:
         print_json({"question": args.question, "least": least._asdict(), "most": most._asdict()})
     else:
-        print(f"at least {_bill(least)}\nat most  {_bill(most)}")
+        show(f"at least {_bill(least)}\nat most  {_bill(most)}")
     return 0
 
 

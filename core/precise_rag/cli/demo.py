@@ -12,9 +12,11 @@ from precise_rag.cli.output import (
     print_json,
     print_selection,
     selection_record,
+    show,
 )
-from precise_rag.documents import read_documents
+from precise_rag.cli.reading import Problems, add_reading_options, read_given
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
@@ -53,16 +55,21 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="TEXT",
         help="a question to ask; can be repeated (default: prepared ones, or the titles of your documents)",
     )
+    add_reading_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per question")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Index the documents, ask the questions, and show each selection and how many tokens it saves."""
-    documents = list(read_documents(*args.paths)) if args.paths else list(_language_reference())
+    documents, problems = read_given(args) if args.paths else (list(_language_reference()), Problems())
+    if not any(document.text.strip() for document in documents):
+        if problems.show():
+            return 1
+        raise InputError("every document is empty, so there is nothing to ask about")
     questions = args.question or (QUESTIONS if not args.paths else _titles(documents))
     if not args.json:
-        print(f"{len(documents)} documents, {sum(len(document.text) for document in documents):,} characters")
+        show(f"{len(documents)} documents, {sum(len(document.text) for document in documents):,} characters")
 
     encoder = load_encoder(DEFAULT_ENCODER)
     rag = PreciseRAG.from_documents(documents, encoder=encoder, passages="segments", show_progress=True)
@@ -78,15 +85,15 @@ def run(args: argparse.Namespace) -> int:
             record = {"question": question, "tokens": tokens, "tokens_fixed": tokens_fixed}
             print_json({**record, "candidates": selection_record(selection)})
             continue
-        print(f"\n▸ {question}")
+        show(f"\n▸ {question}")
         print_selection(selection)
-        print(f"  sent: {tokens} tokens; {TOP_K} × {CHUNK_TOKENS}-token chunks by cosine: {tokens_fixed}")
+        show(f"  sent: {tokens} tokens; {TOP_K} × {CHUNK_TOKENS}-token chunks by cosine: {tokens_fixed}")
     if not args.json:
-        print(
+        show(
             f"\n{len(questions)} questions: {sent} tokens sent, fixed top-{TOP_K} would send {sent_fixed} "
             f"({1 - sent / sent_fixed:.0%} fewer)"
         )
-    return 0
+    return problems.show()
 
 
 def _language_reference() -> Iterator[Document]:

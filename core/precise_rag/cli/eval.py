@@ -2,10 +2,11 @@
 
 import argparse
 import json
-import sys
+import sqlite3
 from pathlib import Path
 
-from precise_rag.cli.output import Subparsers, print_json
+from precise_rag.cli.output import Subparsers, check_writable, flush, print_json, show, warn, write_file
+from precise_rag.cli.reading import add_reading_options
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.errors import InputError
@@ -48,6 +49,7 @@ def add_parser(subparsers: Subparsers) -> None:
     data.add_argument(
         "--documents", nargs="+", metavar="PATH", help="files or folders, as for `precise index`"
     )
+    add_reading_options(data)
     data.add_argument(
         "--questions", metavar="FILE", help=".jsonl, .jsonl.gz or .csv file: question, answers, evidence"
     )
@@ -112,9 +114,13 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the pipelines, then write results.json and report.html."""
     plan = load_plan(args.pipelines or DEFAULT_PLAN)
+    args.out.mkdir(parents=True, exist_ok=True)
+    report, results_file = args.out / "report.html", args.out / "results.json"
+    for path in (report, results_file):
+        check_writable(path)
     llm = OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None
     datasets = _datasets(args, llm)
-    encoder = CachedEncoder(load_encoder(args.encoder, device=args.device), args.out / "vectors.sqlite")
+    encoder = _cached(args)
     outcomes = []
     for outcome in evaluate(
         plan,
@@ -132,23 +138,29 @@ def run(args: argparse.Namespace) -> int:
             )
         outcomes.append(outcome)
         for name, reason in outcome.failed.items():
-            print(f"precise: warning: {name} left out: {reason}", file=sys.stderr)
+            warn(f"warning: {name} left out: {reason}")
         if not args.json:
-            print(f"\n{_headline(outcome)}")
-            print(format_table(outcome.rows))
+            show(f"\n{_headline(outcome)}")
+            show(format_table(outcome.rows))
             if outcome.answers:
-                print(format_answers(outcome.answers))
+                show(format_answers(outcome.answers))
     made = circumstances(args.seed)
     results = {"made": made, "results": [outcome.to_dict() for outcome in outcomes]}
-    (args.out / "results.json").write_text(
-        json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8"
-    )
-    (args.out / "report.html").write_text(render_report(outcomes, made), encoding="utf-8")
+    write_file(results_file, json.dumps(results, indent=1, ensure_ascii=False))
+    write_file(report, render_report(outcomes, made))
     if args.json:
         print_json(results)
     else:
-        print(f"\nwrote {args.out / 'report.html'} and {args.out / 'results.json'}")
+        show(f"\nwrote {report} and {results_file}")
     return 0
+
+
+def _cached(args: argparse.Namespace) -> CachedEncoder:
+    path = args.out / "vectors.sqlite"
+    try:
+        return CachedEncoder(load_encoder(args.encoder, device=args.device), path)
+    except sqlite3.Error as error:
+        raise InputError(f"{path} cannot be used as a cache of vectors: {error}; delete it") from error
 
 
 def _headline(outcome: Outcome) -> str:
@@ -169,7 +181,6 @@ def _headline(outcome: Outcome) -> str:
 
 
 def _datasets(args: argparse.Namespace, llm: OpenAIChat | None) -> list[Dataset]:
-    args.out.mkdir(parents=True, exist_ok=True)
     if args.sets:
         found = [load_development_set(name, args.data) for name in args.sets.split(",")]
         return [dataset.measurable().sample(args.sample, args.seed) for dataset in found]
@@ -180,14 +191,19 @@ def _datasets(args: argparse.Namespace, llm: OpenAIChat | None) -> list[Dataset]
         _write_questions(args, llm, questions)
     elif not args.questions and not args.make_questions:
         raise InputError("no questions; pass --questions FILE, or --make-questions N with --llm MODEL")
-    return [load_dataset(args.documents, questions).measurable().sample(args.sample, args.seed)]
+    dataset = load_dataset(
+        args.documents, questions, follow_links=args.follow_links, max_bytes=args.max_bytes
+    )
+    return [dataset.measurable().sample(args.sample, args.seed)]
 
 
 def _write_questions(args: argparse.Namespace, llm: OpenAIChat | None, path: Path) -> None:
     if llm is None:
         raise InputError("--make-questions needs a chat model; add --llm MODEL")
+    check_writable(path)
+    documents = read_documents(*args.documents, follow_links=args.follow_links, max_bytes=args.max_bytes)
     made = make_questions(
-        list(read_documents(*args.documents)),
+        list(documents),
         llm,
         args.make_questions,
         seed=args.seed,
@@ -197,9 +213,15 @@ def _write_questions(args: argparse.Namespace, llm: OpenAIChat | None, path: Pat
         raise InputError(
             f"{llm.name} wrote no question with evidence in the documents; dropped: {_counts(made.dropped)}"
         )
-    lines = (json.dumps(to_record(question), ensure_ascii=False) for question in made.questions)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{path}: {len(made.questions)} questions; dropped: {_counts(made.dropped)}", file=sys.stderr)
+    records = [to_record(question) for question in made.questions]
+    try:
+        write_file(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    except InputError:  # they were paid for
+        for record in records:
+            print_json(record)
+        flush()
+        raise
+    warn(f"{path}: {len(records)} questions; dropped: {_counts(made.dropped)}")
 
 
 def _counts(dropped: dict[str, int]) -> str:

@@ -1,11 +1,10 @@
 """`precise index DIR…`: build a searchable index and save it."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from precise_rag.cli.output import Subparsers, print_json
-from precise_rag.documents import read_documents
+from precise_rag.cli.output import Subparsers, print_json, show, warn
+from precise_rag.cli.reading import add_reading_options, read_given
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex, HybridSettings
@@ -46,8 +45,9 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--prune",
         action="store_true",
-        help="remove documents from the index that are not in DIR",
+        help="remove documents from the index that are not in DIR; none if a file in it cannot be read",
     )
+    add_reading_options(parser)
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     parser.set_defaults(run=run)
@@ -57,15 +57,18 @@ def run(args: argparse.Namespace) -> int:
     """Build the index, or update an existing one, which encodes only new and changed documents.
 
     Documents of the index that are not in the given folders stay, because an index may be filled from
-    several folders in turn; --prune removes them.
+    several folders in turn; --prune removes them, unless something could not be read: it may hold them.
     """
-    documents = list(read_documents(*args.paths))
+    documents, problems = read_given(args)
     empty = [document.id for document in documents if not document.text.strip()]
     if len(empty) == len(documents):
+        if problems.show():
+            return 1
         raise InputError(f"{_named(args.paths)}: every document is empty, so there is nothing to index")
     encoder = load_encoder(args.encoder, device=args.device)
     if not has_index(args.out):
         _ = encoder.dimension  # an encoder that cannot be loaded fails here, before the folder is made
+    prune = args.prune and not problems.count
     gone: list[str] = []
     with HybridIndex.lock(args.out):
         if has_index(args.out):
@@ -73,36 +76,37 @@ def run(args: argparse.Namespace) -> int:
             index = HybridIndex.load(args.out, encoder, **given)
             index.add(documents, show_progress=True)
             gone = sorted(set(index.document_ids) - {document.id for document in documents})
-            if args.prune:
+            if prune:
                 index.delete(gone)
         else:
             index = HybridIndex.build(documents, encoder, passages=args.passages, show_progress=True)
         index.save(args.out)
     for identifier in empty:
-        print(f"precise: warning: {identifier}: the document is empty", file=sys.stderr)
-    for identifier in gone if args.prune else ():
-        print(f"precise: removed {identifier}: it is not in {_named(args.paths)}", file=sys.stderr)
-    if gone and not args.prune:
-        print(
-            f"precise: note: {len(gone)} of the index's documents, such as {gone[0]}, are not in "
-            f"{_named(args.paths)}; use --prune to remove them",
-            file=sys.stderr,
+        warn(f"warning: {identifier}: the document is empty")
+    for identifier in gone if prune else ():
+        warn(f"removed {identifier}: it is not in {_named(args.paths)}")
+    if gone and not prune:
+        hint = "use" if not args.prune else "as not everything could be read, none is removed; repeat with"
+        warn(
+            f"note: {len(gone)} of the index's documents, such as {gone[0]}, are not in "
+            f"{_named(args.paths)}; {hint} --prune to remove them"
         )
     summary = {
         "index": str(args.out),
         "documents": len(index.document_ids),
-        "removed_documents": gone if args.prune else [],
+        "removed_documents": gone if prune else [],
         "empty_documents": empty,
+        "unreadable": problems.messages,
         "sentences": len(index),
         "encoder": encoder.name,
     }
     if args.json:
         print_json(summary)
     else:
-        print(
+        show(
             f"{args.out}: {summary['documents']} documents, {summary['sentences']} sentences, {encoder.name}"
         )
-    return 0
+    return problems.show()
 
 
 def _named(paths: list[str]) -> str:

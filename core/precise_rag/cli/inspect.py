@@ -1,10 +1,10 @@
 """`precise inspect FILE`: show where a document is cut, and why."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from precise_rag.cli.output import Subparsers
+from precise_rag.cli.output import Subparsers, check_writable, is_terminal, show, show_styled, write_file
+from precise_rag.cli.reading import add_reading_options
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.segmentation import Segmenter
@@ -20,6 +20,7 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Show the sentences of a document, the score of each gap between them, and the chunks.",
     )
     parser.add_argument("path", metavar="FILE", help="text, Markdown or JSON Lines file")
+    add_reading_options(parser)
     parser.add_argument("--document", metavar="ID", help="document of the file (default: the first)")
     parser.add_argument("--html", type=Path, metavar="OUT", help="write an HTML page instead of printing")
     parser.add_argument(
@@ -54,10 +55,12 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the document with its scores, or write its page."""
+    if args.html:
+        check_writable(args.html)
     names = ("max_tokens", "threshold", "paragraphs")
     options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     segmenter = Segmenter.from_pretrained(args.model, device=args.device, **options)
-    for document in read_documents(args.path):
+    for document in read_documents(args.path, follow_links=args.follow_links, max_bytes=args.max_bytes):
         if args.document in (None, document.id):
             break
     else:
@@ -67,11 +70,10 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"document {document.id!r} is empty; there is nothing to inspect")
     found = segmenter.explain(document)
     if args.html:
-        page = segmentation_page(document, found, segmenter.options)
-        args.html.write_text(page, encoding="utf-8", errors="replace")
-        print(args.html)
+        write_file(args.html, segmentation_page(document, found, segmenter.options))
+        show(args.html)
         return 0
-    color = args.color == "always" or (args.color == "auto" and sys.stdout.isatty())
+    color = args.color == "always" or (args.color == "auto" and is_terminal("stdout"))
     for line in segmentation_lines(document, found, segmenter.options, color=color):
-        print(line)
+        show_styled(line)
     return 0

@@ -1,21 +1,151 @@
-"""Output of the commands: JSON for machines, aligned lines for people."""
+"""Output of the commands: JSON for machines, aligned lines for people, and files.
+
+Everything that people read is written by `show` and `warn`: texts, file names and answers may hold
+characters that a terminal would obey.
+"""
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+import os
+import stat
+import sys
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from precise_rag.errors import InputError
 from precise_rag.types import Selection
 from precise_rag.viz.page import shorten
+from precise_rag.viz.terminal import visible, visible_line
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 else:
     Subparsers = Any
 
+_LONGEST_ERROR = 2_000
+
+
+def show(text: object = "") -> None:
+    """Print text, with characters that a terminal would obey written as escapes."""
+    show_styled(visible(str(text)))
+
+
+def show_styled(text: str) -> None:
+    """Print text whose escapes are ours and whose other parts went through `visible`."""
+    if sys.stdout is not None:
+        try:
+            _write(sys.stdout, text)
+        except OSError as error:
+            raise _of_output(error) from error
+
+
+def warn(message: object) -> None:
+    """Print one line on standard error; nothing if that is closed."""
+    _write_error(shorten(visible_line(f"precise: {message}"), _LONGEST_ERROR))
+
+
+def rescue(text: str) -> None:
+    """Print, on standard error, all of a text that standard output did not take."""
+    _write_error(visible(text))
+
+
+def _write_error(text: str) -> None:
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            _write(sys.stderr, text)
+            sys.stderr.flush()
+
+
+def is_terminal(name: Literal["stdout", "stderr"]) -> bool:
+    """Whether a standard stream is open and a terminal."""
+    stream = getattr(sys, name)
+    return stream is not None and stream.isatty()
+
+
+def flush() -> None:
+    """Write out what was printed. Raises OSError if it cannot be written."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            raise _of_output(error) from error
+
+
+def drop_unwritten() -> None:
+    """Drop output that cannot be written, so that the interpreter does not try again when it ends."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
 
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON."""
-    print(json.dumps(value, ensure_ascii=False))
+    """Print a value as one line of JSON, in ASCII."""
+    show_styled(json.dumps(value))
+
+
+def check_writable(path: Path) -> None:
+    """Raises InputError if `path` is not a file that `write_file` can write."""
+    try:
+        target = _target(path)
+        attempt = _beside(target)
+        attempt.touch(exist_ok=False)
+        attempt.unlink()
+    except (OSError, ValueError) as error:
+        raise _cannot_write(path, error) from error
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a text file, replacing the old one in one step; lone surrogates become escapes.
+
+    Raises InputError if it cannot be written; an old file stays as it was.
+    """
+    try:
+        target = _target(path)
+        new = _beside(target)
+        try:
+            new.write_bytes(text.encode("utf-8", "backslashreplace"))
+            if target.exists():
+                new.chmod(stat.S_IMODE(target.stat().st_mode))
+            os.replace(new, target)
+        except BaseException:
+            with suppress(OSError):
+                new.unlink()
+            raise
+    except (OSError, ValueError) as error:
+        raise _cannot_write(path, error) from error
+
+
+def _target(path: Path) -> Path:
+    """The file that a link leads to. Raises OSError if there is something else."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise OSError("it is a folder; give a file")
+    if os.path.lexists(target) and not target.is_file():
+        raise OSError("it is a pipe, a device or a link without an end; give a file")
+    return target
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{uuid.uuid4().hex}.tmp")
+
+
+def _cannot_write(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def _of_output(error: OSError) -> OSError:
+    """The same error, which then says where it happened."""
+    return error if isinstance(error, BrokenPipeError) else OSError(error.errno, error.strerror, "output")
 
 
 def selection_record(selection: Selection) -> list[dict[str, Any]]:
@@ -48,13 +178,13 @@ def print_selection(selection: Selection, *, dropped: int = 3, width: int = 72) 
     after = [d for d in decisions if d.rank > last and not d.reason.startswith("repeats")][:dropped]
     for rank, candidate, kept, reason in [*(d for d in decisions if d.kept), *after]:
         if after and rank == after[0].rank:
-            print(f"  ── cut after rank {last}: {reason}")
+            show(f"  ── cut after rank {last}: {reason}")
         text = shorten(" ".join(candidate.text.split()), width)
-        print(f"  {rank:>3} {'keep' if kept else 'drop'} {candidate.score:6.3f}  {text:<{width}}  {reason}")
+        show(f"  {rank:>3} {'keep' if kept else 'drop'} {candidate.score:6.3f}  {text:<{width}}  {reason}")
     repeated = sum(not d.kept and d.reason.startswith("repeats") for d in decisions)
     others = sum(not d.kept for d in decisions) - len(after) - repeated
     if others or repeated:
-        print(f"      … and {others} more dropped, {repeated} repetitions left out")
+        show(f"      … and {others} more dropped, {repeated} repetitions left out")
 
 
 def count_kept_tokens(selection: Selection) -> int:

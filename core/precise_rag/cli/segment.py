@@ -1,13 +1,12 @@
 """`precise segment FILE…`: cut documents into chunks."""
 
 import argparse
-import sys
 
-from precise_rag.cli.output import Subparsers, print_json
-from precise_rag.documents import read_documents
-from precise_rag.errors import InputError
+from precise_rag.cli.output import Subparsers, is_terminal, print_json, show
+from precise_rag.cli.reading import add_reading_options, read_given
 from precise_rag.segmentation import Segmenter
 from precise_rag.types import Chunk
+from precise_rag.viz.terminal import visible_line
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -36,6 +35,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="cut where the score is below this, from 0 to 1 (default: the model's setting)",
     )
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    add_reading_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per chunk")
     parser.set_defaults(run=run)
 
@@ -48,20 +48,21 @@ def run(args: argparse.Namespace) -> int:
         device=args.device,
         **{name: value for name, value in options.items() if value is not None},
     )
-    documents = list(read_documents(*args.paths))
+    documents, problems = read_given(args)
+    filled = [document for document in documents if document.text.strip()]
     for document in documents:
         if not document.text.strip():
-            raise InputError(f"{document.id}: the document is empty, so there is nothing to segment")
-    show_progress = sys.stderr.isatty() and not sys.stdout.isatty()
-    for chunks in segmenter.segment_many(documents, show_progress=show_progress):
+            problems.add(f"{document.id}: the document is empty, so there is nothing to segment")
+    show_progress = is_terminal("stderr") and not is_terminal("stdout")
+    for chunks in segmenter.segment_many(filled, show_progress=show_progress):
         for number, chunk in enumerate(chunks, start=1):
             if args.json:
                 print_json(_record(chunk))
             else:
                 place = f"{chunk.start}–{chunk.end}"
-                print(f"── {chunk.doc_id} · chunk {number} · {place} · {chunk.n_tokens} tokens")
-                print(chunk.text.strip())
-    return 0
+                show(f"── {visible_line(chunk.doc_id)} · chunk {number} · {place} · {chunk.n_tokens} tokens")
+                show(chunk.text.strip())
+    return problems.show()
 
 
 def _record(chunk: Chunk) -> dict[str, object]:

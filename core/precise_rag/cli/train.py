@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from precise_rag._extras import require
-from precise_rag.cli.output import Subparsers, print_json
+from precise_rag.cli.output import Subparsers, print_json, show, warn
+from precise_rag.cli.reading import add_reading_options
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.segmentation.pretrained import PACKAGED
@@ -27,6 +28,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="folders, or .txt, .md, .jsonl or .jsonl.gz files"
     )
+    add_reading_options(parser)
     parser.add_argument(
         "--dataset",
         metavar="NAME",
@@ -126,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "splice", "seed")
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     settings = TrainingSettings(**({"batch_size": _FINE_TUNING_BATCH} if args.fine_tune else {}) | chosen)
-    documents = list(read_labelled(*args.paths))
+    documents = list(read_labelled(*args.paths, follow_links=args.follow_links, max_bytes=args.max_bytes))
     if args.dataset:
         documents.extend(read_dataset(args.dataset, args.limit))
     if not documents:
@@ -135,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
             "or a --dataset"
         )
     sentences = sum(len(document.sentences) for document in documents)
-    print(f"{len(documents):,} documents, {sentences:,} sentences", file=sys.stderr)
+    warn(f"{len(documents):,} documents, {sentences:,} sentences")
     command = f"precise {shlex.join(sys.argv[1:])}"
     encoder = (
         load_encoder(args.encoder or DEFAULT_ENCODER, device=args.device) if _needs_encoder(args) else None
@@ -166,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(report)
     else:
-        print(
+        show(
             f"{args.out}: best epoch {report['epoch']}; area under the curve on held-out documents: "
             f"paragraph breaks {report['paragraph_auc']:.3f}, section breaks {report['section_auc']:.3f}; "
             f"see {args.out / 'README.md'}"

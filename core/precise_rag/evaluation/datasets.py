@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from precise_rag.documents import read_documents, read_json_lines, read_text
+from precise_rag.documents import MAX_FILE_BYTES, read_documents, read_json_lines, read_text
 from precise_rag.errors import InputError
 from precise_rag.types import Document, Span
 
@@ -99,19 +99,26 @@ class Dataset:
 
 
 def load_dataset(
-    documents: str | Path | Sequence[str | Path], questions: str | Path, name: str | None = None
+    documents: str | Path | Sequence[str | Path],
+    questions: str | Path,
+    name: str | None = None,
+    *,
+    follow_links: bool = False,
+    max_bytes: int = MAX_FILE_BYTES,
 ) -> Dataset:
     """Load documents and the questions of one file.
 
     documents: files or folders, see `read_documents`.
     questions: a .jsonl, .jsonl.gz or .csv file, see the module.
     name: default: the name of the question file.
+    follow_links, max_bytes: see `read_documents`.
 
     A question whose quotations are not found goes to `unplaced`. Raises InputError with the file and
     line of a malformed record, of offsets outside the document and of an unknown document.
     """
     paths = [documents] if isinstance(documents, str | Path) else documents
-    collection = {document.id: document for document in read_documents(*paths)}
+    read = read_documents(*paths, follow_links=follow_links, max_bytes=max_bytes)
+    collection = {document.id: document for document in read}
     path = Path(questions)
     asked, unplaced, seen = [], [], set[str]()
     for place, record in _records(path):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from precise_rag.segmentation import Segmentation, SegmenterOptions
 from precise_rag.types import Document
+from precise_rag.viz.terminal import visible_line
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _BAR = 8
@@ -16,6 +17,7 @@ def segmentation_lines(
     """Yield one line per sentence with the score of the gap after it, and a heading per chunk.
 
     found: of `Segmenter.explain`. options: of the segmenter.
+    Control characters of the document are written as escapes.
     color: use ANSI colours. Scores below the threshold are coloured even where a limit prevents the cut.
     """
 
@@ -25,9 +27,8 @@ def segmentation_lines(
     settings = (
         f"threshold {options.threshold}, max_tokens {options.max_tokens}, paragraphs {options.paragraphs}"
     )
-    yield paint(
-        f"{document.id}: {len(found.spans)} sentences, {len(found.lengths)} chunks ({settings})", _BOLD
-    )
+    found_in = f"{len(found.spans)} sentences, {len(found.lengths)} chunks ({settings})"
+    yield paint(f"{visible_line(document.id)}: {found_in}", _BOLD)
     cuts = set(found.cuts.tolist())
     chunk = -1
     for row, (start, end) in enumerate(found.spans.tolist()):
@@ -35,7 +36,7 @@ def segmentation_lines(
             chunk += 1
             yield ""
             yield paint(f"── chunk {chunk + 1} · {found.lengths[chunk]} tokens ──", _BOLD)
-        text = " ".join(document.text[start:end].split())
+        text = visible_line(" ".join(document.text[start:end].split()))
         if row == len(found.spans) - 1:
             yield f"{'':{_BAR + 7}}{text}"
             continue

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag._extras import require
-from precise_rag.documents import SUFFIXES, read_json_lines, read_text
+from precise_rag.documents import MAX_FILE_BYTES, document_files, read_json_lines, read_text
 from precise_rag.errors import InputError
 from precise_rag.sentences import split_sentences
 
@@ -45,20 +45,20 @@ class LabelledDocument:
     license: str = ""
 
 
-def read_labelled(*paths: str | Path) -> Iterator[LabelledDocument]:
+def read_labelled(
+    *paths: str | Path, follow_links: bool = False, max_bytes: int = MAX_FILE_BYTES
+) -> Iterator[LabelledDocument]:
     """Read labelled documents from files and folders: .jsonl(.gz), .txt and .md.
 
     A .jsonl record has `"sections": [{"paragraphs": […]}]`, or a `"text"` with blank lines between
     paragraphs, as in text files. Optional fields: `"unit": "sentence"` if each paragraph is one sentence,
     `"domain"` to group the report, `"license"`. Documents of fewer than two sentences are left out.
-    Raises InputError if a path is missing or a record has neither field.
+    follow_links, max_bytes: see `read_documents`.
+    Raises InputError if a path is missing, a file cannot be read or a record has neither field.
     """
     for path in map(Path, paths):
-        if not path.exists():
-            raise InputError(f"{path}: no such file or folder")
-        for file in [path] if path.is_file() else sorted(path.rglob("*")):
-            if file.is_file() and file.name.endswith(SUFFIXES):
-                yield from (document for document in _read(file) if len(document.sentences) > 1)
+        for file, _ in document_files(path, follow_links=follow_links):
+            yield from (document for document in _read(file, max_bytes) if len(document.sentences) > 1)
 
 
 def read_dataset(name: str, limit: int) -> Iterator[LabelledDocument]:
@@ -83,11 +83,11 @@ def is_held_out(identifier: str, share: float, seed: int = 0) -> bool:
     return int.from_bytes(digest, "big") < share * 2**32
 
 
-def _read(file: Path) -> Iterator[LabelledDocument]:
+def _read(file: Path, max_bytes: int) -> Iterator[LabelledDocument]:
     if file.name.endswith((".txt", ".md")):
-        yield label_sections(file.name, file.suffix[1:], [_BLANK_LINES.split(read_text(file))])
+        yield label_sections(file.name, file.suffix[1:], [_BLANK_LINES.split(read_text(file, max_bytes))])
         return
-    for number, place, record in read_json_lines(file):
+    for number, place, record in read_json_lines(file, max_bytes=max_bytes):
         identifier = str(record.get("id", f"{file.name}#{number}"))
         domain = str(record.get("domain", file.name.split(".")[0]))
         if record.get("lang", "en") != "en":

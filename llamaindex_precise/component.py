@@ -7,6 +7,7 @@ from llama_index.core.bridge.pydantic import ConfigDict
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import BaseComponent
 
+from precise_rag._processes import check_picklable
 from precise_rag.errors import InputError
 
 
@@ -52,6 +53,7 @@ class SettingsComponent(BaseComponent):
         settings = {
             name: getattr(self, name) for name in type(self).model_fields if name != "callback_manager"
         }
+        check_picklable(self, settings, "pass it by name, or make the component in the worker process")
         return _rebuild, (type(self), settings)
 
 

@@ -12,13 +12,14 @@ from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBun
 
 from llamaindex_precise.convert import from_candidate, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
+from precise_rag._processes import Portable
 from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.types import Candidate, FloatArray
 
 dispatcher = get_dispatcher(__name__)
 
 
-class IndexRetriever(BaseRetriever):
+class IndexRetriever(Portable, BaseRetriever):
     """Base of the retrievers: searches a core index and returns new nodes.
 
     Each node points to its document (SOURCE), has exact offsets into it, its metadata and excluded

@@ -28,6 +28,7 @@ from llama_index.core.settings import Settings
 from llamaindex_precise.convert import from_selection
 from llamaindex_precise.events import observing
 from llamaindex_precise.postprocessors import GradientSelectionPostprocessor
+from precise_rag._processes import Portable
 from precise_rag.answer import Answer
 from precise_rag.facts import FACTS_KEY
 from precise_rag.feedback import FeedbackController, FeedbackLoop
@@ -53,7 +54,7 @@ class AnswerFacts(dict[str, Any]):
         return str(self["note"])
 
 
-class SelfFeedbackQueryEngine(BaseQueryEngine):
+class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
     """Query engine that has its answer judged and tries again with more or less context (SAGE, section VI).
 
     The best-judged answer is returned, with its own sources;

@@ -10,22 +10,29 @@
     ├── IndexWriteError (OSError)           an index cannot be saved; the folder keeps the index it had
     │   ├── IndexLockedError                another process or thread is writing the index
     │   └── IndexChangedError               the folder holds another index than the one that was loaded
+    ├── WorkerError (RuntimeError)          a worker process died, or cannot use what it inherited
     └── LLMError (RuntimeError)             a language model call returned no usable reply
         ├── LLMConnectionError              the server cannot be reached, or its reply stalled
         ├── LLMAuthenticationError          the server rejected the key: status 401 or 403
         ├── LLMRateLimitError               too many requests: still status 429 after all retries
         ├── LLMServerError                  server error: still status 5xx after all retries
         ├── ContextLengthError              the prompt is longer than the model accepts
+        ├── ContentFilterError              the server's content filter refused the prompt or the reply
         ├── LLMResponseError                the reply is not a chat completion
         └── BudgetExceeded                  the next call would exceed the budget
 
 Each error also derives from the built-in error in brackets. A message states what was given, what
-was expected and what to do.
+was expected and what to do. It never holds a key or a password.
 """
+
+from precise_rag.redaction import redacted
 
 
 class PreciseRagError(Exception):
-    """Base class of all errors that precise-rag raises."""
+    """Base class of all errors that precise-rag raises. Keys and passwords are removed from its message."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redacted(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class InputError(PreciseRagError, ValueError):
@@ -64,6 +71,10 @@ class IndexChangedError(IndexWriteError):
     """The folder holds another index than the one that was loaded."""
 
 
+class WorkerError(PreciseRagError, RuntimeError):
+    """A worker process died, or cannot use what it inherited from its parent."""
+
+
 class LLMError(PreciseRagError, RuntimeError):
     """A language model call returned no usable reply."""
 
@@ -86,6 +97,10 @@ class LLMServerError(LLMError):
 
 class ContextLengthError(LLMError):
     """The prompt is longer than the model accepts."""
+
+
+class ContentFilterError(LLMError):
+    """The server's content filter refused the prompt or the reply."""
 
 
 class LLMResponseError(LLMError):

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, overload
 
+from precise_rag._processes import Portable
 from precise_rag.answer import Answer
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
@@ -41,7 +42,7 @@ DEFAULT_N_CANDIDATES = 50
 """The default number of candidates that are retrieved and reranked."""
 
 
-class PreciseRAG:
+class PreciseRAG(Portable):
     """Retrieves the few sentences that answer a question, and answers it from them.
 
     index: any Index.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from precise_rag._processes import Portable
 from precise_rag.errors import LLMError
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.calls import CallOutcome, Calls
@@ -21,7 +22,7 @@ _RANK_OFFSET = 60
 _MAX_LENGTH = 400
 
 
-class QueryRewriter:
+class QueryRewriter(Portable):
     """Rewrites questions for search with a language model.
 
     llm: any model that `load_llm` accepts.

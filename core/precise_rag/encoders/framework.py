@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
+from precise_rag._processes import Portable, progress_bar
 from precise_rag.encoders.rows import encoded_rows
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import FloatArray, IntArray
@@ -20,7 +20,7 @@ def is_framework_embedding(source: object) -> bool:
     return any(all(hasattr(source, method) for method in pair) for pair in _METHODS)
 
 
-class FrameworkEncoder:
+class FrameworkEncoder(Portable):
     """An encoder that uses a LlamaIndex or LangChain embedding object.
 
     The vectors are scaled to unit length. Token counts are estimates, because embedding objects do
@@ -51,7 +51,7 @@ class FrameworkEncoder:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        starts = tqdm(range(0, len(texts), _SLICE), desc="encoding", disable=not show_progress)
+        starts = progress_bar(range(0, len(texts), _SLICE), shown=show_progress, desc="encoding")
         vectors = [vector for i in starts for vector in self._documents(list(texts[i : i + _SLICE]))]
         return encoded_rows(vectors, source=self.name)
 

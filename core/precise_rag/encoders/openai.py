@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from precise_rag._extras import require
+from precise_rag._processes import PerProcess, Shared, progress_bar
 from precise_rag.encoders.rows import encoded_rows
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts
@@ -17,7 +17,7 @@ _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
 """Limits of one request. The tokens are below OpenAI's limit because they are estimates."""
 
 
-class OpenAIEncoder:
+class OpenAIEncoder(Shared):
     """An encoder that calls an OpenAI-compatible embeddings server.
 
     model: the model's name.
@@ -26,7 +26,7 @@ class OpenAIEncoder:
     api_key: default: OPENAI_API_KEY.
     timeout: seconds to wait for one request.
     max_retries: how often a failed request is repeated.
-    Token counts are estimates.
+    Token counts are estimates. A pickle has no key: the key of an unpickled encoder is OPENAI_API_KEY.
     """
 
     def __init__(
@@ -47,6 +47,10 @@ class OpenAIEncoder:
             "timeout": timeout,
             "max_retries": max_retries,
         }
+        self._connection: PerProcess[Any] = PerProcess()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_client_options": {**self._client_options, "api_key": None}}
 
     @property
     def name(self) -> str:
@@ -66,7 +70,7 @@ class OpenAIEncoder:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         vectors: list[list[float]] = []
-        with tqdm(total=len(texts), desc="encoding", unit="text", disable=not show_progress) as progress:
+        with progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text") as progress:
             for batch in self._batches(texts):
                 vectors += self._request(batch)
                 progress.update(len(batch))
@@ -95,7 +99,7 @@ class OpenAIEncoder:
         openai = require("openai", extra="openai")
         options: dict[str, Any] = {"dimensions": self._dimensions} if self._dimensions else {}
         try:
-            reply = self._client.embeddings.create(
+            reply = self._connection.get(self._client).embeddings.create(
                 model=self._model, input=batch, encoding_format="float", **options
             )
         except openai.OpenAIError as error:
@@ -105,7 +109,6 @@ class OpenAIEncoder:
             raise ModelError(f"{self.name} returned {len(rows)} embeddings for {len(batch)} texts")
         return [row.embedding for row in rows]
 
-    @cached_property
     def _client(self) -> Any:
         openai = require("openai", extra="openai")
         try:

@@ -1,7 +1,6 @@
 """sentence-transformers models as encoders, on CPU or GPU."""
 
 import hashlib
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -9,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from precise_rag._extras import require
+from precise_rag._processes import ProcessLock, Shared, native_work, progress_bar
 from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
 from precise_rag.encoders.rows import encoded_rows
@@ -29,7 +28,7 @@ _REMEMBERED = 4
 _NETWORK_TIMEOUT = 10.0
 
 
-class SentenceTransformerEncoder:
+class SentenceTransformerEncoder(Shared):
     """An encoder that runs a sentence-transformers model.
 
     name_or_path: model name on the Hugging Face hub, or a folder.
@@ -38,8 +37,9 @@ class SentenceTransformerEncoder:
     Raises ModelError if a folder has no weights or names code of its own, or the packaged model has
     the wrong checksum.
 
-    The model is loaded on first use. Threads can share an encoder; one batch runs at a time. Batches
-    hold texts of similar length. The model runs in bfloat16 on CUDA and on CPUs with fast bfloat16,
+    The model is loaded on first use. Threads can share an encoder; one batch runs at a time. A copy is
+    the encoder itself; a pickle has no weights, and the model is loaded again. Batches hold texts of
+    similar length. The model runs in bfloat16 on CUDA and on CPUs with fast bfloat16,
     otherwise in float32.
     """
 
@@ -56,7 +56,7 @@ class SentenceTransformerEncoder:
         self._tokenizer: Any = None
         self._inputs: ModelInputs | None = None
         self._read: deque[tuple[list[str], TokenIds]] = deque(maxlen=_REMEMBERED)
-        self._lock, self._reading = threading.RLock(), threading.Lock()
+        self._lock, self._reading = ProcessLock(), ProcessLock()
 
     @property
     def name(self) -> str:
@@ -81,6 +81,9 @@ class SentenceTransformerEncoder:
     def module(self) -> Any:
         """The sentence-transformers model."""
         return self._loaded()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded_again, (type(self), self.source, self._name, self._device)
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
@@ -125,9 +128,10 @@ class SentenceTransformerEncoder:
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
         limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
-        with tqdm(total=len(texts), desc="encoding", unit="text", disable=not show_progress) as progress:
+        with progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text") as progress:
             for batch in batches_by_length(lengths, limit):
-                with self._lock, fast_precision(model.device.type):
+                device = model.device.type
+                with self._lock, native_work(device), fast_precision(device):
                     rows[batch] = encode(batch.tolist())
                 progress.update(len(batch))
         return encoded_rows(rows, source=self.name)
@@ -140,10 +144,25 @@ class SentenceTransformerEncoder:
         with self._lock:
             if self._model is None:
                 sentence_transformers = require("sentence_transformers", extra="torch")
-                self._model = _load(sentence_transformers, self._folder or self.source, self._device)
-                self._tokenizer = _plain_tokenizer(self._model)
-                self._inputs = ModelInputs.of(self._model, self._tokenizer)
+                with native_work(self._device):
+                    model = _load(sentence_transformers, self._folder or self.source, self._device)
+                    self._tokenizer = _plain_tokenizer(model)
+                    self._inputs = ModelInputs.of(model, self._tokenizer)
+                self._model = model
         return self._model
+
+
+def _loaded_again(
+    cls: type[SentenceTransformerEncoder], source: str, name: str, device: str | None
+) -> SentenceTransformerEncoder:
+    """Return the encoder that was pickled. Raises ModelError if another model is there now."""
+    encoder = cls(source, device=device)
+    if encoder.name != name:
+        raise ModelError(
+            f"{source!r} must be the encoder {name!r} that was pickled, got {encoder.name!r}; install that "
+            "model here, or load an encoder in the worker: load_encoder(…)"
+        )
+    return encoder
 
 
 def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
@@ -189,9 +208,13 @@ def _load(sentence_transformers: Any, source: Path | str, device: str | None) ->
             return sentence_transformers.SentenceTransformer(
                 str(source), device=device, local_files_only=True
             )
-        except (OSError, ValueError) as error:
+        except ImportError:
+            raise
+        except Exception as error:  # a damaged folder can raise almost anything
             if isinstance(source, Path):
-                raise ModelError(f"{source} is not a sentence-transformers model: {error}") from error
+                raise ModelError(f"{source} is not a sentence-transformers model: {error!r}") from error
+            if not isinstance(error, OSError | ValueError):
+                raise ModelError(f"encoder {source!r} cannot be loaded: {error!r}") from error
         _check_reachable(str(source))
         return sentence_transformers.SentenceTransformer(source, device=device)
     except (OSError, ValueError) as error:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, closing
 from typing import get_args
 
+from precise_rag._processes import Portable
 from precise_rag.answer import Answer
 from precise_rag.errors import InputError, LLMError
 from precise_rag.feedback.controller import FeedbackController
@@ -23,7 +24,7 @@ SelectAt = Callable[[int], Selection]
 ASelectAt = Callable[[int], Selection | Awaitable[Selection]]
 
 
-class FeedbackLoop:
+class FeedbackLoop(Portable):
     """Answers a question from selected context; a model judges each draft and asks for more or less context.
 
     llm: the model that writes the answers.

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from precise_rag._processes import Portable
 from precise_rag.errors import InputError, LLMError, LLMResponseError
 from precise_rag.filtering.relevance_parsing import Relevance, parse_score
 from precise_rag.filtering.relevance_scoring import Scoring, score_in_batches, score_one_by_one
@@ -61,7 +62,7 @@ class RelevanceSettings:
                 raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
-class RelevanceFilter:
+class RelevanceFilter(Portable):
     """Keeps the candidates that a language model scores as relevant.
 
     llm: any model that `load_llm` accepts.

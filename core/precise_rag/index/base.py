@@ -1,6 +1,5 @@
 """The base class of all indexes: adds, deletes, searches and saves documents."""
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -10,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from precise_rag._processes import Portable, ProcessLock, check_picklable
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.files import Verify
@@ -25,7 +25,7 @@ from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Sente
 from precise_rag.vectors import unit_rows
 
 
-class DocumentIndex(ABC):
+class DocumentIndex(Portable, ABC):
     """A searchable collection of documents.
 
     Subclasses define how a document becomes rows (`_read`), what to compute once from all rows
@@ -54,8 +54,13 @@ class DocumentIndex(ABC):
         self._collection = Collection()
         self._loaded: tuple[Collection | None, Columns] = (None, {})
         self._loaded_from: tuple[Path, set[str]] | None = None
-        self._writing = threading.Lock()
-        self._preparing = threading.Lock()
+        self._writing, self._preparing = ProcessLock(), ProcessLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        parts = {"encoder": self.encoder, "settings": self.settings}
+        check_picklable(self, parts, "save it, and load it in the worker: load_index(path, encoder)")
+        with self._writing:
+            return {**self.__dict__, "_snapshot": None, "_loaded": (None, {})}
 
     @classmethod
     def build(

@@ -23,6 +23,11 @@ class BM25Base(DocumentIndex):
         super().__init__(encoder, **settings)
         self._vocabulary = Vocabulary(self.settings.stop_words)
 
+    def __getstate__(self) -> dict[str, Any]:
+        with self._writing:  # a running `add` learns words
+            words = self._vocabulary.words()
+            return {**super().__getstate__(), "_vocabulary": Vocabulary(self.settings.stop_words, words)}
+
     @abstractmethod
     def _matrices(self, prepared: Any) -> Mapping[str, BM25Matrix]:
         """The matrices of a prepared state, by the names they were made with."""

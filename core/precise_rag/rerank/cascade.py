@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag.errors import InputError
+from precise_rag._processes import ProcessLock, Shared, native_work
+from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import dequantized, load_checkpoint
+from precise_rag.models.checks import check_config, numbers, whole
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from precise_rag.rerank.pair_network import PairScorer
 
 _FOLDER = packaged_model("reranker-cascade")
+
+_RULES = {
+    "n_layers": whole(1, 6),
+    "n_apart": whole(0, 6),
+    "blend": numbers(("packaged", "reads", "offset")),
+}
 
 
 class Shortlist(NamedTuple):
@@ -37,7 +44,7 @@ class Shortlist(NamedTuple):
     packaged: FloatArray
 
 
-class CascadeReranker:
+class CascadeReranker(Shared):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
     The cross-encoder reads the query together with each of the `n_read` candidates that the packaged
@@ -62,12 +69,16 @@ class CascadeReranker:
                 'load_reranker("packaged") works without the cross-encoder'
             )
         self._config, tensors = load_checkpoint(folder)
-        self._tensors = dequantized(tensors)
+        check_config(folder, self._config, _RULES)
+        self._folder, self._tensors = folder, dequantized(tensors)
         self.weights_sha256: str = self._config["weights_sha256"]
         self._regression = LogisticRegression(self._config["blend"])
         self._n_read = n_read
         self._device = device
-        self._lock = Lock()
+        self._lock = ProcessLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_scorer"}
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""
@@ -92,7 +103,8 @@ class CascadeReranker:
         """Return the cross-encoder's (n,) logits of texts."""
         with self._lock:
             scorer = self._scorer
-        return scorer.logits(query, texts)
+        with native_work(scorer.device.type):
+            return scorer.logits(query, texts)
 
     @cached_property
     def _scorer(self) -> PairScorer:
@@ -100,7 +112,11 @@ class CascadeReranker:
         from precise_rag.rerank.pair_network import PairScorer, TransformerConfig
 
         config = TransformerConfig(n_layers=self._config["n_layers"], n_apart=self._config["n_apart"])
-        return PairScorer(config, self._tensors, self._device)
+        try:
+            with native_work(self._device):
+                return PairScorer(config, self._tensors, self._device)
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise ModelError(f"the tensors in {self._folder} do not fit its config: {error}") from error
 
 
 @cache

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag._processes import PerProcess, Shared
 from precise_rag.errors import (
     LLMAuthenticationError,
     LLMConnectionError,
@@ -21,7 +21,7 @@ from precise_rag.types import Candidate, FloatArray, ScoreScale
 DEFAULT_COHERE = "rerank-v3.5"
 
 
-class CohereReranker:
+class CohereReranker(Shared):
     """Hosted reranker of Cohere, through version 2 of its client. Scores are probabilities.
 
     model: such as "rerank-v3.5" (default), or ChunkRAG's "rerank-english-v3.0".
@@ -31,7 +31,8 @@ class CohereReranker:
     max_retries: repetitions of a request after status 429, 5xx or a broken connection.
     batch_size: documents in one request; more candidates take several requests.
 
-    The connection stays open between calls; `close` or leaving a `with` block closes it.
+    The connection stays open between calls; `close` or leaving a `with` block closes it. A
+    pickle has no key: the key of an unpickled reranker is CO_API_KEY.
     Raises LLMError: of the subclass that names the cause, such as LLMRateLimitError.
     """
 
@@ -53,6 +54,10 @@ class CohereReranker:
         self._timeout = timeout
         self._max_retries = max_retries
         self._batch_size = batch_size
+        self._connection: PerProcess[tuple[Any, Any]] = PerProcess()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_options": {**self._options, "api_key": None}}
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) scores in [0, 1], one per candidate, in their order."""
@@ -60,7 +65,7 @@ class CohereReranker:
         for first in range(0, len(candidates), self._batch_size):
             texts = [c.text for c in candidates[first : first + self._batch_size]]
             with self._translated():
-                response = self._client.rerank(
+                response = self._connection.get(self._connect)[0].rerank(
                     model=self._model,
                     query=query,
                     documents=texts,
@@ -78,9 +83,8 @@ class CohereReranker:
 
     def close(self) -> None:
         """Close the connection; the next call opens a new one."""
-        self.__dict__.pop("_client", None)
-        if (http := self.__dict__.pop("_http", None)) is not None:
-            http.close()
+        if (connection := self._connection.take()) is not None:
+            connection[1].close()
 
     def __enter__(self) -> Self:
         return self
@@ -88,14 +92,11 @@ class CohereReranker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @cached_property
-    def _http(self) -> Any:
-        return require("httpx", extra="cohere").Client(timeout=self._timeout, follow_redirects=True)
-
-    @cached_property
-    def _client(self) -> Any:
+    def _connect(self) -> tuple[Any, Any]:
+        """Return Cohere's client and the connection that it uses."""
+        http = require("httpx", extra="cohere").Client(timeout=self._timeout, follow_redirects=True)
         given = {name: value for name, value in self._options.items() if value is not None}
-        return require("cohere", extra="cohere").ClientV2(**given, httpx_client=self._http)
+        return require("cohere", extra="cohere").ClientV2(**given, httpx_client=http), http
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag._processes import ProcessLock, Shared, native_work
 from precise_rag.errors import ModelError
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 
-class CrossEncoderReranker:
+class CrossEncoderReranker(Shared):
     """A sentence-transformers CrossEncoder with one output. Scores are probabilities.
 
     name_or_path: a model on the hub, or a local folder. device: such as "cpu"; default:
     sentence-transformers'. batch_size: pairs in one forward pass.
 
     Scores are the sigmoid of the model's logit; the activation in the model's configuration is
-    ignored. The model is loaded at its first use, in bfloat16 on CUDA.
+    ignored. The model is loaded at its first use, in bfloat16 on CUDA. A copy is the reranker itself; a
+    pickle has no weights.
     Raises ModelError if it cannot be loaded or has more than one output.
     """
 
@@ -30,14 +31,17 @@ class CrossEncoderReranker:
         self.name = str(name_or_path)
         self._device = device
         self._batch_size = batch_size
-        self._lock = Lock()
+        self._lock = ProcessLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_model"}
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         torch = require("torch", extra="torch")
-        with self._lock:
+        with self._lock, native_work(self._device):
             scores = self._model.predict(
                 [(query, c.text) for c in candidates],
                 batch_size=self._batch_size,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag._processes import Portable
 from precise_rag.errors import InputError
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
@@ -23,7 +24,7 @@ def is_framework_reranker(source: object) -> bool:
     return hasattr(source, "postprocess_nodes") or hasattr(source, "compress_documents")
 
 
-class FrameworkReranker:
+class FrameworkReranker(Portable):
     """A LlamaIndex postprocessor or LangChain compressor as a reranker.
 
     reranker: the object. It must return all documents: set its top_n accordingly. score_scale: what

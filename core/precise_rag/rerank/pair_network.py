@@ -185,7 +185,7 @@ class PairScorer:
     """Scores texts against a query with a trained network.
 
     config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
-    device: such as "cpu"; default: CUDA if there is one.
+    device: such as "cpu"; default: CUDA if there is one; (attribute) the one in use.
     """
 
     def __init__(
@@ -195,9 +195,9 @@ class PairScorer:
         network = minilm_pair_network(config, encoder)
         state = {name: torch.from_numpy(tensor) for name, tensor in trained.items()}
         network.load_state_dict({**network.state_dict(), **state})
-        self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        self._network = network.eval().to(self._device)
-        if bfloat16_is_fast(self._device.type):
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._network = network.eval().to(self.device)
+        if bfloat16_is_fast(self.device.type):
             self._network.bfloat16()
             self._network.head.float()
         self._tokenizer = encoder.tokenizer
@@ -218,7 +218,7 @@ class PairScorer:
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         ids, is_token = padded(rows)
-        return ids.to(self._device), is_token.to(self._device)
+        return ids.to(self.device), is_token.to(self.device)
 
 
 _MINILM_NAMES = {

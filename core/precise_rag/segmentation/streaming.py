@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Protocol
 
+from precise_rag._processes import check_picklable, progress_bar
+from precise_rag.errors import WorkerError
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Chunk, Document, SentenceTable
@@ -43,25 +46,33 @@ def segment_tables(
 def segment_in_processes(
     segmenter: _Segmenter, texts: Iterable[str | Document], processes: int
 ) -> Iterator[list[Chunk]]:
-    """Yield the chunks of each text, in order. The segmenter is sent to each process once."""
-    with ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=_start, initargs=(segmenter,)
-    ) as pool:
-        pending: deque[Future[list[list[Chunk]]]] = deque()
-        for batch in _batches(texts):
-            pending.append(pool.submit(_segment_batch, batch))
-            if len(pending) > 2 * processes:
+    """Yield the chunks of each text, in order. The segmenter is sent to each process once.
+
+    Raises WorkerError if a process dies, InputError if the segmenter cannot be pickled.
+    """
+    check_picklable(segmenter, vars(segmenter), "pass processes=1, or functions of a module")
+    try:
+        with ProcessPoolExecutor(
+            processes, mp_context=get_context("spawn"), initializer=_start, initargs=(segmenter,)
+        ) as pool:
+            pending: deque[Future[list[list[Chunk]]]] = deque()
+            for batch in _batches(texts):
+                pending.append(pool.submit(_segment_batch, batch))
+                if len(pending) > 2 * processes:
+                    yield from pending.popleft().result()
+            while pending:
                 yield from pending.popleft().result()
-        while pending:
-            yield from pending.popleft().result()
+    except BrokenProcessPool as error:
+        raise WorkerError(
+            "a worker process died; it may have run out of memory (pass fewer processes), or the script "
+            "runs on import (put its code under: if __name__ == '__main__')"
+        ) from error
 
 
 def with_progress(results: Iterator[list[Chunk]], texts: Iterable[str | Document]) -> Iterator[list[Chunk]]:
     """Yield the results with a progress bar; its length is known if `texts` is a sequence."""
-    from tqdm import tqdm
-
     total = len(texts) if isinstance(texts, Sequence) else None
-    yield from tqdm(results, desc="segmenting", unit=" documents", total=total)
+    yield from progress_bar(results, shown=True, desc="segmenting", unit=" documents", total=total)
 
 
 def _batches(texts: Iterable[str | Document]) -> Iterator[list[str | Document]]:

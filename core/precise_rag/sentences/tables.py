@@ -5,8 +5,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
+from precise_rag._processes import progress_bar
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.blocks import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter
@@ -41,7 +41,7 @@ def build_tables(
     total = len(documents) if isinstance(documents, Sized) else None
     batches = _batches(documents)
     with (
-        tqdm(total=total, desc="sentences", unit="document", disable=not show_progress) as progress,
+        progress_bar(shown=show_progress, total=total, desc="sentences", unit="document") as progress,
         ThreadPoolExecutor(1) as worker,
     ):
         ready: Future[_Batch] | None = None

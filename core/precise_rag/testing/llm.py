@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
@@ -62,7 +63,7 @@ class ScriptedLLM:
         self.name = name
         self.delay = delay
         self.calls: list[Call] = []
-        self._script = replies if callable(replies) else _in_order(replies)
+        self._script = replies if callable(replies) else partial(_next_reply, iter(replies))
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return the next reply."""
@@ -100,13 +101,8 @@ class ScriptedLLM:
         return Completion(reply, self.name, n_input, n_output, usage_estimated=True)
 
 
-def _in_order(replies: Iterable[Reply]) -> Callable[[Sequence[Message]], Reply]:
-    remaining = iter(replies)
-
-    def script(messages: Sequence[Message]) -> Reply:
-        for reply in remaining:
-            return reply
-        prompt = "\n\n".join(message.content for message in messages)
-        raise AssertionError(f"ScriptedLLM has no reply left, but was called with:\n{prompt}")
-
-    return script
+def _next_reply(remaining: Iterator[Reply], messages: Sequence[Message]) -> Reply:
+    for reply in remaining:
+        return reply
+    prompt = "\n\n".join(message.content for message in messages)
+    raise AssertionError(f"ScriptedLLM has no reply left, but was called with:\n{prompt}")

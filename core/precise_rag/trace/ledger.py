@@ -1,9 +1,9 @@
 """The cost of many questions."""
 
-import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from precise_rag._processes import ProcessLock
 from precise_rag.errors import InputError
 from precise_rag.trace.prices import cost_efficiency
 from precise_rag.trace.record import CallRecord, Trace
@@ -37,7 +37,7 @@ class Ledger:
     def __init__(self) -> None:
         self.questions = 0
         self._bills: dict[tuple[str, str], Bill] = {}
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
     def add(self, trace: Trace) -> None:
         """Add the calls of one answered question."""

@@ -54,7 +54,7 @@ def test_texts_are_sent_in_batches(server: tuple[str, list[dict[str, object]]]) 
     assert encoder.name == "openai:small/2"
     encoder.encode(["x"] * 3000)
     assert [len(r["input"]) for r in requests[1:]] == [2048, 952]  # type: ignore[arg-type]
-    encoder._client.close()
+    encoder._connection.take().close()
 
 
 def test_failures_are_model_errors(
@@ -64,7 +64,7 @@ def test_failures_are_model_errors(
     encoder = OpenAIEncoder("small", base_url=server[0], api_key="wrong", max_retries=0)
     with pytest.raises(ModelError, match="openai:small returned no embeddings"):
         encoder.encode(["x"])
-    encoder._client.close()
+    encoder._connection.take().close()
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
         load_encoder("openai:small/2").encode(["x"])

@@ -1,9 +1,9 @@
 """A language model that counts what a pipeline spends on it."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from precise_rag._processes import ProcessLock
 from precise_rag.protocols import LLM
 from precise_rag.trace import Bill
 from precise_rag.types import Completion, Message
@@ -15,7 +15,7 @@ class MeteredLLM:
     def __init__(self, llm: LLM) -> None:
         self.name = llm.name
         self._llm = llm
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._spent = Bill()
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:

@@ -34,8 +34,9 @@ def optional_imports() -> set[tuple[str, str]]:
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "require":
                 (extra,) = [keyword.value for keyword in node.keywords if keyword.arg == "extra"]
-                if isinstance(node.args[0], ast.Constant) and isinstance(extra, ast.Constant):
-                    found.add((node.args[0].value.split(".")[0], extra.value))
+                module = node.args[0]
+                if isinstance(module, ast.Constant) and isinstance(extra, ast.Constant):
+                    found.add((str(module.value).split(".")[0], str(extra.value)))
     return found
 
 

@@ -1,0 +1,123 @@
+"""faiss indexes: what they find, and what happens when documents are added and deleted."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from precise_rag.index import (
+    DenseIndex,
+    FaissIndex,
+)
+from precise_rag.index.arrays.collection import Collection
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+
+OLD = [Document(f"old{i}", f"The old cat number {i} sleeps. It purrs.") for i in range(20)]
+NEW = [Document(f"new{i}", f"A new dog number {i} barks. It runs.") for i in range(30)]
+
+
+def clustered(n: int, dimension: int = 32, seed: int = 0) -> np.ndarray:
+    """Unit vectors around 50 centres: near neighbours exist, as they do in text."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(50, dimension))
+    rows = centres[random.integers(0, 50, n)] + 0.7 * random.normal(size=(n, dimension))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("factory", "search", "least"),
+    [
+        ("Flat", "", 1.0),
+        ("HNSW32", "efSearch=128", 0.98),
+        ("IVF16,Flat", "nprobe=16", 1.0),
+        ("IVF16,PQ16x4", "nprobe=16", 0.4),
+        ("SQ8", "", 0.95),
+        ("SQfp16", "", 0.99),
+    ],
+)
+def test_faiss_finds_what_exact_search_finds(factory: str, search: str, least: float) -> None:
+    faiss = pytest.importorskip("faiss")
+    faiss.omp_set_num_threads(1)
+    rows = clustered(2000)
+    spans = np.stack([np.arange(2000), np.arange(2000) + 1], axis=1)
+    columns = {"spans": spans, "n_tokens": np.ones(2000, dtype=np.int64), "vectors": rows}
+    collection = Collection().extended([Document("d", "x" * 2000)], [columns])
+    index = FaissIndex(HashEncoder(), factory=factory, search=search)
+    index._collection = collection
+    shared = 0
+    for query in clustered(20, seed=1):
+        exact = np.argsort(-(rows @ query), kind="stable")[:10]
+        found = index.search("", 10, vector=query)
+        shared += len({c.start for c in found} & set(exact.tolist()))
+        if factory == "Flat":
+            np.testing.assert_allclose([c.score for c in found], np.sort(rows @ query)[::-1][:10], atol=1e-5)
+    assert shared / 200 >= least
+
+
+def test_faiss_adds_without_training_again_and_refuses_what_it_cannot_build() -> None:
+    pytest.importorskip("faiss")
+    index = FaissIndex.build(OLD, HashEncoder())
+    before = built(index)
+    index.add(NEW)
+    assert index.search("new dog number 7 barks", 1)[0].doc_id == "new7"
+    assert built(index).ntotal == len(index)
+    assert before.ntotal == 20
+    for factory in ("Nonsense", "IVF4096,PQ7"):
+        with pytest.raises(Exception, match="faiss cannot build"):
+            FaissIndex.build(OLD, HashEncoder(), factory=factory).search("cat")
+
+
+def built(index: FaissIndex) -> Any:
+    """The faiss index itself."""
+    index.search("cat", 1)
+    assert index._built is not None
+    return index._built.index
+
+
+def nearest(index: DenseIndex, query: str, top_k: int) -> dict[str, float]:
+    return {c.id: round(c.score, 4) for c in index.search(query, top_k)}
+
+
+@pytest.mark.parametrize("factory", ["Flat", "HNSW16", "IVF4,Flat", "SQfp16"])
+def test_faiss_passes_over_what_was_deleted_and_builds_again_when_a_third_is_dead(factory: str) -> None:
+    """Each document's own text asks for it, so the deleted ones are always the nearest."""
+    faiss = pytest.importorskip("faiss")
+    faiss.omp_set_num_threads(1)
+    search = {"IVF4,Flat": "nprobe=4", "HNSW16": "efSearch=64"}.get(factory, "")
+    index = FaissIndex.build(OLD + NEW, HashEncoder(), factory=factory, search=search)
+    first = built(index)
+    gone: set[str] = set()
+    for document in [*OLD[3:8], *NEW[:5]]:
+        index.delete([document.id])
+        gone.add(document.id)
+        exact = DenseIndex.build([d for d in OLD + NEW if d.id not in gone], HashEncoder())
+        for top_k in (1, 7) if factory == "HNSW16" else (1, 7, 100):  # a graph may not reach all
+            found = nearest(index, document.text, top_k)
+            assert sorted(found.values()) == pytest.approx(
+                sorted(nearest(exact, document.text, top_k).values()), abs=2e-3
+            )
+            assert found.items() <= nearest(index, document.text, 100).items()
+            assert not gone & {id.partition(":")[0] for id in found}
+        assert built(index) is first
+    index.delete([d.id for d in OLD[8:]])
+    assert built(index) is not first
+    assert built(index).ntotal == len(index) == 28
+
+
+def test_faiss_keeps_its_dead_entries_over_saving_and_replaces_changed_documents(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    index = FaissIndex.build(OLD, HashEncoder())
+    first = built(index)
+    index.delete(["old1", "old2"])
+    index.add([Document("old7", "A heron waits in the reeds."), OLD[2]])
+    expected = DenseIndex.build(
+        [d for d in OLD if d.id not in ("old1", "old7")] + [Document("old7", "A heron waits in the reeds.")],
+        HashEncoder(),
+    )
+    index.save(tmp_path / "index")
+    loaded = FaissIndex.load(tmp_path / "index", HashEncoder(), search="")
+    assert built(loaded).ntotal == first.ntotal + 1  # old2 was there still; the heron is new
+    for asked in (index, loaded):
+        assert nearest(asked, "heron in the reeds", 100) == nearest(expected, "heron in the reeds", 100)

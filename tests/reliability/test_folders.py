@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from precise_rag.cli import main
 from precise_rag.errors import InputError
 from precise_rag.index import BM25Index, HybridIndex, load_index
-from precise_rag.index.lock import HOLDER_FILE, LOCK_FILE
+from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE
 from precise_rag.types import Document
 from support.saved_indexes import BUILD, DOCUMENTS, ENCODER, build, content, encoder_of, read_manifest, sign
 

@@ -17,8 +17,8 @@ import pytest
 
 from precise_rag.errors import IndexChangedError, IndexLockedError, IndexWriteError
 from precise_rag.index import DenseIndex, HybridIndex, load_index
-from precise_rag.index.lock import HOLDER_FILE, LOCK_FILE
-from precise_rag.index.storage import locked
+from precise_rag.index.storage.folder import locked
+from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.saved_indexes import ENCODER, build

@@ -8,7 +8,7 @@ from precise_rag.cli.reading import add_reading_options, read_given
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex, HybridSettings
-from precise_rag.index.manifest import has_index
+from precise_rag.index.storage.manifest import has_index
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -12,13 +12,13 @@ import numpy as np
 from precise_rag._processes import Portable, ProcessLock, check_picklable
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.files import Verify
-from precise_rag.index.layout import check_collection, check_finite, check_index, check_settings
-from precise_rag.index.lock import WAIT
-from precise_rag.index.manifest import read_manifest
 from precise_rag.index.snapshot import Hits, Snapshot
-from precise_rag.index.storage import locked, read_index, write_index
-from precise_rag.index.trust import without_models
+from precise_rag.index.storage.files import Verify
+from precise_rag.index.storage.folder import locked, read_index, write_index
+from precise_rag.index.storage.layout import check_collection, check_finite, check_index, check_settings
+from precise_rag.index.storage.lock import WAIT
+from precise_rag.index.storage.manifest import read_manifest
+from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, SentenceTable

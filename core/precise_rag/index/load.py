@@ -9,10 +9,10 @@ from precise_rag.index.base import DocumentIndex
 from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.dense import DenseIndex
 from precise_rag.index.faiss import FaissIndex
-from precise_rag.index.files import Verify
 from precise_rag.index.hybrid import HybridIndex
-from precise_rag.index.manifest import read_manifest
 from precise_rag.index.sentence_context import SentenceContextIndex
+from precise_rag.index.storage.files import Verify
+from precise_rag.index.storage.manifest import read_manifest
 from precise_rag.index.word_sentence import WordSentenceIndex
 from precise_rag.protocols import Encoder
 

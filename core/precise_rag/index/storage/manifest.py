@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag.errors import IndexFormatError, InputError
-from precise_rag.index.files import open_regular
+from precise_rag.index.storage.files import open_regular
 
 MANIFEST = "manifest.json"
 FORMAT = "precise-rag-index"

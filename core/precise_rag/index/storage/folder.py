@@ -26,7 +26,7 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.files import (
+from precise_rag.index.storage.files import (
     Verify,
     is_index_file,
     read_array,
@@ -34,9 +34,9 @@ from precise_rag.index.files import (
     write_array,
     write_documents,
 )
-from precise_rag.index.layout import check_collection
-from precise_rag.index.lock import HOLDER_FILE, LOCK_FILE, WAIT, hold_folder
-from precise_rag.index.manifest import (
+from precise_rag.index.storage.layout import check_collection
+from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE, WAIT, hold_folder
+from precise_rag.index.storage.manifest import (
     DATA_NAME,
     FORMAT,
     MANIFEST,

@@ -1,0 +1,9 @@
+"""Saved indexes: how an index is written to a folder, read back and checked.
+
+folder.py    writes and reads the folder, in one step and under the lock
+manifest.py  what the index is, with the size, shape and checksum of each file
+files.py     the arrays and documents
+layout.py    what the arrays of each kind of index must look like
+lock.py      one writer at a time, across processes and threads
+trust.py     what a saved index may not decide
+"""

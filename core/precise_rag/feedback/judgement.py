@@ -8,11 +8,11 @@ from typing import Any, Literal
 from precise_rag.llm.json_objects import json_objects
 from precise_rag.types import Judgement
 
-_NUMBER = r"([+\-−–]?\d+(?:\.\d+)?)"
+_NUMBER = r"([+\-−–]?\d++(?:\.\d++)?+)"
 _IS = r"[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?"
-_SCORE = re.compile(rf"score{_IS}{_NUMBER}(?!\d*\s*[-–]\s*\d)", re.I)
+_SCORE = re.compile(rf"score{_IS}{_NUMBER}(?!\s*+[-–]\s*\d)", re.I)
 _ADJUSTMENT = re.compile(
-    rf"adjustment{_IS}(?:{_NUMBER}(?![ \t]*,[ \t]*[+\-−–]?\d)|(more|less|none|keep))", re.I
+    rf"adjustment{_IS}(?:{_NUMBER}(?![ \t]*+,[ \t]*+[+\-−–]?\d)|(more|less|none|keep))", re.I
 )
 _SCORE_KEYS = ("score", "evaluation score", "rating")
 _ADJUSTMENT_KEYS = ("adjustment", "context adjustment", "context")
@@ -74,9 +74,13 @@ def _number(value: Any) -> float | None:
     if isinstance(value, str):
         found = re.search(_NUMBER, value)
         return float(found[1].translate(_MINUS)) if found else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return None if math.isnan(number) else number
 
 
 _MINUS = str.maketrans("−–", "--")

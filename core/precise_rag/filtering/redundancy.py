@@ -5,14 +5,16 @@ candidates the one with the better score is kept; a candidate with a number or a
 other lacks is not a repetition.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from precise_rag.errors import InputError
-from precise_rag.filtering.tfidf import similar_earlier, tfidf_vectors
+from precise_rag.filtering.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
 from precise_rag.protocols import Encoder
 from precise_rag.stems import read_words
-from precise_rag.types import Candidate, Selection, best_first
+from precise_rag.types import Candidate, FloatArray, Selection, best_first
 
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
 
@@ -26,7 +28,8 @@ class RedundancyFilter:
         finds only texts with nearly the same words.
     prefilter: with an encoder, only pairs whose TF-IDF cosine reaches it are compared, in (0, 1].
 
-    A candidate that lies inside a kept piece of the same document is a repetition, too.
+    A candidate that lies inside a kept piece of the same document is a repetition, too. A candidate is
+    compared with at most 256 kept ones, those that share its rarest words.
     """
 
     threshold: float = 0.9
@@ -41,50 +44,76 @@ class RedundancyFilter:
     def filter(self, candidates: Iterable[Candidate]) -> Selection:
         """Return one decision per candidate, best first; the reason names the id that is repeated."""
         ranked = best_first(candidates)
-        similar = self._similar_earlier([c.text for c in ranked])
-        facts = [_facts(c.text) for c in ranked]
-        kept: dict[int, None] = {}
+        texts = [c.text for c in ranked]
+        facts = [_facts(text) for text in texts]
+        words = tfidf_vectors(texts)
+        near = NearTexts(words, self.threshold if self.encoder is None else self.prefilter)
+        vectors = self._vectors(texts, words)
+        kept: dict[str, _KeptPieces] = {}
         verdicts: list[tuple[Candidate, bool, str]] = []
         for row, candidate in enumerate(ranked):
-            reason = _contained(candidate, [ranked[k] for k in kept])
-            repeated = [
-                (cosine, -other)
-                for other, cosine in similar[row].items()
-                if other in kept and cosine > self.threshold and facts[row] <= facts[other]
-            ]
-            if not reason and repeated:
-                cosine, other = max(repeated)
-                reason = f"repeats {ranked[-other].id} (cosine {cosine:.2f} > {self.threshold:.4g})"
+            pieces = kept.setdefault(candidate.doc_id, _KeptPieces())
+            reason = pieces.reason(candidate)
             if not reason:
-                kept[row] = None
+                cosines = near.find(row, lambda other: facts[row] <= facts[other])  # noqa: B023
+                if self.encoder is not None:
+                    cosines = _vector_cosines(texts[row], {o: texts[o] for o in cosines}, vectors)
+                cosine, other = max(((c, -o) for o, c in cosines.items()), default=(0.0, 0))
+                if cosine > self.threshold:
+                    reason = f"repeats {ranked[-other].id} (cosine {cosine:.2f} > {self.threshold:.4g})"
+            if not reason:
+                near.add(row)
+                pieces.add(candidate)
             verdicts.append((candidate, not reason, reason or "repeats no better candidate"))
         return Selection.of(verdicts)
 
-    def _similar_earlier(self, texts: Sequence[str]) -> list[dict[int, float]]:
-        """For each text, the earlier ones that may be repeated, with the cosine that decides."""
-        by_words = self.threshold if self.encoder is None else self.prefilter
-        similar = similar_earlier(tfidf_vectors(texts), by_words)
+    def _vectors(self, texts: Sequence[str], words: Sequence[Vector]) -> dict[str, FloatArray]:
+        """The encoder's vectors of the texts that are similar to others; empty without an encoder."""
         if self.encoder is None:
-            return similar
-        rows = sorted({row for row, others in enumerate(similar) if others} | {o for s in similar for o in s})
-        if not rows:
-            return similar
-        vector = dict(zip(rows, self.encoder.encode([texts[row] for row in rows]), strict=True))
-        return [{o: float(vector[row] @ vector[o]) for o in others} for row, others in enumerate(similar)]
+            return {}
+        counts = Counter(texts)
+        first = {text: row for row, text in reversed(list(enumerate(texts)))}
+        distinct = sorted(counts, key=first.__getitem__)
+        similar = similar_earlier([words[first[text]] for text in distinct], self.prefilter)
+        rows = {row for row, others in enumerate(similar) if others}.union(*similar)
+        chosen = [text for row, text in enumerate(distinct) if row in rows or counts[text] > 1]
+        return dict(zip(chosen, self.encoder.encode(chosen), strict=True)) if chosen else {}
+
+
+def _vector_cosines(
+    text: str, others: Mapping[int, str], vectors: Mapping[str, FloatArray]
+) -> dict[int, float]:
+    """Cosines of `text` and other texts, by row; only of those that have vectors."""
+    if text not in vectors:
+        return {}
+    return {row: float(vectors[text] @ vectors[other]) for row, other in others.items() if other in vectors}
+
+
+class _KeptPieces:
+    """The kept pieces of one document, without those that lie inside a later one: starts and ends ascend."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Candidate] = []
+
+    def reason(self, candidate: Candidate) -> str:
+        """Why to drop `candidate` if a kept piece contains it, else an empty string."""
+        at = bisect_right(self._pieces, candidate.start, key=_start)
+        if at and candidate.end <= self._pieces[at - 1].end:
+            return f"repeats {self._pieces[at - 1].id}, which contains it"
+        return ""
+
+    def add(self, candidate: Candidate) -> None:
+        """Add a piece that no kept piece contains."""
+        first = last = bisect_left(self._pieces, candidate.start, key=_start)
+        while last < len(self._pieces) and self._pieces[last].end <= candidate.end:
+            last += 1
+        self._pieces[first:last] = [candidate]
+
+
+def _start(piece: Candidate) -> int:
+    return piece.start
 
 
 def _facts(text: str) -> frozenset[str]:
     """The numbers and negations of a text."""
     return frozenset(s for s in read_words(text).stems if s in _NEGATIONS or any(map(str.isdigit, s)))
-
-
-def _contained(candidate: Candidate, kept: Iterable[Candidate]) -> str:
-    """The reason to drop `candidate` if a kept piece of its document contains it, else an empty string."""
-    for better in kept:
-        if (
-            better.doc_id == candidate.doc_id
-            and better.start <= candidate.start
-            and candidate.end <= better.end
-        ):
-            return f"repeats {better.id}, which contains it"
-    return ""

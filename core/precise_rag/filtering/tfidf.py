@@ -2,11 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain, islice
 
 from precise_rag.stems import read_words
 
 Vector = dict[str, float]
+
+MAX_COMPARED = 256
+"""Texts that one text is compared with, at most."""
 
 
 def tfidf_vectors(texts: Sequence[str]) -> list[Vector]:
@@ -26,26 +30,49 @@ def tfidf_vectors(texts: Sequence[str]) -> list[Vector]:
     return vectors
 
 
-def similar_earlier(vectors: Sequence[Vector], at_least: float) -> list[dict[int, float]]:
-    """For each row, find the earlier rows that are similar to it.
+class NearTexts:
+    """Texts among which similar ones are looked for; it grows as texts are added.
 
-    vectors: from `tfidf_vectors`.
-    at_least: the cosine from which on rows are similar, above 0.
-    Returns, for each row, the cosines by earlier row.
+    vectors: of all texts, from `tfidf_vectors`.
+    at_least: the cosine from which on texts are similar, above 0.
 
-    Exact, but only rows that share a rare term are compared: if the terms of a unit vector after some
-    point have a norm below `at_least`, a similar row must share a term before that point.
+    Only texts that share a rare term are compared: if the terms of a unit vector after some point have
+    a norm below `at_least`, a similar text must share a term before that point. This is exact as long
+    as no text has more than MAX_COMPARED others to be compared with; then the rarest terms decide which.
     Source: the prefix filter of Bayardo et al., Scaling up all pairs similarity search, WWW 2007.
     """
-    rows_with: dict[str, list[int]] = {}
+
+    def __init__(self, vectors: Sequence[Vector], at_least: float) -> None:
+        self._vectors = vectors
+        self._at_least = at_least
+        self._rows_with: dict[str, list[int]] = {}
+
+    def add(self, row: int) -> None:
+        """Add a text, by its row in the vectors."""
+        for term in _prefix(self._vectors[row], self._at_least):
+            self._rows_with.setdefault(term, []).append(row)
+
+    def find(self, row: int, may_match: Callable[[int], bool] = lambda other: True) -> dict[int, float]:
+        """Return the cosines of the added texts that are similar to `row`, by their rows, ascending.
+
+        may_match: whether a text counts; default: all do.
+        """
+        vector = self._vectors[row]
+        terms = _prefix(vector, self._at_least)
+        sharing = chain.from_iterable(self._rows_with.get(term, ()) for term in terms)
+        met = dict.fromkeys(islice(sharing, 4 * MAX_COMPARED))
+        compared = sorted(islice(filter(may_match, met), MAX_COMPARED))
+        cosines = {other: _dot(vector, self._vectors[other]) for other in compared}
+        return {other: cosine for other, cosine in cosines.items() if cosine >= self._at_least}
+
+
+def similar_earlier(vectors: Sequence[Vector], at_least: float) -> list[dict[int, float]]:
+    """For each row, the cosines of the earlier rows that are similar to it; see `NearTexts`."""
+    near = NearTexts(vectors, at_least)
     similar: list[dict[int, float]] = []
-    for row, vector in enumerate(vectors):
-        prefix = _prefix(vector, at_least)
-        met = {other for term in prefix for other in rows_with.get(term, ())}
-        cosines = {other: _dot(vector, vectors[other]) for other in sorted(met)}
-        similar.append({other: cosine for other, cosine in cosines.items() if cosine >= at_least})
-        for term in prefix:
-            rows_with.setdefault(term, []).append(row)
+    for row in range(len(vectors)):
+        similar.append(near.find(row))
+        near.add(row)
     return similar
 
 

@@ -9,7 +9,9 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from precise_rag.rerank.neighbours import Spans
 from precise_rag.rerank.query_terms import Positions, QueryTerms
 from precise_rag.stems import IdfTable, Words, read_words
 from precise_rag.types import Candidate, FloatArray
@@ -140,8 +142,14 @@ def _retrieval(candidates: Sequence[Candidate]) -> FeatureColumns:
         "core_to_best": core - _best(core),
         "bm25_passage_to_best": _to_best(bm25_passage),
         "prior": (score - score.min()) / spread if spread > 0.0 else unknown,
-        "reciprocal_rank": 1.0 / (1 + (score > score[:, None]).sum(axis=1)) if spread > 0.0 else unknown,
+        "reciprocal_rank": _reciprocal_ranks(score) if spread > 0.0 else unknown,
     }
+
+
+def _reciprocal_ranks(score: npt.NDArray[np.float64]) -> FloatArray:
+    n_better = len(score) - np.searchsorted(np.sort(score), score, side="right")
+    ranks: FloatArray = (1.0 / (1 + n_better)).astype(np.float32)
+    return ranks
 
 
 def _neighbourhood(
@@ -157,16 +165,13 @@ def _neighbourhood(
     for row, candidate in enumerate(candidates):
         documents.setdefault(candidate.doc_id, []).append(row)
     for rows in documents.values():
-        for row in rows:
-            near = [
-                other for other in rows if other != row and _gap(candidates[row], candidates[other]) < _NEAR
-            ]
-            if near:
-                out["near_lexical"][row] = columns["lexical_to_best"][near].max()
-                out["near_coverage"][row] = terms.coverage(
-                    set(positions[row]).union(*(positions[other] for other in near))
-                )
-                out["near_dense"][row] = columns["dense_to_best"][near].max()
+        spans = Spans([candidates[row].start for row in rows], [candidates[row].end for row in rows], _NEAR)
+        lexical = spans.best_near(columns["lexical_to_best"][rows])
+        has_near = lexical != -math.inf
+        near = np.array(rows)[has_near]
+        out["near_lexical"][near] = lexical[has_near]
+        out["near_coverage"][near] = _coverage_near(terms, [positions[row] for row in rows], spans)[has_near]
+        out["near_dense"][near] = spans.best_near(columns["dense_to_best"][rows])[has_near]
     total = columns["lexical"].sum()
     if 1 < len(documents) < len(candidates) and total > 0.0:
         for rows in documents.values():
@@ -174,9 +179,16 @@ def _neighbourhood(
     return out
 
 
-def _gap(a: Candidate, b: Candidate) -> int:
-    """Characters between two pieces of one document; negative where they overlap."""
-    return max(a.start, b.start) - min(a.end, b.end)
+def _coverage_near(terms: QueryTerms, positions: Sequence[Positions], spans: Spans) -> FloatArray:
+    """(n,) coverage of the query by each piece of a document together with its neighbours."""
+    total = np.zeros(len(positions), dtype=np.float32)
+    with_term: dict[str, list[int]] = {}
+    for row, found in enumerate(positions):
+        for term in found:
+            with_term.setdefault(term, []).append(row)
+    for term, rows in with_term.items():
+        total[spans.has_near(rows)] += terms.coverage([term])
+    return total
 
 
 def _best(values: FloatArray) -> float:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -95,7 +95,7 @@ class QueryTerms:
         close = sum(
             rarity
             for (a, b), rarity in self._pairs.items()
-            if any(abs(i - j) <= _PAIR_DISTANCE for i in positions.get(a, ()) for j in positions.get(b, ()))
+            if _meet(positions.get(a, ()), positions.get(b, ()))
         )
         return close / (sum(self._pairs.values()) or 1.0)
 
@@ -117,3 +117,16 @@ class QueryTerms:
                 for stem, marked in zip(words.stems, words.marked, strict=True)
             )
         )
+
+
+def _meet(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether two ascending lists of positions have a pair at most _PAIR_DISTANCE words apart."""
+    i = j = 0
+    while i < len(first) and j < len(second):
+        if abs(first[i] - second[j]) <= _PAIR_DISTANCE:
+            return True
+        if first[i] < second[j]:
+            i += 1
+        else:
+            j += 1
+    return False

@@ -81,20 +81,21 @@ def choose_cuts(
     best = [0.0] * (n + 1)
     source = [0] * (n + 1)
     full: deque[int] = deque()  # starts of segments of min_tokens or more, by falling `best`, then place
+    near: deque[int] = deque()  # starts of shorter segments, likewise
     short = 0  # the first start whose segment is shorter
     for end in range(1, n + 1):
+        _add_start(near, end - 1, best)
         while short < end and ends[end] - ends[short] >= min_tokens:
-            while full and best[full[-1]] < best[short]:
-                full.pop()
-            full.append(short)
+            _add_start(full, short, best)
             short += 1
         while full and ends[end] - ends[full[0]] > limit:
             full.popleft()
         place = full[0] if full else end - 1
         top = best[place] if full else -math.inf
-        for start in range(short, end):
-            if best[start] - short_cost > top and ends[end] - ends[start] <= limit:
-                top, place = best[start] - short_cost, start
+        while near and (near[0] < short or ends[end] - ends[near[0]] > limit):
+            near.popleft()
+        if near and best[near[0]] - short_cost > top:
+            top, place = best[near[0]] - short_cost, near[0]
         best[end], source[end] = (best[place] if top == -math.inf else top) + worth[end], place
         if barriers[end]:
             full.clear()
@@ -105,3 +106,10 @@ def choose_cuts(
         cuts.append(place - 1)
         place = source[place]
     return np.array(cuts[::-1], dtype=np.int64)
+
+
+def _add_start(starts: deque[int], start: int, best: Sequence[float]) -> None:
+    """Append a start to a deque by falling `best`; the ones that it beats can never be chosen again."""
+    while starts and best[starts[-1]] < best[start]:
+        starts.pop()
+    starts.append(start)

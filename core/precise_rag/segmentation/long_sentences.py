@@ -1,15 +1,20 @@
-"""Cutting of sentences that are longer than the limit of a chunk."""
+"""Cutting of sentences, and of chunks measured as a whole, that are longer than the limit of a chunk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
-from precise_rag.types import IntArray
+from precise_rag.types import FloatArray, IntArray
 
 CountTokens = Callable[[Sequence[str]], Sequence[int] | IntArray]
 """Function from texts to their lengths, in tokens or another measure."""
+
+_BEST_GAPS = 8
+"""Times that a chunk is cut at its best gap; after that it is halved, so that the work stays bounded."""
 
 
 def cut_long(
@@ -31,6 +36,54 @@ def cut_long(
             lengths.append(length)
             owners.append(owner)
     return np.array(rows, dtype=np.int64), np.array(lengths, dtype=np.int64), np.array(owners, dtype=np.int64)
+
+
+def inside_words(text: str, spans: IntArray) -> npt.NDArray[np.bool_]:
+    """Return (n - 1,) whether two spans meet without white space between them.
+
+    Only there can the tokens of a text differ from those of its parts.
+    """
+    ends = spans[:-1, 1].tolist()
+    return np.array([not (text[end - 1].isspace() or text[end].isspace()) for end in ends], dtype=np.bool_)
+
+
+def cut_recounted(
+    text: str,
+    spans: IntArray,
+    counts: IntArray,
+    gains: FloatArray,
+    cuts: IntArray,
+    unsure: npt.NDArray[np.bool_],
+    limit: int,
+    count_tokens: CountTokens,
+) -> tuple[IntArray, IntArray]:
+    """Add cuts until each chunk, measured as a whole, keeps the limit or is a single span.
+
+    spans, counts: (n, 2) and (n,) of `text`. gains: (n - 1,) worth of a cut after each span.
+    cuts: the chosen gaps, ascending. unsure: (n - 1,) gaps at which a chunk's length can differ from the
+    sum of its spans'; only chunks that hold one are measured.
+    Returns all cuts, ascending, and the length of each chunk.
+    """
+    n_unsure = np.concatenate([[0], np.cumsum(unsure)])
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    lengths: dict[int, int] = {}
+    edges = [0, *(cuts + 1).tolist(), len(spans)]
+    waiting = list(pairwise(edges))
+    n_rounds = 0
+    while waiting:
+        chunks = [(i, j) for i, j in waiting if n_unsure[j - 1] > n_unsure[i]]
+        lengths |= {i: int(sums[j] - sums[i]) for i, j in waiting}
+        measured = count_tokens([text[spans[i, 0] : spans[j - 1, 1]] for i, j in chunks]) if chunks else ()
+        waiting = []
+        for (i, j), length in zip(chunks, measured, strict=True):
+            lengths[i] = int(length)
+            if length > limit:
+                best = i + 1 + int(np.argmax(gains[i : j - 1]))
+                middle = best if n_rounds < _BEST_GAPS else (i + j) // 2
+                waiting += [(i, middle), (middle, j)]
+        n_rounds += 1
+    starts = sorted(lengths)
+    return np.array(starts[1:], dtype=np.int64) - 1, np.array([lengths[start] for start in starts])
 
 
 def _pieces(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
-from precise_rag.segmentation.long_sentences import CountTokens, cut_long
+from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.streaming import segment_in_processes, segment_tables, with_progress
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
@@ -196,9 +196,10 @@ class Segmenter:
             min_tokens=self.options.min_tokens,
             forced=self._forced(paragraphs, counts),
         )
-        lengths = np.add.reduceat(counts, [0, *(cuts + 1)])
-        if self.count_tokens is not None:
-            cuts, lengths = self._recount(body, rows, gains, cuts)
+        unsure = np.ones(len(gains), np.bool_) if self.count_tokens else inside_words(body, rows)
+        cuts, lengths = cut_recounted(
+            body, rows, counts, gains, cuts, unsure, self.options.max_tokens, self._measure
+        )
         return Segmentation(
             rows, counts, paragraphs, same_scores(gains, self.options.threshold), cuts, lengths
         )
@@ -225,24 +226,6 @@ class Segmenter:
     @property
     def _measure(self) -> CountTokens:
         return self.count_tokens or self.model.count_tokens
-
-    def _recount(
-        self, text: str, rows: IntArray, gains: FloatArray, cuts: IntArray
-    ) -> tuple[IntArray, IntArray]:
-        """Add cuts until whole chunks keep the limit; a chunk can measure more than its sentences' sum."""
-        while True:
-            edges = [0, *(cuts + 1).tolist(), len(rows)]
-            lengths = np.asarray(
-                self._measure([text[rows[i, 0] : rows[j - 1, 1]] for i, j in pairwise(edges)])
-            )
-            more = [
-                i + int(np.argmax(gains[i : j - 1]))
-                for (i, j), length in zip(pairwise(edges), lengths.tolist(), strict=True)
-                if length > self.options.max_tokens and j - i > 1
-            ]
-            if not more:
-                return cuts, lengths
-            cuts = np.sort(np.concatenate([cuts, np.array(more, dtype=np.int64)]))
 
     def _forced(self, paragraphs: IntArray, counts: IntArray) -> npt.NDArray[np.bool_]:
         forced = np.zeros(len(counts) - 1, dtype=np.bool_)

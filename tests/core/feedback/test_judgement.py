@@ -83,3 +83,27 @@ def test_both_forms_are_found_in_any_prose(before, after, score, adjustment):
     for form in (in_json, in_lines):
         judgement = parse_judgement(f"{before}\n{form}\n{after}")
         assert (judgement.score, judgement.adjustment) == (score, adjustment)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "score " + "0" * 200_000 + "-1",
+        "score " + "1" * 50_000 + " " * 50_000 + "-1",
+        "adjustment " + "1" * 50_000 + " " * 50_000 + ", 1",
+        "score is " * 30_000,
+        "adjustment: " * 30_000,
+        '{"a":' * 50_000,
+        '{"score": 1' + "0" * 5_000 + "}",
+        '{"score": 1' + "0" * 400 + ', "adjustment": -1' + "0" * 9_000 + "}",
+        '{"score": "' + "9" * 200_000 + '"}',
+    ],
+    ids=range(9),
+)
+def test_long_replies_are_read_in_linear_time(text: str) -> None:
+    assert parse_judgement(text).status == "unparsed"
+
+
+def test_a_range_is_no_score() -> None:
+    assert parse_judgement("Score: 8.5-9").status == "unparsed"
+    assert parse_judgement("Score: 1 - 10. Score: 7").score == 7

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from precise_rag.errors import InputError
 from precise_rag.filtering import RedundancyFilter
+from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, FloatArray, IntArray
 
 COPIES = [
@@ -124,3 +125,34 @@ def test_input_order_does_not_matter_and_nothing_kept_repeats(words: list[list[s
     for decision in selection.decisions:
         if not decision.kept:
             assert decision.reason.split()[1].strip(",") in ids
+
+
+PLACES = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 8)), max_size=15)
+
+
+@given(PLACES)
+def test_what_lies_in_a_kept_piece_is_dropped(places: list[tuple[int, int]]) -> None:
+    pieces = [
+        Candidate("d", start, start + size, f"word{number}a word{number}b", 1.0 - number / 100, "rank")
+        for number, (start, size) in enumerate(places)
+    ]
+    selection = RedundancyFilter().filter(pieces)
+    kept: list[Candidate] = []
+    for piece in pieces:
+        if not any(other.start <= piece.start and piece.end <= other.end for other in kept):
+            kept.append(piece)
+    assert list(selection.kept) == kept
+
+
+def test_equal_texts_are_encoded_once() -> None:
+    encoded: list[str] = []
+
+    class Encoder(HashEncoder):
+        def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+            encoded.extend(texts)
+            return super().encode(texts, show_progress=show_progress)
+
+    texts = ["A ferry leaves.", "The gate opens.", "A ferry leaves.", "A ferry leaves."]
+    selection = RedundancyFilter(encoder=Encoder()).filter(candidates(texts))
+    assert [c.doc_id for c in selection.kept] == ["d0", "d1"]
+    assert encoded == ["A ferry leaves."]

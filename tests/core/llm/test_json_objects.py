@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,3 +29,35 @@ def test_what_is_not_an_object_is_skipped() -> None:
 @given(st.text(st.characters(exclude_characters="{}")), st.dictionaries(st.text(), st.integers()))
 def test_an_object_is_found_in_any_prose(prose: str, value: dict[str, int]) -> None:
     assert list(json_objects(f"{prose}{json.dumps(value)}{prose}")) == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' * 100_000,
+        '[{"a":[' * 50_000,
+        '{"a":{"b":1},' * 50_000,
+        '{"a":' * 900 + '"' + "x" * 300_000,
+        '{"a":"' + '\\"{' * 100_000 + "\n",
+        '{"a":[' + '"{",' * 100_000,
+        "{" * 300_000,
+    ],
+    ids=range(7),
+)
+def test_replies_that_are_cut_off_at_many_levels_are_read_in_linear_time(text: str) -> None:
+    assert all(found == {"b": 1} for found in json_objects(text))
+
+
+def test_an_object_is_found_however_deep_it_is() -> None:
+    deep = '{"a":' * 5_000 + '{"score": 7}' + "}" * 5_000
+    assert {"score": 7} in list(json_objects(deep))
+    assert list(json_objects(deep[:-4_000]))[-1:] == [{"score": 7}]
+
+
+def test_complete_objects_before_an_error_are_found_in_order() -> None:
+    text = '{"x": [{"id": "}{"}, {"id": {"b": 2}}, {bad {"id": 3}], "y": {"id": 4}'
+    assert list(json_objects(text)) == [{"id": "}{"}, {"id": {"b": 2}}, {"b": 2}, {"id": 3}, {"id": 4}]
+
+
+def test_numbers_of_any_length_are_read() -> None:
+    assert list(json_objects('{"score": 1' + "0" * 9_000 + "}")) == [{"score": float("inf")}]

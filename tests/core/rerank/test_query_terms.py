@@ -45,3 +45,11 @@ def test_answer_type_looks_for_the_number_or_name_that_is_asked_for(idf_table: n
     who = QueryTerms.of("Who opened the bridge?", idf_table)
     assert (who.answer_type(year), who.answer_type(name)) == (0.0, 1.0)
     assert math.isnan(QueryTerms.of("Why a bridge?", idf_table).answer_type(year))
+
+
+def test_close_pairs_are_those_of_all_positions(idf_table: np.ndarray) -> None:
+    terms = QueryTerms.of("Wend bridge", idf_table)
+    first, second = terms.rarity
+    for a, b in [([0], [3]), ([0], [4]), ([0, 9, 20], [5, 13, 17]), ([50], [1, 2, 3, 47]), ([], [1])]:
+        close = any(abs(i - j) <= 3 for i in a for j in b)
+        assert terms.pair_coverage({first: a, second: b}) == pytest.approx(float(close))

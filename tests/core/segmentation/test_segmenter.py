@@ -1,5 +1,7 @@
 import pickle
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,3 +137,58 @@ def test_chunks_are_the_same_in_processes_and_after_pickling(small: Segmenter) -
 def test_errors_name_the_bad_option(options: dict) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
         Segmenter.from_pretrained("small", **options)
+
+
+WORDS = st.lists(
+    st.sampled_from(["a", "bb", "unbelievably", "天地", "x" * 90, ".", "!?", "\n\n", " ", "  \t", "1.5"]),
+    max_size=80,
+)
+
+
+def uneven(texts: Sequence[str]) -> list[int]:
+    """A measure that is neither additive nor monotone: whole texts often count more than their parts."""
+    return [
+        0 if not text.strip() else len(text) // 4 + 3 * (len(text) % 5 == 0) + text.count("aa")
+        for text in texts
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(WORDS, st.sampled_from(["", " "]), st.integers(8, 40), st.booleans())
+def test_no_chunk_is_longer_than_the_limit_ever(
+    words: list[str], gap: str, limit: int, own_measure: bool
+) -> None:
+    text = gap.join(words)
+    measure = uneven if own_measure else None
+    segmenter = Segmenter.from_pretrained("small", max_tokens=limit, count_tokens=measure)
+    chunks = segmenter.segment(text)
+    assert "".join(texts(chunks)) == (text if text.strip() else "")
+    for chunk in chunks:
+        length = int((measure or segmenter.model.count_tokens)([chunk.text])[0])
+        assert chunk.n_tokens == length <= limit
+
+
+def test_a_word_that_was_cut_is_counted_again() -> None:
+    class Joined(ScriptedModel):
+        def count_tokens(self, texts):
+            return np.array([len(text.strip()) + 5 * text.count("ab") for text in texts])
+
+    text = "xxxxxa" + "bxxxxx. " + "y" * 12
+    segmenter = Segmenter(Joined(), name="joined", options=SegmenterOptions(max_tokens=14, min_tokens=13))
+    assert all(int(Joined().count_tokens([chunk.text])[0]) <= 14 for chunk in segmenter.segment(text))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"max_tokens": 1.5},
+        {"max_tokens": "9"},
+        {"min_tokens": None},
+        {"coarse_tokens": True},
+        {"threshold": "x"},
+        {"threshold": float("nan")},
+    ],
+)
+def test_options_of_another_type_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(option))):
+        SegmenterOptions(**option)

@@ -181,7 +181,7 @@ def gap_curve(
         parts.append(_horizontal("grid", left, width, py(level)))
         parts.append(_text(left - 6, py(level) + 4, f"{level:g}", "end"))
     parts.append(_horizontal("limit", left, width, py(threshold)))
-    shown = {gap: address for gap, address in cuts.items() if first <= gap < last}
+    shown = {gap: cuts[gap] for gap in range(first, last) if gap in cuts}
     for gap, address in shown.items():
         score = scores[gap]
         parts.append(

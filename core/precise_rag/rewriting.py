@@ -79,6 +79,9 @@ def _queries(question: str, outcomes: Sequence[CallOutcome], trace: Trace) -> tu
     if isinstance(outcome, LLMError):
         trace.notes.append(f"the question was not rewritten: {outcome}")
         return (question,)
+    if outcome.cut_off:
+        trace.notes.append("the question was not rewritten: the reply is cut off")
+        return (question,)
     rewritten = outcome.text.strip().strip("\"'“”`").strip()
     if not rewritten or "\n" in rewritten or len(rewritten) > _MAX_LENGTH:
         trace.notes.append("the question was not rewritten: the model did not reply with a single short line")

@@ -252,6 +252,8 @@ class Completion:
     model: the model's name.
     input_tokens, output_tokens: tokens of the prompt and of the reply.
     usage_estimated: True if the server reported no token counts and they were estimated.
+    cut_off: why the reply ends early: "length" or "content_filter"; empty if it is whole, or if the server
+        did not say.
     """
 
     text: str
@@ -259,6 +261,7 @@ class Completion:
     input_tokens: int = 0
     output_tokens: int = 0
     usage_estimated: bool = False
+    cut_off: Literal["", "length", "content_filter"] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from precise_rag.answer import Round
-from precise_rag.errors import InputError
+from precise_rag.checks import check_number
 from precise_rag.types import Selection
 
 
@@ -37,10 +37,8 @@ class FeedbackController:
 
     def __post_init__(self) -> None:
         for name, least in (("min_k", 1), ("reach", 1), ("max_rounds", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if not 1 <= self.accept <= 10:
-            raise InputError(f"accept must be from 1 to 10, got {self.accept}")
+            check_number(name, getattr(self, name), least=least, whole=True)
+        check_number("accept", self.accept, least=1, most=10)
 
     def next_step(self, rounds: Sequence[Round]) -> Step:
         """Return the step after the last of `rounds`."""

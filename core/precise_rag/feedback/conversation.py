@@ -9,23 +9,29 @@ The synchronous, asynchronous and streaming drivers in `feedback.loop` share it.
 """
 
 import time
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from precise_rag.answer import Answer, Round
-from precise_rag.errors import BudgetExceeded, ContextLengthError, LLMAuthenticationError, LLMError
+from precise_rag.errors import (
+    BudgetExceeded,
+    ContentFilterError,
+    ContextLengthError,
+    LLMAuthenticationError,
+    LLMError,
+)
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.judgement import parse_judgement
 from precise_rag.llm.budget import Spending
 from precise_rag.llm.calls import CallOutcome
-from precise_rag.llm.usage import record_call
+from precise_rag.llm.usage import checked_completion, record_call
 from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Wording
 from precise_rag.protocols import LLM
-from precise_rag.tokens import estimate_prompt_tokens
+from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import CallRecord, RoundRecord, StageRecord, Trace
 from precise_rag.trace.prices import PriceTable
-from precise_rag.types import Completion, Judgement, Selection
+from precise_rag.types import Candidate, Completion, Judgement, Selection
 
 
 class SelectionRequest(NamedTuple):
@@ -35,15 +41,24 @@ class SelectionRequest(NamedTuple):
 
 
 class CompletionRequest(NamedTuple):
-    """Asks `llm` for a completion. live: it may be shown to the reader while it is written."""
+    """Asks `llm` for a completion.
+
+    live: it may be shown to the reader while it is written. shown: the pieces that were shown so far.
+    """
 
     llm: LLM
     prompt: Prompt
     live: bool
     spending: Spending
+    shown: list[str]
 
 
 Steps = Generator[SelectionRequest | CompletionRequest, Any, Answer]
+
+
+_CUT_OFF: Mapping[str, str] = {"length": "by the length limit", "content_filter": "by the content filter"}
+_MOST_REFUSED_ALONE = 4
+"""How often the loop goes on without a chunk that was refused alone."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +67,8 @@ class Conversation:
 
     The fields are the settings of `FeedbackLoop` and the arguments of its methods. rounds: the rounds so
     far. max_chunks: most chunks that fit into the model's context; None until a prompt was too long.
+    left_out: ids of the chunks that the model does not accept, not even alone, and why. refused_alone: how
+    often a chunk was refused alone.
     """
 
     question: str
@@ -66,6 +83,8 @@ class Conversation:
     trace: Trace
     rounds: list[Round] = field(default_factory=list)
     max_chunks: int | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    refused_alone: int = 0
 
     def steps(self) -> Steps:
         """The generator. Raises LLMError only if not even one draft was written."""
@@ -86,8 +105,8 @@ class Conversation:
                     raise
                 reason = f"round {len(self.rounds) + 1} has no draft: {error}"
                 break
-            judgement, problem = yield from self._judgement(draft, selection)
-            self.rounds.append(Round(min_k, selection, draft, judgement))
+            judgement, problem = yield from self._judgement(draft.text, selection)
+            self.rounds.append(Round(min_k, selection, draft.text, judgement))
             min_k, reason = self.controller.next_step(self.rounds)
             reason = problem or reason
             self._record_round(reason)
@@ -104,33 +123,62 @@ class Conversation:
         for step in self.controller.steps_from(min_k, self.rounds):
             min_k = step
             selection: Selection = yield SelectionRequest(min_k)
-            if self.max_chunks is not None:
-                selection = _keep_best(selection, self.max_chunks)
+            selection = self._accepted(selection)
             if self.controller.is_new(selection, self.rounds):
                 break
         ms = (time.perf_counter() - started) * 1e3
         self.trace.add(StageRecord("selection", selection, ms, {"min_k": min_k}, len(self.rounds) + 1))
         return min_k, selection
 
-    def _draft(self, selection: Selection) -> Generator[CompletionRequest, Any, tuple[str, Selection]]:
-        """A draft, and the selection it was written from, which is halved while the prompt is too long."""
+    def _accepted(self, selection: Selection) -> Selection:
+        """The selection without chunks that the model does not accept, and with no more than fit."""
+        selection = _leave_out(selection, self.left_out)
+        return selection if self.max_chunks is None else _keep_best(selection, self.max_chunks)
+
+    def _draft(self, selection: Selection) -> Generator[CompletionRequest, Any, tuple[Completion, Selection]]:
+        """A draft, and the selection it was written from.
+
+        While the model refuses the prompt, because it is too long or for its content, the selection is
+        halved. A chunk that is refused alone is left out, and the other chunks are tried.
+        """
+        whole = selection
         while True:
             prompt = self.wording.answer(self.question, selection.kept, self.options)
             try:
-                completion = yield from self._ask("answer", self.llm, prompt, live=self._is_live)
-            except ContextLengthError as error:
-                if len(selection.kept) == 1:
-                    raise
-                self.max_chunks = len(selection.kept) // 2
-                selection = _keep_best(selection, self.max_chunks)
-                note = f"context limit, cut to {_chunks(self.max_chunks)}: {error}"
-                self.trace.notes.append(note)
-                settings = {"max_chunks": self.max_chunks}
-                self.trace.add(
-                    StageRecord("context limit", selection, 0.0, settings, len(self.rounds) + 1, note)
+                draft = yield from self._ask("answer", self.llm, prompt, live=self._is_live)
+            except (ContextLengthError, ContentFilterError) as error:
+                selection = self._after_refusal(whole, selection, error)
+                continue
+            if draft.cut_off:
+                self.trace.notes.append(
+                    f"the draft of round {len(self.rounds) + 1} is cut off ({_CUT_OFF[draft.cut_off]})"
                 )
-            else:
-                return completion.text, selection
+            return draft, selection
+
+    def _after_refusal(self, whole: Selection, refused: Selection, error: LLMError) -> Selection:
+        """The selection to try next. Raises `error` if there is none.
+
+        whole: the selection that the round began with. refused: the selection of the refused prompt.
+        """
+        why = "context limit" if isinstance(error, ContextLengthError) else "content filter"
+        if len(refused.kept) > 1:
+            self.max_chunks = len(refused.kept) // 2
+            selection = _keep_best(refused, self.max_chunks)
+            did = f"cut to {_chunks(self.max_chunks)}"
+        else:
+            culprits = _as_long(refused.kept[0], whole) if why == "context limit" else refused.kept
+            self.left_out |= dict.fromkeys((candidate.id for candidate in culprits), why)
+            self.max_chunks = None
+            self.refused_alone += 1
+            selection = self._accepted(whole)
+            did = f"left out {_chunks(len(culprits))} that the model does not accept"
+        if not selection.kept or self.refused_alone > _MOST_REFUSED_ALONE:
+            raise error
+        note = f"{why}, {did}: {error}"
+        self.trace.notes.append(note)
+        settings = {"max_chunks": self.max_chunks, "left_out": len(self.left_out)}
+        self.trace.add(StageRecord(why, selection, 0.0, settings, len(self.rounds) + 1, note))
+        return selection
 
     def _judgement(
         self, draft: str, selection: Selection
@@ -147,9 +195,13 @@ class Conversation:
                 return judgement if problem else None, f"the answer is not judged: {error}"
             except LLMError as error:
                 judgement, problem = Judgement(None, 0, "failed", str(error)), f"the judge failed: {error}"
-                if isinstance(error, ContextLengthError | LLMAuthenticationError):
+                if isinstance(error, ContextLengthError | ContentFilterError | LLMAuthenticationError):
                     break
             else:
+                if completion.cut_off:
+                    judgement = Judgement(None, 0, "unparsed", completion.text)
+                    problem = f"the judgement is cut off ({_CUT_OFF[completion.cut_off]})"
+                    continue
                 judgement, problem = parse_judgement(completion.text), "the judgement could not be read"
                 if judgement.status == "parsed":
                     return judgement, ""
@@ -163,17 +215,19 @@ class Conversation:
         # A later draft is useless without its judgement, so there must be room for both.
         needed = 2 if role == "answer" and self.rounds and not live else 1
         self.spending.check(llm.name, expected, self.prices.cost(llm.name, expected, 0), calls=needed)
+        record = CallRecord(
+            role, prompt.version, llm.name, 0.0, round=len(self.rounds) + 1, messages=prompt.messages
+        )
+        request = CompletionRequest(llm, prompt, live, self.spending, [])
         started = time.perf_counter()
-        outcome: CallOutcome
+        outcome: CallOutcome = LLMError("the call was given up before its reply was complete")
         try:
-            outcome = yield CompletionRequest(llm, prompt, live, self.spending)
+            outcome = checked_completion((yield request), llm.name, prompt.messages)
         except LLMError as error:
             outcome = error
-        ms = (time.perf_counter() - started) * 1e3
-        record = CallRecord(
-            role, prompt.version, llm.name, ms, round=len(self.rounds) + 1, messages=prompt.messages
-        )
-        record_call(record, outcome, spending=self.spending, prices=self.prices, trace=self.trace)
+        finally:
+            record = replace(record, ms=(time.perf_counter() - started) * 1e3, text="".join(request.shown))
+            record_call(record, outcome, spending=self.spending, prices=self.prices, trace=self.trace)
         if isinstance(outcome, LLMError):
             raise outcome
         return outcome
@@ -208,6 +262,24 @@ def _keep_best(selection: Selection, n: int) -> Selection:
         else (d.candidate, d.kept, d.reason)
         for d in selection.decisions
     )
+
+
+def _leave_out(selection: Selection, left_out: Mapping[str, str]) -> Selection:
+    """The same selection without the chunks of these ids. left_out: why, by id."""
+    if not left_out:
+        return selection
+    return Selection.of(
+        (d.candidate, False, f"left out: {left_out[d.candidate.id]} of the model")
+        if d.kept and d.candidate.id in left_out
+        else (d.candidate, d.kept, d.reason)
+        for d in selection.decisions
+    )
+
+
+def _as_long(candidate: Candidate, selection: Selection) -> list[Candidate]:
+    """The chunks that `selection` keeps and that are estimated to be at least as long as `candidate`."""
+    least = estimate_tokens(candidate.text)
+    return [kept for kept in selection.kept if estimate_tokens(kept.text) >= least]
 
 
 def _chunks(n: int) -> str:

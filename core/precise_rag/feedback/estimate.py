@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from precise_rag.checks import check_number
 from precise_rag.feedback.loop import FeedbackLoop, SelectAt
 from precise_rag.prompts import Prompt
 from precise_rag.protocols import LLM
@@ -33,7 +34,10 @@ def estimate_cost(
     question, select, options: as for `FeedbackLoop.run`.
     answer_tokens: assumed length of a draft.
     judgement_tokens: assumed length of a judgement.
+    Calls that fail and are made again in another way are not counted.
     """
+    for name, tokens in (("answer_tokens", answer_tokens), ("judgement_tokens", judgement_tokens)):
+        check_number(name, tokens, least=0, whole=True)
 
     def turn(selection: Selection, judgements: int) -> Bill:
         draft = loop.wording.answer(question, selection.kept, options)

@@ -3,16 +3,18 @@
 import inspect
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, closing
+from contextlib import aclosing, closing, suppress
+from functools import partial
 from typing import get_args
 
 from precise_rag._processes import Portable
 from precise_rag.answer import Answer
-from precise_rag.errors import InputError, LLMError
+from precise_rag.errors import InputError, LLMError, LLMResponseError
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.conversation import CompletionRequest, Conversation, SelectionRequest, Steps
-from precise_rag.llm.budget import Budget
-from precise_rag.llm.failures import translated
+from precise_rag.llm.budget import Budget, Spending
+from precise_rag.llm.deadline import Deadline
+from precise_rag.llm.failures import failure_of
 from precise_rag.llm.usage import counted_completion
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import LLM, StreamingLLM
@@ -122,7 +124,8 @@ class FeedbackLoop(Portable):
             It is then the answer, even if an earlier draft has a better score; if it breaks off, its
             error is raised. Default: all drafts are judged first, and the best one is yielded.
         """
-        return self._drive(self._steps(question, options, trace, live_final), select)
+        spending = self.budget.start()
+        return self._drive(self._steps(question, options, trace, live_final, spending), select, spending)
 
     def astream(
         self,
@@ -137,9 +140,17 @@ class FeedbackLoop(Portable):
 
         If you leave it early, close it (`contextlib.aclosing`) to end the running call.
         """
-        return self._adrive(self._steps(question, options, trace, live_final), select)
+        steps = self._steps(question, options, trace, live_final, self.budget.start())
+        return self._adrive(steps, select)
 
-    def _steps(self, question: str, options: Sequence[str], trace: Trace | None, live_final: bool) -> Steps:
+    def _steps(
+        self,
+        question: str,
+        options: Sequence[str],
+        trace: Trace | None,
+        live_final: bool,
+        spending: Spending,
+    ) -> Steps:
         if not question.strip():
             raise InputError(f"the question must not be blank, got {question!r}")
         if bool(options) != (self.style == "choice"):
@@ -153,15 +164,15 @@ class FeedbackLoop(Portable):
             llm=self.llm,
             judge=self.judge,
             controller=self.controller,
-            spending=self.budget.start(),
+            spending=spending,
             prices=self.prices,
             wording=self.wording,
             live_final=live_final,
             trace=trace or Trace(question),
         ).steps()
 
-    def _drive(self, steps: Steps, select: SelectAt) -> Iterator[str | Answer]:
-        with closing(steps):
+    def _drive(self, steps: Steps, select: SelectAt, spending: Spending) -> Iterator[str | Answer]:
+        with closing(steps), Deadline(spending) as deadline:
             exchange = _Exchange(steps)
             while (request := exchange.request()) is not None:
                 if isinstance(request, SelectionRequest):
@@ -169,16 +180,21 @@ class FeedbackLoop(Portable):
                     continue
                 llm, prompt = request.llm, request.prompt
                 try:
-                    with translated(llm.name):
-                        if request.live and isinstance(llm, StreamingLLM):
-                            for item in llm.stream(prompt.messages):
-                                if piece := exchange.add(item):
-                                    yield piece
-                            exchange.reply = exchange.streamed()
-                        else:
-                            exchange.reply = llm.complete(prompt.messages, schema=prompt.schema)
-                except LLMError as error:
-                    exchange.fail(error)
+                    if request.live and isinstance(llm, StreamingLLM):
+                        items = iter(deadline.call(partial(llm.stream, prompt.messages)))
+                        while (item := deadline.call(partial(next, items, None))) is not None:
+                            if piece := exchange.add(item):
+                                yield piece
+                        exchange.reply = exchange.streamed()
+                    else:
+                        complete = partial(llm.complete, prompt.messages, schema=prompt.schema)
+                        exchange.reply = deadline.call(complete)
+                except Exception as error:
+                    failure: Exception | None = failure_of(error, llm.name)
+                else:
+                    failure = None
+                if failure is not None:
+                    exchange.fail(failure)
         yield from exchange.unshown()
 
     async def _adrive(self, steps: Steps, select: ASelectAt) -> AsyncGenerator[str | Answer, None]:
@@ -191,22 +207,21 @@ class FeedbackLoop(Portable):
                     continue
                 llm, prompt, spending = request.llm, request.prompt, request.spending
                 try:
-                    with translated(llm.name):
-                        if request.live and isinstance(llm, StreamingLLM):
-                            async with _closing(llm.astream(prompt.messages)) as items:
-                                while True:
-                                    async with spending.time_limit():
-                                        item = await anext(items, None)
-                                    if item is None:
-                                        break
-                                    if piece := exchange.add(item):
-                                        yield piece
-                            exchange.reply = exchange.streamed()
-                        else:
-                            async with spending.time_limit():
-                                exchange.reply = await llm.acomplete(prompt.messages, schema=prompt.schema)
-                except LLMError as error:
-                    exchange.fail(error)
+                    if request.live and isinstance(llm, StreamingLLM):
+                        async with aclosing(_timed(llm.astream(prompt.messages), spending)) as items:
+                            async for item in items:
+                                if piece := exchange.add(item):
+                                    yield piece
+                        exchange.reply = exchange.streamed()
+                    else:
+                        async with spending.time_limit():
+                            exchange.reply = await llm.acomplete(prompt.messages, schema=prompt.schema)
+                except Exception as error:
+                    failure: Exception | None = failure_of(error, llm.name)
+                else:
+                    failure = None
+                if failure is not None:
+                    exchange.fail(failure)
         for last in exchange.unshown():
             yield last
 
@@ -218,7 +233,7 @@ class _Exchange:
         self.reply: Selection | Completion | None = None
         self._steps = steps
         self._request: SelectionRequest | CompletionRequest | None = None
-        self._failure: LLMError | None = None
+        self._failure: Exception | None = None
         self._answer: Answer | None = None
         self._shown: list[str] = []
         self._completion: Completion | None = None
@@ -232,11 +247,18 @@ class _Exchange:
             self._answer, self._request = stop.value, None
         return self._request
 
-    def fail(self, error: LLMError) -> None:
-        """Keep a failure for the conversation. Raises it if the reader has already seen pieces."""
-        if self._shown:
-            raise error
-        self._failure = error
+    def fail(self, error: Exception) -> None:
+        """Keep a failure for the conversation, which records it.
+
+        Raises it if it is no LLMError, or if the reader has already seen pieces.
+        """
+        if not self._shown and isinstance(error, LLMError):
+            self._failure = error
+            return
+        if isinstance(error, LLMError):
+            with suppress(LLMError, StopIteration):
+                self._steps.throw(error)
+        raise error
 
     def add(self, item: str | Completion) -> str:
         """Take one item of a stream; returns the piece to show, empty if there is none."""
@@ -245,8 +267,13 @@ class _Exchange:
             return ""
         assert isinstance(self._request, CompletionRequest)
         self._request.spending.check_time()
+        if not isinstance(item, str):
+            raise LLMResponseError(
+                f"{self._request.llm.name}: the stream must hold strings, got {type(item).__name__}"
+            )
         if item:
             self._shown.append(item)
+            self._request.shown.append(item)
         return item
 
     def streamed(self) -> Completion:
@@ -264,11 +291,17 @@ class _Exchange:
         yield self._answer
 
 
-@asynccontextmanager
-async def _closing(items: AsyncIterator[str | Completion]) -> AsyncIterator[AsyncIterator[str | Completion]]:
-    """Close `items` at the end if it is a generator, so that no connection stays open."""
+async def _timed(
+    items: AsyncIterator[str | Completion], spending: Spending
+) -> AsyncGenerator[str | Completion, None]:
+    """The items, each within the seconds that are left. `items` is closed at the end if it is a generator."""
     try:
-        yield items
+        while True:
+            async with spending.time_limit():
+                item = await anext(items, None)
+            if item is None:
+                return
+            yield item
     finally:
         if isinstance(items, AsyncGenerator):
             await items.aclose()

@@ -5,23 +5,28 @@ cannot be read stays unscored.
 """
 
 import hashlib
+import logging
 from collections.abc import Generator, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from precise_rag._processes import Portable
-from precise_rag.errors import InputError, LLMError, LLMResponseError
-from precise_rag.filtering.relevance_parsing import Relevance, parse_score
+from precise_rag.checks import check_number
+from precise_rag.errors import InputError, LLMResponseError
+from precise_rag.filtering.relevance_parsing import Relevance, parse_score, relevance_of
 from precise_rag.filtering.relevance_scoring import Scoring, score_in_batches, score_one_by_one
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.calls import CallOutcome, Calls
+from precise_rag.llm.failures import said_by
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, RELEVANCE_VERSION, threshold_prompt
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import Bill, Trace
 from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Candidate, Completion, Selection, best_first
+
+_log = logging.getLogger(__name__)
 
 _OUTPUT_TOKENS = {"batch": 45, "single": 12}
 """Estimated tokens of a reply, for each chunk that is scored."""
@@ -58,8 +63,7 @@ class RelevanceSettings:
                 f"got mode={self.mode!r}, unscored={self.unscored!r}"
             )
         for name in ("batch_size", "max_concurrency"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
+            check_number(name, getattr(self, name), least=1, whole=True)
 
 
 class RelevanceFilter(Portable):
@@ -72,8 +76,10 @@ class RelevanceFilter(Portable):
     options: fields of `RelevanceSettings`.
 
     Adds "relevance", "relevance_base", "relevance_reflection" and "relevance_critic" to the `scores` of
-    each scored candidate; its own score stays. A chunk has no score if the reply could not be read twice,
-    the call failed, or the budget had no room for it; `unscored` then decides.
+    each scored candidate; its own score stays. A batch that the model refuses, because it is too long or
+    for its content, is halved until the chunk that causes it stands alone. A chunk has no score if the
+    reply could not be read twice, the call failed, or the budget had no room for it; `unscored` then
+    decides.
     Raises LLMAuthenticationError if the key is refused, and LLMResponseError if no chunk has a score and
     `unscored` is "drop".
     """
@@ -121,7 +127,10 @@ class RelevanceFilter(Portable):
             return selection
 
     def estimate(self, query: str, candidates: Iterable[Candidate]) -> Bill:
-        """Estimate the calls, tokens and cost of `filter` without calling the model."""
+        """Estimate the calls, tokens and cost of `filter` without calling the model.
+
+        Calls that are made again, because they failed or could not be read, are not counted.
+        """
         texts = [c.text for c in candidates if self._cached(query, c.text) is None]
         per_reply = _OUTPUT_TOKENS[self.settings.mode]
         calls = n_input = n_output = 0
@@ -174,8 +183,8 @@ class RelevanceFilter(Portable):
         scored = yield from self._scoring(query, [ranked[row].text for row in unknown])
         for row, result in zip(unknown, scored, strict=True):
             results[row] = result
-            if self.cache is not None and isinstance(result, Relevance):
-                self.cache[self._key(query, ranked[row].text)] = (*result,)
+            if isinstance(result, Relevance):
+                self._remember(query, ranked[row].text, result)
         known = [result.score for result in results if isinstance(result, Relevance)]
         if ranked and not known and self.settings.unscored == "drop":
             raise LLMResponseError(f"no chunk has a relevance score: {results[0]}")
@@ -188,7 +197,9 @@ class RelevanceFilter(Portable):
         rule = self.settings.threshold
         if self.settings.ask_threshold and scores:
             (outcome,) = yield [threshold_prompt(query, scores)]
-            value = None if isinstance(outcome, LLMError) else parse_score(outcome.text)
+            value = None
+            if isinstance(outcome, Completion) and not outcome.cut_off:
+                value = parse_score(outcome.text)
             if value is not None:
                 return rule.bounded(value, "which the model chose")
         return rule.of(scores)
@@ -218,8 +229,21 @@ class RelevanceFilter(Portable):
     def _cached(self, query: str, text: str) -> Relevance | None:
         if self.cache is None:
             return None
-        found = self.cache.get(self._key(query, text))
-        return None if found is None else Relevance(*found)
+        try:
+            found = self.cache.get(self._key(query, text))
+        except Exception as error:
+            _log.warning("the cache of relevance scores cannot be read: %s", said_by(error))
+            return None
+        return relevance_of(found)
+
+    def _remember(self, query: str, text: str, relevance: Relevance) -> None:
+        """Store scores in the cache. A cache that fails does not cost the scores that were paid for."""
+        if self.cache is None:
+            return
+        try:
+            self.cache[self._key(query, text)] = (*relevance,)
+        except Exception as error:
+            _log.warning("the cache of relevance scores cannot be written: %s", said_by(error))
 
     def _key(self, query: str, text: str) -> str:
         settings = self.settings

@@ -7,10 +7,11 @@ drive the same generators.
 
 import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from precise_rag.errors import LLMError
+from precise_rag.errors import ContentFilterError, ContextLengthError, LLMError
 from precise_rag.filtering.relevance_parsing import Relevance, parse_score, parse_scores
 from precise_rag.llm.calls import CallOutcome
 from precise_rag.prompts import Prompt
@@ -20,6 +21,7 @@ from precise_rag.prompts.relevance import (
     relevance_prompt,
     single_relevance_prompt,
 )
+from precise_rag.types import Completion
 
 Score = TypeVar("Score")
 Scoring = Generator[list[Prompt], list[CallOutcome], list[Relevance | str]]
@@ -47,7 +49,7 @@ def score_in_batches(
         chunks = {key: texts[row] for key, row in rows.items()}
         return relevance_prompt(question, chunks, heuristics=heuristics, instructions=instructions)
 
-    results = yield from _ask_twice(range(len(texts)), batch_size, prompt, parse_scores)
+    results = yield from _ask_twice(range(len(texts)), batch_size, prompt, _parse_all_scores)
     return [results[row] for row in range(len(texts))]
 
 
@@ -80,35 +82,65 @@ def score_one_by_one(
     return [failed[row] if row in failed else Relevance(**scores[row]) for row in range(len(texts))]
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Rows to ask about in one call. tries: calls that are left if the reply cannot be read."""
+
+    rows: tuple[int, ...]
+    tries: int
+
+    def halves(self) -> list["_Batch"]:
+        middle = (len(self.rows) + 1) // 2
+        return [_Batch(self.rows[:middle], self.tries), _Batch(self.rows[middle:], self.tries)]
+
+
 def _ask_twice(
     rows: Sequence[int],
     batch_size: int,
     prompt: Callable[[Rows], Prompt],
-    parse: Callable[[str, Rows], Mapping[str, Score]],
+    parse: Callable[[Completion, Rows], Mapping[str, Score]],
 ) -> Generator[list[Prompt], list[CallOutcome], dict[int, Score | str]]:
-    """Ask about `rows`, and once more about those whose score cannot be read. A failed call is final.
+    """Ask about `rows`, and once more about those whose score cannot be read.
 
-    Returns, for each row, its score or why it has none.
+    A batch that the model refuses, because it is too long or for its content, and one whose reply is cut
+    off, is halved, until the texts that cause it stand alone: fewer than twice as many calls as texts.
+    Any other failure of a call is final. Returns, for each row, its score or why it has none.
     """
     results: dict[int, Score | str] = {}
-    waiting = list(rows)
-    for _ in range(_TRIES):
-        if not waiting:
-            break
-        batches = [
-            {f"{row}-{secrets.token_hex(3)}": row for row in waiting[first : first + batch_size]}
-            for first in range(0, len(waiting), batch_size)
-        ]
-        outcomes = yield [prompt(batch) for batch in batches]
-        for batch, outcome in zip(batches, outcomes, strict=True):
+    batches = _in_batches(rows, batch_size, _TRIES)
+    while batches:
+        shown = [{f"{row}-{secrets.token_hex(3)}": row for row in batch.rows} for batch in batches]
+        outcomes = yield [prompt(keys) for keys in shown]
+        smaller: list[_Batch] = []
+        unread: list[int] = []
+        for batch, keys, outcome in zip(batches, shown, outcomes, strict=True):
             if isinstance(outcome, LLMError):
-                results |= dict.fromkeys(batch.values(), str(outcome))
+                if len(batch.rows) > 1 and isinstance(outcome, ContextLengthError | ContentFilterError):
+                    smaller += batch.halves()
+                else:
+                    results |= dict.fromkeys(batch.rows, str(outcome))
+                continue
+            results |= {keys[key]: score for key, score in parse(outcome, keys).items()}
+            left = tuple(row for row in batch.rows if row not in results)
+            if len(left) > 1 and outcome.cut_off:
+                smaller += _Batch(left, batch.tries).halves()
+            elif batch.tries > 1:
+                unread += left
             else:
-                results |= {batch[key]: score for key, score in parse(outcome.text, batch).items()}
-        waiting = [row for row in waiting if row not in results]
-    return results | dict.fromkeys(waiting, _UNREADABLE)
+                results |= dict.fromkeys(left, _UNREADABLE)
+        batches = smaller + _in_batches(unread, batch_size, _TRIES - 1)
+    return results
 
 
-def _parse_only_score(reply: str, rows: Rows) -> Mapping[str, float]:
-    score = parse_score(reply)
+def _in_batches(rows: Sequence[int], size: int, tries: int) -> list[_Batch]:
+    return [_Batch(tuple(rows[first : first + size]), tries) for first in range(0, len(rows), size)]
+
+
+def _parse_all_scores(reply: Completion, rows: Rows) -> Mapping[str, Relevance]:
+    return parse_scores(reply.text, rows)
+
+
+def _parse_only_score(reply: Completion, rows: Rows) -> Mapping[str, float]:
+    """The score for the only row; none if the reply is cut off, perhaps in the middle of the number."""
+    score = None if reply.cut_off else parse_score(reply.text)
     return {} if score is None else dict.fromkeys(rows, score)

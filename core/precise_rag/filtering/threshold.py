@@ -11,6 +11,7 @@ from math import sqrt
 from statistics import fmean
 from typing import NamedTuple
 
+from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 
 
@@ -41,14 +42,15 @@ class DynamicThreshold:
     min_keep: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("floor", "ceiling"):
+            check_number(name, getattr(self, name))
+        check_number("tight", self.tight, least=0)
+        check_number("min_keep", self.min_keep, least=0, whole=True)
         if not 0.0 <= self.floor <= self.ceiling <= 1.0:
             raise InputError(
                 "floor and ceiling must satisfy 0 <= floor <= ceiling <= 1, "
                 f"got floor={self.floor}, ceiling={self.ceiling}"
             )
-        for name in ("tight", "min_keep"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} must be at least 0, got {getattr(self, name)}")
 
     def of(self, scores: Sequence[float]) -> Threshold:
         """Return the threshold for `scores`, which may be in any order.

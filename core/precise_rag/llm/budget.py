@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from precise_rag.checks import check_number
 from precise_rag.errors import BudgetExceeded, InputError
 
 
@@ -15,8 +16,9 @@ class Budget:
 
     calls: language model calls.
     tokens: input and output tokens together.
-    seconds: time since the start. When it is over, no call is begun and a running asynchronous call is
-        cancelled; a running synchronous call is not.
+    seconds: time since the start. When it is over, no call is begun and a running call is given up: an
+        asynchronous one is cancelled, a synchronous one is left behind in a thread of its own (see
+        `Deadline`).
     cost: dollars.
 
     The length of a reply is not known in advance, so tokens and cost may be exceeded by one reply.
@@ -29,9 +31,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("calls", "tokens", "seconds", "cost"):
+            whole = name in ("calls", "tokens")
             limit = getattr(self, name)
-            if limit is not None and limit <= 0:
-                raise InputError(f"budget: {name} must be positive, or None for no limit, got {limit}")
+            check_number(f"budget: {name}", limit, above_zero=True, whole=whole, none="no limit")
 
     def start(self) -> "Spending":
         """Start counting against this budget; its seconds begin now."""

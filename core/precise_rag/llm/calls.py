@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
 from precise_rag.llm.budget import Budget, Spending
-from precise_rag.llm.failures import translated
-from precise_rag.llm.usage import record_call
+from precise_rag.llm.deadline import Deadline
+from precise_rag.llm.failures import failure_of
+from precise_rag.llm.usage import checked_completion, record_call
 from precise_rag.prompts import Prompt
 from precise_rag.protocols import LLM
 from precise_rag.tokens import estimate_prompt_tokens
@@ -20,6 +22,11 @@ from precise_rag.types import Completion
 
 CallOutcome = Completion | LLMError
 """What a call returned, or why it failed."""
+
+_Timed = tuple[CallOutcome | Exception, float]
+"""An outcome, or an exception that is no failure of the model, and the milliseconds that the call took."""
+
+_CANCELLED = LLMError("the call was cancelled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +41,9 @@ class Calls:
     max_concurrency: calls at a time.
 
     A call that fails, or that the budget has no room for, gives an LLMError in place of a completion.
-    Only LLMAuthenticationError is raised, because every other call would fail, too. With a budget the
-    prompts are sent in waves of `max_concurrency`, so it is exceeded by the replies of one wave at most.
+    Only LLMAuthenticationError is raised, because every other call would fail, too; the calls made at the
+    same time are recorded first. With a budget the prompts are sent in waves of `max_concurrency`, so it
+    is exceeded by the replies of one wave at most.
     """
 
     role: str
@@ -65,9 +73,15 @@ class Calls:
         turns = asyncio.Semaphore(self.max_concurrency)
         for wave in self._waves(prompts):
             admitted = self._admitted(wave)
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._aone(prompt, turns)) for prompt in admitted]
-            outcomes += self._counted(admitted, [task.result() for task in tasks])
+            timed: list[_Timed | None] = [None] * len(admitted)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for row, prompt in enumerate(admitted):
+                        group.create_task(self._aone(prompt, turns, timed, row))
+            except asyncio.CancelledError:
+                self._counted(admitted, timed)
+                raise
+            outcomes += self._counted(admitted, timed)
         return outcomes
 
     def _waves(self, prompts: Sequence[Prompt]) -> Iterator[Sequence[Prompt]]:
@@ -92,42 +106,56 @@ class Calls:
                 calls, tokens = calls + 1, more
         return admitted
 
-    def _one(self, prompt: Prompt | BudgetExceeded) -> tuple[CallOutcome, float]:
-        """The outcome of a prompt, and the milliseconds that it took."""
+    def _one(self, prompt: Prompt | BudgetExceeded) -> _Timed:
         if isinstance(prompt, BudgetExceeded):
             return prompt, 0.0
         started = time.perf_counter()
         try:
-            with translated(self.llm.name):
-                outcome: CallOutcome = self.llm.complete(prompt.messages, schema=prompt.schema)
-        except LLMError as error:
-            outcome = error
+            with Deadline(self.spending) as deadline:
+                reply = deadline.call(partial(self.llm.complete, prompt.messages, schema=prompt.schema))
+            outcome: CallOutcome | Exception = checked_completion(reply, self.llm.name, prompt.messages)
+        except Exception as error:
+            outcome = failure_of(error, self.llm.name)
         return outcome, (time.perf_counter() - started) * 1e3
 
     async def _aone(
-        self, prompt: Prompt | BudgetExceeded, turns: asyncio.Semaphore
-    ) -> tuple[CallOutcome, float]:
+        self, prompt: Prompt | BudgetExceeded, turns: asyncio.Semaphore, timed: list[_Timed | None], row: int
+    ) -> None:
+        """Put what `_one` returns into a row of `timed`."""
         if isinstance(prompt, BudgetExceeded):
-            return prompt, 0.0
+            timed[row] = prompt, 0.0
+            return
         async with turns:
+            timed[row] = _CANCELLED, 0.0
             started = time.perf_counter()
             try:
-                with translated(self.llm.name):
-                    async with self.spending.time_limit():
-                        outcome: CallOutcome = await self.llm.acomplete(prompt.messages, schema=prompt.schema)
-            except LLMError as error:
-                outcome = error
-            return outcome, (time.perf_counter() - started) * 1e3
+                async with self.spending.time_limit():
+                    reply = await self.llm.acomplete(prompt.messages, schema=prompt.schema)
+                outcome: CallOutcome | Exception = checked_completion(reply, self.llm.name, prompt.messages)
+            except Exception as error:
+                outcome = failure_of(error, self.llm.name)
+            timed[row] = outcome, (time.perf_counter() - started) * 1e3
 
     def _counted(
-        self, prompts: Sequence[Prompt | BudgetExceeded], timed: Sequence[tuple[CallOutcome, float]]
+        self, prompts: Sequence[Prompt | BudgetExceeded], timed: Sequence[_Timed | None]
     ) -> list[CallOutcome]:
-        """The outcomes, once counted against the budget and recorded."""
-        for prompt, (outcome, ms) in zip(prompts, timed, strict=True):
+        """The outcomes, once all are counted against the budget and recorded. Raises those it must."""
+        outcomes: list[CallOutcome] = []
+        fatal: Exception | None = None
+        for prompt, result in zip(prompts, timed, strict=True):
+            if result is None:
+                continue
+            outcome, ms = result
+            if not isinstance(outcome, Completion | LLMError):
+                fatal = fatal or outcome
+                continue
+            outcomes.append(outcome)
             if isinstance(prompt, BudgetExceeded):
                 continue
             record = CallRecord(self.role, prompt.version, self.llm.name, ms, messages=prompt.messages)
             record_call(record, outcome, spending=self.spending, prices=self.prices, trace=self.trace)
             if isinstance(outcome, LLMAuthenticationError):
-                raise outcome
-        return [outcome for outcome, _ in timed]
+                fatal = fatal or outcome
+        if fatal is not None:
+            raise fatal
+        return outcomes

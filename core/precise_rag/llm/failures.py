@@ -2,14 +2,20 @@
 
 An exception is recognised by its status code, class names and message, not by its type: the same
 failures come from the openai package, from httpx, and through LlamaIndex and LangChain.
+
+The LLMErrors stand alone: they have no cause and no context, because the exceptions of model libraries
+hold the request with its key. What the server said is in the message, without keys.
 """
 
-import json
+import functools
+import inspect
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, suppress
+from typing import Any, TypeVar, cast
 
 from precise_rag.errors import (
+    ContentFilterError,
     ContextLengthError,
     LLMAuthenticationError,
     LLMConnectionError,
@@ -19,39 +25,165 @@ from precise_rag.errors import (
     LLMServerError,
     PreciseRagError,
 )
+from precise_rag.redaction import redacted
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|maximum (?:context|prompt|input)|max_model_len"
     r"|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens|reduce the length",
     re.I,
 )
+_FILTERED = re.compile(
+    r"content[ _-]?(?:filter|management|policy|policies)|data[ _-]?inspection|responsible[ _-]?ai"
+    r"|(?:usage|safety) (?:polic|system|filter)|moderation|(?:input|prompt) (?:is |was )?flagged",
+    re.I,
+)
 _TRANSPORT = {"APIConnectionError", "TransportError", "ConnectionError", "TimeoutError", "ClientError"}
+_UNREADABLE = ("JSONDecodeError", "ValidationError", "RecursionError", "UnicodeDecodeError")
+_LONGEST_QUOTE = 400
+_READ_CHARACTERS = 20_000
 
 
-@contextmanager
-def translated(model: str, *, where: str | None = None) -> Iterator[None]:
-    """Raise any exception of the block as an LLMError that names the model.
+def raises_llm_errors(method: Method) -> Method:
+    """Decorate a method of a model: any exception is raised as an LLMError that names the model.
 
-    where: the server's address, for the message; optional.
+    method: a function, a coroutine function, a generator or an asynchronous generator. Its object has
+        `name`, and may have `base_url`, the server's address.
     PreciseRagErrors and AssertionErrors are raised unchanged.
     """
-    try:
-        yield
-    except (PreciseRagError, AssertionError):
-        raise
-    except Exception as error:
-        raise translate(error, model, where=where) from error
+
+    if inspect.isasyncgenfunction(method):
+        wrapper: Any = _astreaming(method)
+    elif inspect.isgeneratorfunction(method):
+        wrapper = _streaming(method)
+    elif inspect.iscoroutinefunction(method):
+        wrapper = _acalling(method)
+    else:
+        wrapper = _calling(method)
+    return cast(Method, functools.wraps(method)(wrapper))
+
+
+# The failure is raised after the `except` block: inside it, the exception would become its context.
+
+
+def _calling(method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as error:
+            failure = _failure_of(error, self)
+        raise failure
+
+    return call
+
+
+def _acalling(method: Callable[..., Any]) -> Callable[..., Any]:
+    async def acall(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await method(self, *args, **kwargs)
+        except Exception as error:
+            failure = _failure_of(error, self)
+        raise failure
+
+    return acall
+
+
+def _streaming(method: Callable[..., Any]) -> Callable[..., Any]:
+    def stream(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        try:
+            yield from method(self, *args, **kwargs)
+        except Exception as error:
+            failure = _failure_of(error, self)
+        else:
+            return
+        raise failure
+
+    return stream
+
+
+def _astreaming(method: Callable[..., Any]) -> Callable[..., Any]:
+    async def astream(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        try:
+            async with aclosing(method(self, *args, **kwargs)) as items:
+                async for item in items:
+                    yield item
+        except Exception as error:
+            failure = _failure_of(error, self)
+        else:
+            return
+        raise failure
+
+    return astream
+
+
+def _failure_of(error: Exception, model: Any) -> Exception:
+    return failure_of(error, model.name, where=getattr(model, "base_url", None))
+
+
+def failure_of(error: Exception, model: str, *, where: str | None = None) -> Exception:
+    """Return the LLMError for what a model raised; other PreciseRagErrors and AssertionErrors unchanged.
+
+    model: name of the model. where: the server's address, for the message; optional.
+    """
+    if isinstance(error, PreciseRagError | AssertionError):
+        return error
+    return translate(error, model, where=where)
 
 
 def translate(error: Exception, model: str, *, where: str | None = None) -> LLMError:
-    """Return the LLMError for `error`. model, where: as in `translated`."""
+    """Return the LLMError for `error`, without a cause. model, where: as for `failure_of`."""
+    if own := _own_error(error):
+        return own
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
-    said = " ".join(str(error).split())[:400] or type(error).__name__
+    said = said_by(error)
     server = where or "the server"
-    code = getattr(error, "code", None)
-    if status in (None, 400, 413, 422, 500) and _TOO_LONG.search(f"{code} {said}"):
-        return ContextLengthError(f"{model}: the prompt is longer than the model accepts ({said})")
+    kind = refused_prompt(status, f"{getattr(error, 'code', None)} {said}")
+    if kind is ContextLengthError:
+        return kind(f"{model}: the prompt is longer than the model accepts ({said})")
+    if kind is ContentFilterError:
+        return kind(f"{model}: the content filter of {server} refused the prompt ({said})")
+    if status is not None and status >= 400:
+        return _by_status(status, error, model, server, said)
+    if _kinds(error) & _TRANSPORT:
+        what = "did not answer in time" if "imeout" in type(error).__name__ else "cannot be reached"
+        return LLMConnectionError(
+            f"{model}: {server} {what}; check that it is running and that the address is right ({said})"
+        )
+    if any(name.endswith(_UNREADABLE) for name in _kinds(error)) or "integer string conversion" in said:
+        return LLMResponseError(
+            f"{model}: {server} answered with something that is not a completion ({said})"
+        )
+    return _with_cause(LLMError(f"{model}: {type(error).__name__}: {said}"), error)
+
+
+def said_by(error: Exception) -> str:
+    """Return the message of an exception without keys, on one line and shortened; its type if it is empty."""
+    return quoted(error) or type(error).__name__
+
+
+def quoted(said: Any) -> str:
+    """Return what a server said without keys, on one line and shortened."""
+    try:
+        text = " ".join(str(said).split())
+    except Exception:  # a message that cannot be made must not hide the failure
+        text = type(said).__name__
+    if len(text) > _READ_CHARACTERS:
+        text = text[:_READ_CHARACTERS].rpartition(" ")[0]  # half a key would not be recognised
+    return redacted(text)[:_LONGEST_QUOTE]
+
+
+def refused_prompt(status: int | None, said: str) -> type[LLMError] | None:
+    """Return ContextLengthError or ContentFilterError if a server refused the prompt for that, else None."""
+    if status in (None, 400, 413, 422, 500) and _TOO_LONG.search(said):
+        return ContextLengthError
+    if status in (None, 400, 403, 422, 451) and _FILTERED.search(said):
+        return ContentFilterError
+    return None
+
+
+def _by_status(status: int, error: Exception, model: str, server: str, said: str) -> LLMError:
     if status in (401, 403):
         return LLMAuthenticationError(
             f"{model}: {server} refused the key ({status}); check api_key or OPENAI_API_KEY ({said})"
@@ -60,23 +192,33 @@ def translate(error: Exception, model: str, *, where: str | None = None) -> LLME
         wait = _retry_after(error)
         advice = f"wait {wait} s, as it asks" if wait else "wait, or lower the concurrency"
         return LLMRateLimitError(f"{model}: {server} still answers 429 after all retries; {advice} ({said})")
-    if status is not None and status >= 500:
+    if status >= 500:
         return LLMServerError(f"{model}: {server} still answers {status} after all retries ({said})")
-    if status is not None and status >= 400:
-        return LLMError(f"{model}: {server} refused the request with {status} ({said})")
-    names = {kind.__name__ for kind in type(error).__mro__}
-    if names & _TRANSPORT:
-        what = "did not answer in time" if "imeout" in type(error).__name__ else "cannot be reached"
-        return LLMConnectionError(
-            f"{model}: {server} {what}; check that it is running and that the address is right ({said})"
-        )
-    if isinstance(error, json.JSONDecodeError) or "ValidationError" in type(error).__name__:
-        return LLMResponseError(
-            f"{model}: {server} answered with something that is not a completion ({said})"
-        )
-    return LLMError(f"{model}: {type(error).__name__}: {said}")
+    return LLMError(f"{model}: {server} refused the request with {status} ({said})")
 
 
 def _retry_after(error: Exception) -> str:
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    return str(headers.get("retry-after", ""))
+    return str(headers.get("retry-after", ""))[:40]
+
+
+def _own_error(error: BaseException | None) -> LLMError | None:
+    """The LLMError that `error` was raised from, such as that of a reply over its limit."""
+    for _ in range(10):
+        if error is None or isinstance(error, LLMError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _kinds(error: Exception) -> set[str]:
+    return {kind.__name__ for kind in type(error).__mro__}
+
+
+def _with_cause(failure: LLMError, error: Exception) -> LLMError:
+    """The failure with a copy of a built-in exception as its cause, for mistakes in a user's function."""
+    if type(error).__module__ == "builtins":
+        said = (redacted(arg) if isinstance(arg, str) else type(arg).__name__ for arg in error.args)
+        with suppress(TypeError):  # UnicodeError and others do not take any arguments
+            failure.__cause__ = type(error)(*said).with_traceback(error.__traceback__)
+    return failure

@@ -5,15 +5,18 @@ Calls run on the thread and task of the caller, so the framework's callbacks and
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.llm.failures import translated
+from precise_rag._processes import Portable
+from precise_rag.llm.failures import raises_llm_errors
+from precise_rag.llm.finish import NOT_CUT, CutOff, read, reported_cut_off
 from precise_rag.llm.usage import counted_completion
 from precise_rag.types import Completion, Message
 
 
-class LlamaIndexLLM:
+class LlamaIndexLLM(Portable):
     """A LlamaIndex LLM. Token counts are those it reports, else estimates."""
 
     def __init__(self, llm: Any) -> None:
@@ -21,38 +24,40 @@ class LlamaIndexLLM:
         metadata = llm.metadata
         self.name = str(getattr(metadata, "model_name", "") or type(llm).__name__)
 
+    @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion. Raises LLMError, whatever the model raised."""
-        with translated(self.name):
-            return self._completion(self._llm.chat(self._chat(messages)), messages)
+        return self._completion(self._llm.chat(self._chat(messages)), messages)
 
+    @raises_llm_errors
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop."""
-        with translated(self.name):
-            return self._completion(await self._llm.achat(self._chat(messages)), messages)
+        return self._completion(await self._llm.achat(self._chat(messages)), messages)
 
+    @raises_llm_errors
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the reply, then the Completion."""
-        with translated(self.name):
-            pieces: list[str] = []
-            response = None
-            for response in self._llm.stream_chat(self._chat(messages)):
-                pieces.append(response.delta or "")
-                yield pieces[-1]
-            yield self._completion(response, messages, "".join(pieces))
+        pieces: list[str] = []
+        response, cut = None, NOT_CUT
+        for response in self._llm.stream_chat(self._chat(messages)):
+            cut = cut or _chat_cut_off(response)
+            pieces.append(response.delta or "")
+            yield pieces[-1]
+        yield replace(self._completion(response, messages, "".join(pieces)), cut_off=cut)
 
+    @raises_llm_errors
     async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop."""
-        with translated(self.name):
-            pieces: list[str] = []
-            response = None
-            async with aclosing(await self._llm.astream_chat(self._chat(messages))) as responses:
-                async for response in responses:
-                    pieces.append(response.delta or "")
-                    yield pieces[-1]
-            yield self._completion(response, messages, "".join(pieces))
+        pieces: list[str] = []
+        response, cut = None, NOT_CUT
+        async with aclosing(await self._llm.astream_chat(self._chat(messages))) as responses:
+            async for response in responses:
+                cut = cut or _chat_cut_off(response)
+                pieces.append(response.delta or "")
+                yield pieces[-1]
+        yield replace(self._completion(response, messages, "".join(pieces)), cut_off=cut)
 
     def _chat(self, messages: Sequence[Message]) -> list[Any]:
         message = require("llama_index.core.llms", extra="llamaindex").ChatMessage
@@ -61,14 +66,18 @@ class LlamaIndexLLM:
     def _completion(self, response: Any, messages: Sequence[Message], text: str | None = None) -> Completion:
         if text is None:
             text = response.message.content
-        raw = _read(response, "raw")
-        usage = _read(raw, "usage") or _read(response, "additional_kwargs")
+        usage = read(read(response, "raw"), "usage") or read(response, "additional_kwargs")
         return counted_completion(
-            self.name, text, messages, _read(usage, "prompt_tokens"), _read(usage, "completion_tokens")
+            self.name,
+            text,
+            messages,
+            read(usage, "prompt_tokens"),
+            read(usage, "completion_tokens"),
+            _chat_cut_off(response),
         )
 
 
-class LangChainLLM:
+class LangChainLLM(Portable):
     """A LangChain chat model or runnable. Token counts are those it reports, else estimates."""
 
     def __init__(self, model: Any) -> None:
@@ -76,46 +85,56 @@ class LangChainLLM:
         names = (getattr(model, field, None) for field in ("model_name", "model"))
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
 
+    @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion. Raises LLMError, whatever the model raised."""
-        with translated(self.name):
-            return self._completion(self._model.invoke(_pairs(messages)), messages)
+        return self._completion(self._model.invoke(_pairs(messages)), messages)
 
+    @raises_llm_errors
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop."""
-        with translated(self.name):
-            return self._completion(await self._model.ainvoke(_pairs(messages)), messages)
+        return self._completion(await self._model.ainvoke(_pairs(messages)), messages)
 
+    @raises_llm_errors
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the reply, then the Completion."""
-        with translated(self.name):
-            whole: Any = None
-            for chunk in self._model.stream(_pairs(messages)):
-                whole = chunk if whole is None else whole + chunk
-                yield _message_text(chunk)
-            yield self._completion(whole, messages)
+        whole: Any = None
+        for chunk in self._model.stream(_pairs(messages)):
+            whole = chunk if whole is None else whole + chunk
+            yield _message_text(chunk)
+        yield self._completion(whole, messages)
 
+    @raises_llm_errors
     async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop."""
-        with translated(self.name):
-            whole: Any = None
-            async with aclosing(self._model.astream(_pairs(messages))) as chunks:
-                async for chunk in chunks:
-                    whole = chunk if whole is None else whole + chunk
-                    yield _message_text(chunk)
-            yield self._completion(whole, messages)
+        whole: Any = None
+        async with aclosing(self._model.astream(_pairs(messages))) as chunks:
+            async for chunk in chunks:
+                whole = chunk if whole is None else whole + chunk
+                yield _message_text(chunk)
+        yield self._completion(whole, messages)
 
     def _completion(self, message: Any, messages: Sequence[Message]) -> Completion:
-        usage = _read(message, "usage_metadata")
+        usage = read(message, "usage_metadata")
         return counted_completion(
             self.name,
             _message_text(message),
             messages,
-            _read(usage, "input_tokens"),
-            _read(usage, "output_tokens"),
+            read(usage, "input_tokens"),
+            read(usage, "output_tokens"),
+            reported_cut_off(read(message, "response_metadata"), read(message, "additional_kwargs")),
         )
+
+
+def _chat_cut_off(response: Any) -> CutOff:
+    """Why the reply that a LlamaIndex response carries was cut off, wherever its server says so."""
+    raw = read(response, "raw")
+    choices = read(raw, "choices")
+    return reported_cut_off(
+        *(choices if isinstance(choices, list) else ()), raw, read(response, "additional_kwargs")
+    )
 
 
 def _pairs(messages: Sequence[Message]) -> list[tuple[str, str]]:
@@ -124,11 +143,12 @@ def _pairs(messages: Sequence[Message]) -> list[tuple[str, str]]:
 
 def _message_text(message: Any) -> str:
     """The text of a LangChain message or chunk; content may be a string or a list of blocks."""
-    content = message if isinstance(message, str) else _read(message, "content")
+    content = message if isinstance(message, str) else read(message, "content")
     if isinstance(content, list):
-        return "".join(block if isinstance(block, str) else block.get("text", "") for block in content)
+        return "".join(map(_block_text, content))
     return "" if content is None else str(content)
 
 
-def _read(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+def _block_text(block: Any) -> str:
+    text = block if isinstance(block, str) else read(block, "text")
+    return text if isinstance(text, str) else ""

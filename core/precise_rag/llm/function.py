@@ -3,15 +3,18 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from precise_rag._processes import Portable
 from precise_rag.errors import InputError
-from precise_rag.llm.failures import translated
+from precise_rag.llm.deadline import Worker
+from precise_rag.llm.failures import raises_llm_errors
 from precise_rag.llm.usage import counted_completion
 from precise_rag.types import Completion, Message
 
 
-class FunctionLLM:
+class FunctionLLM(Portable):
     """A function as an LLM: see `load_llm` for what it is given. Its tokens are estimated."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -19,29 +22,38 @@ class FunctionLLM:
         self._takes_messages = _takes_messages(function)
         self.name = getattr(function, "__name__", type(function).__name__)
 
+    @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Call the function. Raises InputError if it is async and an event loop is running."""
-        with translated(self.name):
-            text = self._call(messages)
-            if inspect.isawaitable(text):
-                text = _run(text, self.name)
-            return counted_completion(self.name, text, messages)
+        text = self._call(messages)
+        if inspect.isawaitable(text):
+            text = _run(text, self.name)
+        return counted_completion(self.name, text, messages)
 
+    @raises_llm_errors
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """Await the function, or call it in a thread if it is not async."""
-        with translated(self.name):
-            if inspect.iscoroutinefunction(self._function):
-                text = await self._call(messages)
-            else:
-                text = await asyncio.to_thread(self._call, messages)
-                text = await text if inspect.isawaitable(text) else text
-            return counted_completion(self.name, text, messages)
+        if inspect.iscoroutinefunction(self._function):
+            text = await self._call(messages)
+        else:
+            text = await _in_thread(partial(self._call, messages))
+            text = await text if inspect.isawaitable(text) else text
+        return counted_completion(self.name, text, messages)
 
     def _call(self, messages: Sequence[Message]) -> Any:
         prompt = tuple(messages) if self._takes_messages else "\n\n".join(m.content for m in messages)
         return self._function(prompt)
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """The result of `call`, made in a thread that is left behind if this is cancelled."""
+    worker = Worker()
+    try:
+        return await asyncio.wrap_future(worker.submit(call))
+    finally:
+        worker.close()
 
 
 def _run(awaitable: Any, name: str) -> Any:

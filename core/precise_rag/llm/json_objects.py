@@ -17,7 +17,7 @@ _UNSURE = 16
 """An error this close to the end of what the decoder was given may only mean that more follows."""
 
 _OBJECT = re.compile(r'\{(?=\s*["}])')
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[][{}]', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[][{}]', re.DOTALL)
 
 
 def json_objects(text: str) -> Iterator[Mapping[str, Any]]:

@@ -8,39 +8,49 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
+import weakref
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from precise_rag._extras import require
+from precise_rag._processes import PerProcess, ProcessLock, Shared
+from precise_rag.checks import check_number
 from precise_rag.errors import (
+    ContentFilterError,
     ContextLengthError,
-    InputError,
     LLMAuthenticationError,
     LLMConnectionError,
     LLMResponseError,
 )
-from precise_rag.llm.failures import translate, translated
-from precise_rag.llm.usage import counted_completion
+from precise_rag.limited_http import async_openai_connection, openai_connection
+from precise_rag.llm.failures import quoted, raises_llm_errors, translate
+from precise_rag.llm.finish import cut_off, read
+from precise_rag.llm.usage import counted_completion, model_name
+from precise_rag.redaction import remember, remember_fields, without_password, without_secrets
 from precise_rag.types import Completion, Message
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
 
-class OpenAIChat:
+class OpenAIChat(Shared):
     """A chat model, called through the openai package. It can be shared between threads and event loops.
 
     model: name of the model.
-    base_url: address of the server; default: OPENAI_BASE_URL, or else OpenAI's.
+    base_url: address of the server; default: OPENAI_BASE_URL, or else OpenAI's. A user and password in it
+        are sent, but not kept in the attribute `base_url`.
     api_key: default: OPENAI_API_KEY. Optional with a `base_url`.
     timeout: seconds without a byte from the server after which a call fails. A long stream does not
         time out, a stalled one does.
     max_retries: attempts after the first.
     options: further fields of every request, such as temperature=0 or max_completion_tokens=500.
 
+    A reply may have at most 8 MiB, a stream at most 64 MiB (`precise_rag.limited_http`).
     For structured output the request has a `response_format` with the JSON schema. If the server refuses
     that field, the request is sent again without it, and so are all later ones.
+
+    A forked process opens connections of its own. A copy is the client itself. A pickle has no key: the
+    key of an unpickled client is OPENAI_API_KEY.
     """
 
     def __init__(
@@ -53,72 +63,83 @@ class OpenAIChat:
         max_retries: int = 2,
         **options: Any,
     ) -> None:
-        if timeout <= 0 or max_retries < 0:
-            raise InputError(
-                "timeout must be positive and max_retries at least 0, "
-                f"got timeout={timeout}, max_retries={max_retries}"
-            )
+        check_number("timeout", timeout, above_zero=True)
+        check_number("max_retries", max_retries, least=0, whole=True)
         self.name = model
-        self.base_url = base_url or os.environ.get("OPENAI_BASE_URL")
+        self.base_url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
         self.timeout = timeout
         self.max_retries = max_retries
         self.options = options
         self._key = api_key or os.environ.get("OPENAI_API_KEY")
+        remember(self._key)
+        remember_fields(options)
+        self._needs_key = self.base_url is None
         self._refused: set[str] = set()
-        self._lock = threading.Lock()
-        self._sync: OpenAI | None = None
-        self._async: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._lock = ProcessLock()
+        self._sync: PerProcess[OpenAI] = PerProcess()
+        self._async: PerProcess[dict[asyncio.AbstractEventLoop, AsyncOpenAI]] = PerProcess()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            "_key": None,
+            "_auth": None,
+            "_needs_key": self._needs_key or self._key is not None or self._auth is not None,
+            "options": without_secrets(self.options),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._key = os.environ.get("OPENAI_API_KEY")
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r}, base_url={self.base_url!r})"
 
+    @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion.
 
         schema: JSON schema of the reply; optional.
         Raises an LLMError that says what went wrong and what to do.
         """
-        with translated(self.name, where=self.base_url):
-            return self._completion(self._create(messages, **_response_format(schema)), messages)
+        return self._completion(self._create(messages, **_response_format(schema)), messages)
 
+    @raises_llm_errors
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop. Cancelling it closes the connection."""
-        with translated(self.name, where=self.base_url):
-            return self._completion(await self._acreate(messages, **_response_format(schema)), messages)
+        return self._completion(await self._acreate(messages, **_response_format(schema)), messages)
 
+    @raises_llm_errors
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the answer as they arrive, then the Completion."""
         answer = _Streamed(self.name, messages)
-        with translated(self.name, where=self.base_url):
-            with self._create(messages, stream=True, stream_options={"include_usage": True}) as events:
-                for event in events:
-                    if piece := answer.add(event):
-                        yield piece
-            yield answer.completion()
+        with self._create(messages, stream=True, stream_options={"include_usage": True}) as events:
+            for event in events:
+                if piece := answer.add(event):
+                    yield piece
+        yield answer.completion()
 
+    @raises_llm_errors
     async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop. Closing it closes the connection."""
         answer = _Streamed(self.name, messages)
-        with translated(self.name, where=self.base_url):
-            events = await self._acreate(messages, stream=True, stream_options={"include_usage": True})
-            async with events:
-                async for event in events:
-                    if piece := answer.add(event):
-                        yield piece
-            yield answer.completion()
+        events = await self._acreate(messages, stream=True, stream_options={"include_usage": True})
+        async with events:
+            async for event in events:
+                if piece := answer.add(event):
+                    yield piece
+        yield answer.completion()
 
     def close(self) -> None:
         """Close the connections of the synchronous methods; the next call opens new ones."""
-        with self._lock:
-            client, self._sync = self._sync, None
-        if client is not None:
+        if (client := self._sync.take()) is not None:
             client.close()
 
     async def aclose(self) -> None:
         """Close the connections of this event loop; the next call opens new ones."""
-        client = self._async.pop(asyncio.get_running_loop(), None)
+        client = self._async.get(dict).pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
 
@@ -164,15 +185,15 @@ class OpenAIChat:
         )
 
     def _completion(self, response: Any, messages: Sequence[Message]) -> Completion:
-        choices = getattr(response, "choices", None)
-        if not choices:
-            said = " ".join(str(response).split())[:200]
+        choice = _first_choice(response)
+        if choice is None:
+            said = quoted(response)
             raise LLMResponseError(f"{self.name}: the server's answer has no completion ({said})")
-        text = choices[0].message.content or ""
-        return _checked(self.name, text, choices[0], response, messages)
+        text = read(read(choice, "message"), "content")
+        return _checked(self.name, text, choice, response, messages)
 
     def _settings(self) -> dict[str, Any]:
-        if self._key is None and self.base_url is None:
+        if self._key is None and self._needs_key:
             raise LLMAuthenticationError(
                 f"{self.name}: no API key; set OPENAI_API_KEY or pass api_key, "
                 "or pass base_url for your own server"
@@ -182,25 +203,30 @@ class OpenAIChat:
             "api_key": self._key or "none",
             "base_url": self.base_url,
             "timeout": openai.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
-            "max_retries": self.max_retries,
+            "max_retries": int(self.max_retries),
         }
 
     def _client(self) -> OpenAI:
-        with self._lock:
-            if self._sync is None:
-                settings = self._settings()
-                self._sync = require("openai", extra="openai").OpenAI(**settings)
-            return self._sync
+        return self._sync.get(self._connect)
+
+    def _connect(self) -> OpenAI:
+        settings, openai = self._settings(), require("openai", extra="openai")
+        connection = openai_connection(openai, self.name, auth=self._auth)
+        client: OpenAI = openai.OpenAI(**settings, http_client=connection)
+        weakref.finalize(client, connection.close)
+        return client
 
     def _async_client(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
         with self._lock:
-            for ended in [other for other in self._async if other.is_closed()]:
-                del self._async[ended]
-            if loop not in self._async:
-                settings = self._settings()
-                self._async[loop] = require("openai", extra="openai").AsyncOpenAI(**settings)
-            return self._async[loop]
+            clients = self._async.get(dict)
+            for ended in [other for other in clients if other.is_closed()]:
+                del clients[ended]
+            if loop not in clients:
+                settings, openai = self._settings(), require("openai", extra="openai")
+                connection = async_openai_connection(openai, self.name, auth=self._auth)
+                clients[loop] = openai.AsyncOpenAI(**settings, http_client=connection)
+            return clients[loop]
 
 
 class _Streamed:
@@ -215,19 +241,24 @@ class _Streamed:
 
     def add(self, event: Any) -> str:
         """Take one event; returns its text, empty if it has none."""
-        if event.usage is not None or self.last_event is None or self.last_event.usage is None:
+        if read(event, "usage") is not None or read(self.last_event, "usage") is None:
             self.last_event = event
-        if not event.choices:
+        choice = _first_choice(event)
+        if choice is None:
             return ""
-        if self.last_choice is None or event.choices[0].finish_reason is not None:
-            self.last_choice = event.choices[0]
-        piece = event.choices[0].delta.content or ""
+        if self.last_choice is None or read(choice, "finish_reason") is not None:
+            self.last_choice = choice
+        piece = read(read(choice, "delta"), "content")
+        if not piece:
+            return ""
+        if not isinstance(piece, str):
+            raise LLMResponseError(f"{self.model}: the stream must hold strings, got {type(piece).__name__}")
         self.pieces.append(piece)
         return piece
 
     def completion(self) -> Completion:
         """Return the whole answer. Raises LLMConnectionError if the stream ended too early."""
-        if self.last_choice is None or self.last_choice.finish_reason is None:
+        if read(self.last_choice, "finish_reason") is None:
             raise LLMConnectionError(f"{self.model}: the stream ended before the answer was complete")
         return _checked(self.model, "".join(self.pieces), self.last_choice, self.last_event, self.messages)
 
@@ -247,16 +278,28 @@ def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _checked(model: str, text: str, choice: Any, response: Any, messages: Sequence[Message]) -> Completion:
-    """The completion with its usage. Raises LLMResponseError if it is empty, with the reason given."""
-    if not text.strip():
-        why = getattr(getattr(choice, "message", None), "refusal", None) or choice.finish_reason
-        raise LLMResponseError(f"{model}: the completion is empty (finish reason: {why})")
-    usage = getattr(response, "usage", None)
+def _first_choice(response: Any) -> Any | None:
+    """The first choice of a reply or of an event; None if it has none."""
+    choices = read(response, "choices")
+    return choices[0] if isinstance(choices, list) and choices else None
+
+
+def _checked(model: str, text: Any, choice: Any, response: Any, messages: Sequence[Message]) -> Completion:
+    """The completion with its usage.
+
+    Raises LLMResponseError or ContentFilterError if it is empty, with the reason given.
+    """
+    reason = read(choice, "finish_reason")
+    if text is None or (isinstance(text, str) and not text.strip()):
+        why = quoted(read(read(choice, "message"), "refusal") or reason)
+        kind = ContentFilterError if cut_off(reason) == "content_filter" else LLMResponseError
+        raise kind(f"{model}: the completion is empty (finish reason: {why})")
+    usage = read(response, "usage")
     return counted_completion(
-        getattr(response, "model", None) or model,
+        model_name(read(response, "model"), model),
         text,
         messages,
-        getattr(usage, "prompt_tokens", None),
-        getattr(usage, "completion_tokens", None),
+        read(usage, "prompt_tokens"),
+        read(usage, "completion_tokens"),
+        cut_off(reason),
     )

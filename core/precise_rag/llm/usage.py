@@ -1,43 +1,83 @@
 """Token usage: what the server reported or an estimate of it, the budget, and the record of each call."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from precise_rag.errors import LLMError, LLMResponseError
+from precise_rag.errors import ContentFilterError, LLMError, LLMResponseError
 from precise_rag.llm.budget import Spending
+from precise_rag.llm.finish import CutOff
+from precise_rag.redaction import redacted
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import CallRecord, Trace
 from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Completion, Message
+
+_MOST_TOKENS = 10**9
+_MOST_CHARACTERS = 10**7
+_MODEL_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 
 
 def counted_completion(
     model: str,
     text: Any,
     messages: Sequence[Message],
-    input_tokens: int | None = None,
-    output_tokens: int | None = None,
+    input_tokens: Any = None,
+    output_tokens: Any = None,
+    cut_off: CutOff = "",
 ) -> Completion:
     """Build a Completion with its token counts.
 
     model: name of the model that answered.
     text: the reply.
     messages: the prompt; its tokens are estimated if `input_tokens` is None.
-    input_tokens, output_tokens: as the server reported them; None: estimate, and set `usage_estimated`.
-    Raises LLMResponseError if `text` is not a string, or is blank.
+    input_tokens, output_tokens: as the server reported them. A count that is None, or is not a whole
+        number from 0 to a billion, is estimated, and `usage_estimated` is set.
+    cut_off: why the reply ends early, if it does.
+    Raises ContentFilterError if the filter left no text, and LLMResponseError if `text` is not a string,
+    is blank, or has more than ten million characters.
     """
     if not isinstance(text, str):
         raise LLMResponseError(f"{model}: the completion must be a string, got {type(text).__name__}")
+    if len(text) > _MOST_CHARACTERS:
+        raise LLMResponseError(f"{model}: the completion is longer than {_MOST_CHARACTERS:,} characters")
     if not text.strip():
-        raise LLMResponseError(f"{model}: the completion is empty")
+        if cut_off == "content_filter":
+            raise ContentFilterError(f"{model}: the content filter left no text of the completion")
+        raise LLMResponseError(f"{model}: the completion is empty (finish reason: {cut_off or 'none'})")
+    n_input, n_output = _count(input_tokens), _count(output_tokens)
     return Completion(
         text=text,
         model=model,
-        input_tokens=estimate_prompt_tokens(messages) if input_tokens is None else input_tokens,
-        output_tokens=estimate_tokens(text) if output_tokens is None else output_tokens,
-        usage_estimated=input_tokens is None or output_tokens is None,
+        input_tokens=estimate_prompt_tokens(messages) if n_input is None else n_input,
+        output_tokens=estimate_tokens(text) if n_output is None else n_output,
+        usage_estimated=n_input is None or n_output is None,
+        cut_off=cut_off,
     )
+
+
+def checked_completion(completion: Any, name: str, messages: Sequence[Message]) -> Completion:
+    """Return the completion of any model, once its values are known to be of the right kind.
+
+    name: the model's name. messages: the prompt.
+    Token counts that are no counts are estimated. Raises LLMResponseError if it is not a Completion.
+    """
+    if not isinstance(completion, Completion):
+        raise LLMResponseError(
+            f"{name}: the model must return a Completion, got {type(completion).__name__}; "
+            "pass a function to load_llm if it returns a text"
+        )
+    counts = completion.input_tokens, completion.output_tokens
+    if None not in map(_count, counts) and isinstance(completion.text, str):
+        return completion
+    counted = counted_completion(model_name(completion.model, name), completion.text, messages, *counts)
+    return replace(counted, cut_off=completion.cut_off)
+
+
+def model_name(reported: Any, requested: str) -> str:
+    """Return the name of the model that a server reported, or the requested one if it is not a name."""
+    return redacted(reported) if isinstance(reported, str) and _MODEL_NAME.fullmatch(reported) else requested
 
 
 def record_call(
@@ -50,27 +90,52 @@ def record_call(
 ) -> None:
     """Count a call against the budget and add it to the trace.
 
-    record: role, prompt, requested model and milliseconds of the call; the rest is filled in here.
-    outcome: the reply, or the error; a failed call counts as one call with no tokens.
+    record: role, prompt, requested model and milliseconds of the call, and the text of a reply that broke
+        off; the rest is filled in here.
+    outcome: the reply, or the error. A failed call counts as one call; its tokens are estimated if a part
+        of the reply arrived, and else 0.
     prices: the price is that of the model that answered; if it is not listed, of the requested one.
     """
     if isinstance(outcome, LLMError):
-        spending.add(0, None)
-        trace.add(replace(record, error=f"{type(outcome).__name__}: {outcome}"))
+        n_input = estimate_prompt_tokens(record.messages) if record.text else 0
+        n_output = estimate_tokens(record.text)
+        cost = prices.cost(record.model, n_input, n_output) if record.text else None
+        spending.add(n_input + n_output, cost)
+        failed = replace(
+            record,
+            input_tokens=n_input,
+            output_tokens=n_output,
+            usage_estimated=bool(record.text),
+            cost=cost,
+            error=f"{type(outcome).__name__}: {outcome}",
+        )
+        trace.add(failed)
         return
     tokens = outcome.input_tokens, outcome.output_tokens
-    cost = prices.cost(outcome.model, *tokens)
+    answered_by = model_name(outcome.model, record.model)
+    cost = prices.cost(answered_by, *tokens)
     if cost is None:
         cost = prices.cost(record.model, *tokens)
     spending.add(sum(tokens), cost)
     trace.add(
         replace(
             record,
-            model=outcome.model or record.model,
+            model=answered_by,
+            requested_model=record.model,
             input_tokens=outcome.input_tokens,
             output_tokens=outcome.output_tokens,
             usage_estimated=outcome.usage_estimated,
             cost=cost,
             text=outcome.text,
+            cut_off=outcome.cut_off,
         )
     )
+
+
+def _count(value: Any) -> int | None:
+    """A token count; None if `value` is not a whole number from 0 to a billion."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if not 0 <= value <= _MOST_TOKENS or value != int(value):
+        return None
+    return int(value)

@@ -96,7 +96,7 @@ def cited_passages(text: str, passages: Sequence[Candidate]) -> tuple[Candidate,
     passages: the passages of the prompt, in its order.
     Returns the cited passages in that order. Numbers without a passage are ignored.
     """
-    numbers = {int(n) for group in _CITATION.findall(text) for n in re.findall(r"\d+", group)}
+    numbers = {int(n) for group in _CITATION.findall(text) for n in re.findall(r"\d+", group) if len(n) < 10}
     return tuple(passage for n, passage in enumerate(passages, start=1) if n in numbers)
 
 

@@ -10,6 +10,7 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from precise_rag.errors import InputError
 from precise_rag.types import Message
 
 DATA_RULE = (
@@ -32,13 +33,21 @@ class Prompt(NamedTuple):
     schema: Mapping[str, Any] | None = None
 
 
+_GAP = "…"
+"""Stands in place of a mark that is made up of parts. No mark contains it."""
+
+
 class Fence:
     """Puts texts between lines that begin with a mark, and removes the mark from the texts.
 
-    mark: for tests and replays; default: 16 random hexadecimal digits, new for each fence.
+    mark: letters and digits, for tests and replays; default: 16 random hexadecimal digits, new for each
+        fence.
+    Raises InputError if the mark has other characters.
     """
 
     def __init__(self, mark: str | None = None) -> None:
+        if mark and not mark.isalnum():
+            raise InputError(f"mark must consist of letters and digits, got {mark!r}")
         self.mark = mark or secrets.token_hex(8)
 
     @property
@@ -55,7 +64,11 @@ class Fence:
         return "\n\n".join(self.block(f"{label} {n}", text) for n, text in enumerate(texts, start=1))
 
     def _cleaned(self, text: str) -> str:
-        return text.strip().replace(self.mark, "")
+        """The text without the mark.
+
+        Where the parts around a mark make up another mark, a gap takes its place, so none is left.
+        """
+        return text.strip().replace(self.mark, "").replace(self.mark, _GAP)
 
 
 def lettered(options: Sequence[str]) -> str:

@@ -7,6 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
+from precise_rag.checks import check_number
+from precise_rag.documents import read_text
 from precise_rag.errors import InputError
 
 _VERSION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$")
@@ -39,8 +41,10 @@ def cost_efficiency(quality: float, cost: float) -> float:
     Raises InputError if the cost is not positive.
     Source: SAGE, section II-C, eq. (2).
     """
-    if cost <= 0:
-        raise InputError(f"cost must be positive, got {cost}; free answers have no cost efficiency")
+    check_number("quality", quality)
+    if cost == 0:
+        raise InputError("cost must be positive, got 0; free answers have no cost efficiency")
+    check_number("cost", cost, above_zero=True)
     return quality / cost
 
 
@@ -51,9 +55,12 @@ class PriceTable:
         unless the table has a row for that version.
 
     `PriceTable.load()` reads the packaged table; `PriceTable.load(path)` adds your own prices to it.
+    Raises InputError if a price is not a number of at least 0.
     """
 
     def __init__(self, prices: Mapping[str, Price]) -> None:
+        for model, price in prices.items():
+            _check_price(model, price)
         self._prices = dict(prices)
 
     @classmethod
@@ -67,11 +74,7 @@ class PriceTable:
         """
         prices = _parsed(files("precise_rag.trace").joinpath("prices.toml").read_text("utf-8"), "prices.toml")
         if path is not None:
-            try:
-                text = Path(path).read_text("utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError(f"cannot read the price table {path}: {error}") from error
-            prices |= _parsed(text, str(path))
+            prices |= _parsed(read_text(Path(path)), str(path))
         return cls(prices)
 
     def price(self, model: str) -> Price | None:
@@ -86,12 +89,19 @@ class PriceTable:
 
 def _parsed(text: str, name: str) -> dict[str, Price]:
     try:
-        return {
-            model: Price(float(row["input"]), float(row["output"]))
-            for model, row in tomllib.loads(text).items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        prices = {model: Price(row["input"], row["output"]) for model, row in tomllib.loads(text).items()}
+        for model, price in prices.items():
+            _check_price(model, price)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{name} is not a price table ({error}); expected a table for each model: "
             '["model-name"] with input and output in dollars per million tokens'
         ) from error
+    return prices
+
+
+def _check_price(model: str, price: Price) -> None:
+    if not isinstance(price, Price):
+        raise InputError(f"the price of {model!r} must be a Price, got {type(price).__name__}")
+    for name, dollars in price._asdict().items():
+        check_number(f"the {name} price of {model!r}", dollars, least=0)

@@ -1,18 +1,26 @@
 """The record of one question: what each stage did, and what each model call cost.
 
-A Trace collects records and decides nothing. With `include_text=False` it is exported without the texts
-of users and documents: only ids, scores, decisions, names, counts and times remain.
+A Trace collects records and decides nothing. Exports hold no keys and passwords
+(`precise_rag.redaction`). With `include_text=False` they also hold no text of users, documents, prompts
+and servers: only ids, scores, decisions, names, counts and times remain.
 """
 
-import json
+import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from precise_rag.redaction import redactor
+from precise_rag.trace.plain import plain, to_json
 from precise_rag.types import Candidate, Decision, Judgement, Message, Selection
 from precise_rag.viz.trace_page import trace_page
+
+_log = logging.getLogger(__name__)
+
+_QUOTES = re.compile(r"\s*[:(]")
 
 SCHEMA_VERSION = 1
 """Version of the form of `Trace.to_dict`."""
@@ -35,14 +43,15 @@ class StageRecord:
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the record as plain values."""
-        return {
+        record = {
             "stage": self.name,
             "round": self.round,
             "ms": round(self.ms, 3),
-            "settings": dict(self.settings),
+            "settings": self.settings,
             "note": _without_text(self.note, include_text),
             "candidates": [_decision(decision, include_text) for decision in self.selection.decisions],
         }
+        return _plain_record(record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,9 @@ class CallRecord:
     cost: dollars; None if the model has no price.
     error: why the call failed; empty if it did not.
     round: the feedback round, from 1; None before the first.
-    messages, text: the prompt and the reply.
+    messages, text: the prompt and the reply, or the part of it that arrived before the call failed.
+    requested_model: name of the model that was asked, if a server answered under another name.
+    cut_off: why the reply ends early: "length" or "content_filter"; empty if it does not.
     """
 
     role: str
@@ -69,6 +80,8 @@ class CallRecord:
     round: int | None = None
     messages: Sequence[Message] = ()
     text: str = ""
+    requested_model: str = ""
+    cut_off: str = ""
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the record as plain values."""
@@ -76,18 +89,19 @@ class CallRecord:
             "role": self.role,
             "round": self.round,
             "prompt_version": self.prompt_version,
-            "model": self.model,
+            "model": self.model if include_text else self.requested_model or self.model,
             "ms": round(self.ms, 3),
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "usage_estimated": self.usage_estimated,
             "cost": self.cost,
             "error": _without_text(self.error, include_text),
+            "cut_off": self.cut_off,
         }
         if include_text:
             record["messages"] = [message._asdict() for message in self.messages]
             record["text"] = self.text
-        return record
+        return _plain_record(record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +134,7 @@ class RoundRecord:
         if include_text:
             record["text"] = self.text
             record["judgement_text"] = judged.raw if judged else ""
-        return record
+        return _plain_record(record)
 
 
 Record = StageRecord | CallRecord | RoundRecord
@@ -177,7 +191,7 @@ class Trace:
         return sum(stage.ms for stage in self.stages) + sum(call.ms for call in self.calls)
 
     def add(self, record: Record) -> None:
-        """Add a record and pass it to the observer."""
+        """Add a record and pass it to the observer. What the observer raises is logged, not raised."""
         match record:
             case StageRecord():
                 self.stages.append(record)
@@ -185,8 +199,12 @@ class Trace:
                 self.calls.append(record)
             case RoundRecord():
                 self.rounds.append(record)
-        if self._observer is not None:
+        if self._observer is None:
+            return
+        try:
             self._observer(record)
+        except Exception:  # the record is of a call that was paid for
+            _log.warning("the observer of a trace failed for a %s", type(record).__name__, exc_info=True)
 
     @contextmanager
     def stage(self, name: str, *, round: int | None = None, **settings: Any) -> Iterator[OpenStage]:
@@ -205,7 +223,7 @@ class Trace:
         record: dict[str, Any] = {"schema": SCHEMA_VERSION}
         if include_text:
             record |= {"question": self.question, "answer": self.answer}
-        return record | {
+        record |= {
             "settings": self.settings,
             "ms": round(self.ms, 3),
             "input_tokens": self.input_tokens,
@@ -213,6 +231,8 @@ class Trace:
             "usage_estimated": any(call.usage_estimated for call in self.calls),
             "cost": self.cost,
             "notes": [_without_text(note, include_text) for note in self.notes],
+        }
+        return _plain_record(record) | {
             "stages": [stage.to_dict(include_text) for stage in self.stages],
             "rounds": [turn.to_dict(include_text) for turn in self.rounds],
             "calls": [call.to_dict(include_text) for call in self.calls],
@@ -220,16 +240,22 @@ class Trace:
 
     def to_json(self, include_text: bool = True, *, indent: int | None = 2) -> str:
         """Return `to_dict` as JSON. Values that JSON cannot represent become strings."""
-        return json.dumps(self.to_dict(include_text), ensure_ascii=False, indent=indent, default=str)
+        return to_json(self.to_dict(include_text), indent=indent)
 
     def to_html(self, include_text: bool = True) -> str:
         """Return an HTML page: the answer, score curves with the cut, feedback rounds, calls and cost."""
         return trace_page(self.to_dict(include_text))
 
 
+def _plain_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record as plain values without keys and passwords."""
+    redact = redactor()
+    return {name: plain(value, redact) for name, value in record.items()}
+
+
 def _without_text(words: str, include_text: bool) -> str:
-    """Return `words`; without text, only the part before the first colon, since the rest may quote users."""
-    return words if include_text else words.partition(":")[0]
+    """Return `words`; without text, only the part before a colon or bracket, since the rest may quote."""
+    return words if include_text else _QUOTES.split(words, maxsplit=1)[0]
 
 
 def _selection(outcome: Selection | Sequence[Candidate]) -> Selection:
@@ -245,10 +271,10 @@ def _decision(decision: Decision, include_text: bool) -> dict[str, Any]:
         "id": candidate.id,
         "score": candidate.score,
         "score_scale": candidate.score_scale,
-        "scores": dict(candidate.scores),
+        "scores": candidate.scores,
         "n_tokens": candidate.n_tokens,
         "kept": decision.kept,
-        "reason": decision.reason,
+        "reason": _without_text(decision.reason, include_text),
     }
     if include_text:
         record["text"] = candidate.text

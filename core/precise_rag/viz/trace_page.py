@@ -5,16 +5,32 @@ record without texts becomes a page without texts.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from math import isfinite
 from typing import Any
 
+from precise_rag.errors import InputError
 from precise_rag.viz.charts import ScoredRank, score_curve
 from precise_rag.viz.page import Html, folded, html_page, soft, table, wide
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_CUT_OFF = {"length": "cut off by the length limit", "content_filter": "cut off by the content filter"}
+
 
 def trace_page(record: Mapping[str, Any]) -> str:
-    """Return the page of a record made by `Trace.to_dict`."""
+    """Return the page of a record made by `Trace.to_dict`. Raises InputError for any other record."""
+    try:
+        page = _page(record)
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the record must be one that Trace.to_dict made ({type(error).__name__}: {error})"
+        ) from error
+    return _LONE_SURROGATE.sub("\ufffd", page)
+
+
+def _page(record: Mapping[str, Any]) -> str:
     selections = [stage for stage in record["stages"] if stage["stage"] == "selection"]
     return html_page(
         record.get("question", "A question"),
@@ -52,7 +68,11 @@ def _selection(stage: Mapping[str, Any], *, several: bool) -> str:
     kept = [candidate for candidate in candidates if candidate["kept"]]
     dropped = [candidate for candidate in candidates if not candidate["kept"]]
     where = f"Round {stage['round']}: " if several else ""
-    ranks = [ScoredRank(c["rank"], float(c["score"]), c["kept"], c["reason"]) for c in candidates]
+    ranks = [
+        ScoredRank(c["rank"], float(c["score"]), c["kept"], c["reason"])
+        for c in candidates
+        if isfinite(float(c["score"]))
+    ]
     return "".join(
         (
             f"<h2>{where}{len(kept)} of {len(candidates)} chunks kept</h2>",
@@ -68,7 +88,7 @@ def _candidates(candidates: Iterable[Mapping[str, Any]]) -> str:
     rows = (
         (
             candidate["rank"],
-            f"{candidate['score']:.4g}",
+            f"{float(candidate['score']):.4g}",
             Html(f'<span class="soft">{escape(candidate["id"])}</span> {escape(candidate.get("text", ""))}'),
             candidate["reason"],
         )
@@ -139,7 +159,7 @@ def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
         ("tokens in", "num"),
         ("tokens out", "num"),
         ("cost", "num"),
-        ("error", "note"),
+        ("problem", "note"),
     ]
     rows = (
         (
@@ -151,7 +171,7 @@ def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
             f"{call['input_tokens']:,}",
             f"{call['output_tokens']:,}",
             _cost(call["cost"]),
-            call["error"],
+            call["error"] or _CUT_OFF.get(call.get("cut_off", ""), ""),
         )
         for call in calls
     )

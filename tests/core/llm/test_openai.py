@@ -221,8 +221,9 @@ def test_event_loops_that_ended_are_let_go():
     with client([says("France")]) as (llm, _):
         for _ in range(3):
             asyncio.run(llm.acomplete(PROMPT))
-        assert len(llm._async) == 1
-        llm._async.clear()
+        clients = llm._async.get(dict)
+        assert len(clients) == 1
+        clients.clear()
         gc.collect()
 
 

@@ -1,0 +1,145 @@
+"""Remove keys and passwords from text that leaves the library: errors, traces, pages, logs and names.
+
+What is removed: the keys of clients that were made (`remember`), keys in the environment, and text in the
+form of a key, of an authorization header, or of a URL with a password. Every pattern looks at a bounded
+number of characters, so that no text takes long.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+HIDDEN = "[hidden]"
+"""What stands in place of a key."""
+
+_SHORTEST = 6
+_MOST = 1_000
+_PLACEHOLDERS = frozenset({"api-key", "api_key", "apikey", "dummy-key", "lm-studio", "no-key", "ollama"})
+_remembered: dict[str, None] = {}
+
+_KEY_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.I)
+_SECRET_FIELD = re.compile(r"authorization|cookie|key|password|secret|token$", re.I)
+_SHAPES = (
+    (re.compile(r"([a-z][a-z0-9+.-]{0,20}://)[^\s/?#\"'<>]{1,500}@", re.I), rf"\1{HIDDEN}@"),
+    (
+        re.compile(
+            r"([?&](?:api[-_]?key|key|access[-_]?token|token|sig|signature|password|secret)=)"
+            r"[^&\s\"'<>#]{1,1000}",
+            re.I,
+        ),
+        rf"\1{HIDDEN}",
+    ),
+    (
+        re.compile(r"\b(bearer|basic)(\s{1,5})(?=[\w.~+/*-]{0,500}[\d=*])[\w.~+/=*-]{12,2000}", re.I),
+        rf"\1\2{HIDDEN}",
+    ),
+    (
+        re.compile(
+            r"((?:x-)?api[-_ ]?key|authorization|access[-_]?token|password)([\"']?\s{0,5}[:=]\s{0,5}[\"']?)"
+            r"(?=[^\s\"',;&]{0,500}[\d*])[^\s\"',;&\[\]]{8,2000}",
+            re.I,
+        ),
+        rf"\1\2{HIDDEN}",
+    ),
+    (re.compile(r"\b(?:sk|pk|rk)[-_](?=[\w*-]{0,200}[\d*])[\w*-]{12,500}"), HIDDEN),
+    (
+        re.compile(
+            r"\b(?:hf_\w{20,200}|gsk_\w{20,200}|gh[opsu]_\w{20,200}|AIza[\w-]{30,100}|AKIA[0-9A-Z]{16}"
+            r"|xox[abp]-[\w-]{10,200})"
+        ),
+        HIDDEN,
+    ),
+)
+
+
+def remember(*keys: str | None) -> None:
+    """Remove these keys from now on. Placeholders and keys of less than six characters are not remembered.
+
+    The last thousand keys are remembered.
+    """
+    for key in keys:
+        if isinstance(key, str) and len(key) >= _SHORTEST and key.lower() not in _PLACEHOLDERS:
+            _remembered.pop(key, None)
+            _remembered[key] = None
+    while len(_remembered) > _MOST:
+        del _remembered[next(iter(_remembered))]
+
+
+def remember_fields(fields: Any) -> None:
+    """Remember the values of fields whose names say that they hold a key, such as headers; nested, too."""
+    if not isinstance(fields, dict):
+        return
+    for name, value in fields.items():
+        if isinstance(value, str) and _SECRET_FIELD.search(str(name)):
+            remember(value, value.rpartition(" ")[2])
+        remember_fields(value)
+
+
+def without_secrets(fields: Any) -> Any:
+    """Return a copy of nested fields without those whose names say that they hold a key."""
+    if not isinstance(fields, dict):
+        return fields
+    return {
+        name: without_secrets(value)
+        for name, value in fields.items()
+        if isinstance(value, dict) or not _SECRET_FIELD.search(str(name))
+    }
+
+
+def without_password(url: str | None) -> tuple[str | None, tuple[str, str] | None]:
+    """Split a URL into the URL without user and password, and these two, or None if it has none.
+
+    The password is remembered.
+    """
+    if url is None:
+        return None, None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url, None
+    userinfo, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, None
+    user, _, password = userinfo.partition(":")
+    remember(password, unquote(password), "" if password else user)
+    return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
+
+
+def redacted(text: str) -> str:
+    """Return `text` without keys and passwords."""
+    return redactor()(text)
+
+
+def redactor() -> Callable[[str], str]:
+    """Return a function like `redacted` for many texts: it looks up the keys in use only once."""
+    known = _known_pattern(frozenset((*tuple(_remembered), *_environment_keys())))
+
+    def redact(text: str) -> str:
+        if known is not None:
+            text = known.sub(HIDDEN, text)
+        for shape, instead in _SHAPES:
+            text = shape.sub(instead, text)
+        return text
+
+    return redact
+
+
+def _environment_keys() -> Iterator[str]:
+    for name, value in os.environ.items():
+        if _KEY_NAME.search(name) and len(value) >= 8 and not value.startswith(("/", "~")):
+            yield value
+
+
+@lru_cache(maxsize=8)
+def _known_pattern(keys: frozenset[str]) -> re.Pattern[str] | None:
+    """A pattern of all keys, as they are, as in a URL, and as in JSON; longer ones first."""
+    forms = {form for key in keys for form in (key, quote(key, safe=""), json.dumps(key)[1:-1])}
+    if not forms:
+        return None
+    longest_first = sorted(forms, key=lambda form: (-len(form), form))
+    choices = "|".join(map(re.escape, longest_first))
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{choices})(?![A-Za-z0-9])", re.I)

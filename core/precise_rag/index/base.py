@@ -145,14 +145,14 @@ class DocumentIndex(Portable, ABC):
         cannot be written. The folder then keeps the index it had.
         """
         with locked(path), self._writing:
-            manifest, extras = self._manifest(), self._extras()
+            manifest, collection, extras = self._saved_state()
             loaded_from, versions = self._loaded_from or (None, None)
             try:
-                self._check(manifest, self._collection, extras)
+                self._check(manifest, collection, extras)
             except ValueError as error:
                 raise InputError(f"the index cannot be saved: {error}") from error
             known = versions if Path(path).resolve() == loaded_from else None
-            write_index(path, manifest, self._collection, extras, known=known)
+            write_index(path, manifest, collection, extras, known=known)
 
     @staticmethod
     def lock(path: str | Path, timeout: float = WAIT) -> AbstractContextManager[None]:
@@ -262,6 +262,10 @@ class DocumentIndex(Portable, ABC):
             "encoder": {"name": encoder.name if encoder else None, "source": source},
             "settings": {f.name: _as_json(getattr(self.settings, f.name)) for f in fields(self.settings)},
         }
+
+    def _saved_state(self) -> tuple[dict[str, Any], Collection, Columns]:
+        """The manifest, the collection and the extra arrays to save."""
+        return self._manifest(), self._collection, self._extras()
 
     def _extras(self) -> Columns:
         """Arrays to save that are not columns of the rows."""

@@ -3,7 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix
 from precise_rag.index.arrays.collection import Collection, Columns
@@ -43,6 +47,22 @@ class BM25Base(DocumentIndex):
     def _manifest(self) -> dict[str, Any]:
         return {**super()._manifest(), "vocabulary": self._vocabulary.words()}
 
+    def _saved_state(self) -> tuple[dict[str, Any], Collection, Columns]:
+        """As they are, without the words that no row has any more; the rest is numbered again."""
+        manifest, collection, extras = super()._saved_state()
+        values = collection.columns.get("words.values")
+        used = np.zeros(len(manifest["vocabulary"]), dtype=np.bool_)
+        if values is not None:
+            used[values] = True
+        if used.all():
+            return manifest, collection, extras
+        words = [word for word, kept in zip(manifest["vocabulary"], used.tolist(), strict=True) if kept]
+        if values is not None:
+            numbers = (np.cumsum(used) - 1).astype(values.dtype)
+            collection = replace(collection, columns={**collection.columns, "words.values": numbers[values]})
+        extras = {n: _without_unused(a, used) if n.endswith(".indptr") else a for n, a in extras.items()}
+        return {**manifest, "vocabulary": words}, collection, extras
+
     def _extras(self) -> Columns:
         if not len(self._collection):
             return {}
@@ -55,3 +75,10 @@ class BM25Base(DocumentIndex):
 
     def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
         self._vocabulary = Vocabulary(self.settings.stop_words, manifest["vocabulary"])
+
+
+def _without_unused(indptr: npt.NDArray[Any], used: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """The column starts of a sparse matrix without its unused columns, which are empty."""
+    kept = np.flatnonzero(used[: len(indptr) - 1])
+    rest: npt.NDArray[Any] = indptr[np.append(kept, len(indptr) - 1)]
+    return rest

@@ -1,12 +1,9 @@
 """A fault at any encoder call or file operation: the index in memory and the one on disk stay whole."""
 
-import builtins
-import errno
 import os
 import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from precise_rag.errors import IndexWriteError, InputError
 from precise_rag.index import BM25Index, DenseIndex, DocumentIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
+from support.faults import failing, no_space, not_allowed
 from support.saved_indexes import BUILD, DOCUMENTS, ENCODER, build, content, encoder_of
 
 NEW = [
@@ -155,40 +153,6 @@ def test_vectors_that_do_not_fit_are_refused(kind: str, vectors: str, tmp_path: 
 def test_a_query_vector_of_another_length_is_refused() -> None:
     with pytest.raises(InputError, match=r"must have shape \(8,\)"):
         build("dense").search("", vector=np.ones(9, dtype=np.float32))
-
-
-OPERATIONS = ("open", "fsync", "replace", "mkdir", "scandir", "unlink", "rmdir", "lstat", "stat", "fstat")
-
-
-@contextmanager
-def failing(at: int, error: Callable[[], BaseException]) -> Iterator[list[str]]:
-    """Raise at the n-th file operation, from 1 on, and at no other. Gives the names of those called."""
-    called: list[str] = []
-
-    def wrapped(name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            called.append(name)
-            if len(called) == at:
-                raise error()
-            return operation(*args, **kwargs)
-
-        return call
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in OPERATIONS:
-            patch.setattr(os, name, wrapped(name, getattr(os, name)))
-        patch.setattr(np, "save", wrapped("np.save", np.save))
-        patch.setattr(builtins, "open", wrapped("builtins.open", builtins.open))
-        patch.setattr("io.open", wrapped("io.open", builtins.open))
-        yield called
-
-
-def no_space() -> BaseException:
-    return OSError(errno.ENOSPC, "No space left on device")
-
-
-def not_allowed() -> BaseException:
-    return PermissionError(errno.EACCES, "Permission denied")
 
 
 @pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])

@@ -86,8 +86,9 @@ def _described(error: Exception) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return "there is not enough memory; give fewer or shorter documents"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        return f"{error.filename}: {reason}" if error.filename is not None else reason
     return (
         f"{type(error).__name__}: {error}; this is a fault of precise-rag, "
         "please report it at https://github.com/precise-rag/precise-rag/issues"

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from precise_rag.answer import Answer
 from precise_rag.cli.output import (
@@ -17,6 +16,7 @@ from precise_rag.cli.output import (
     show,
     write_file,
 )
+from precise_rag.cli.reading import path_argument
 from precise_rag.errors import InputError
 from precise_rag.index import load_index
 from precise_rag.llm import Budget, OpenAIChat
@@ -33,7 +33,7 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Find the sentences of an index that answer a question. "
         "With --llm, a language model writes the answer from them.",
     )
-    parser.add_argument("index", type=Path, metavar="INDEX", help="a folder made by `precise index`")
+    parser.add_argument("index", type=path_argument, metavar="INDEX", help="a folder made by `precise index`")
     parser.add_argument("question", metavar="QUESTION", help="the question, in quotes")
     parser.add_argument(
         "--min-k",
@@ -77,7 +77,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--prices",
-        type=Path,
+        type=path_argument,
         metavar="FILE",
         help="your price table, a TOML file (default: the packaged table)",
     )
@@ -88,7 +88,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--trace",
-        type=Path,
+        type=path_argument,
         metavar="FILE",
         help="write what each stage did to an .html or .json file",
     )

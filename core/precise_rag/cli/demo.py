@@ -9,12 +9,13 @@ import numpy as np
 from precise_rag.cli.output import (
     Subparsers,
     count_kept_tokens,
+    is_terminal,
     print_json,
     print_selection,
     selection_record,
     show,
 )
-from precise_rag.cli.reading import Problems, add_reading_options, read_given
+from precise_rag.cli.reading import Problems, add_reading_options, path_argument, read_given
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG
@@ -45,6 +46,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "paths",
+        type=path_argument,
         nargs="*",
         metavar="DIR",
         help="folders, or text, Markdown or JSON Lines files (default: the Python language reference)",
@@ -72,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
         show(f"{len(documents)} documents, {sum(len(document.text) for document in documents):,} characters")
 
     encoder = load_encoder(DEFAULT_ENCODER)
-    rag = PreciseRAG.from_documents(documents, encoder=encoder, passages="segments", show_progress=True)
+    rag = PreciseRAG.from_documents(
+        documents, encoder=encoder, passages="segments", show_progress=is_terminal("stderr")
+    )
     fixed = _FixedChunks(documents, encoder)
 
     sent = sent_fixed = 0
@@ -116,7 +120,7 @@ class _FixedChunks:
         chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
         self._encoder = encoder
         self._n_tokens = encoder.count_tokens(chunks)
-        self._vectors = encoder.encode(chunks, show_progress=True)
+        self._vectors = encoder.encode(chunks, show_progress=is_terminal("stderr"))
 
     def tokens_sent(self, question: str) -> int:
         """Return the tokens of the best chunks for `question`."""

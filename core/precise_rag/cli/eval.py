@@ -5,8 +5,18 @@ import json
 import sqlite3
 from pathlib import Path
 
-from precise_rag.cli.output import Subparsers, check_writable, flush, print_json, show, warn, write_file
-from precise_rag.cli.reading import add_reading_options
+from precise_rag.cli.output import (
+    Subparsers,
+    check_writable,
+    flush,
+    is_terminal,
+    make_folder,
+    print_json,
+    show,
+    warn,
+    write_file,
+)
+from precise_rag.cli.reading import add_reading_options, path_argument
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.errors import InputError
@@ -47,11 +57,18 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     data = parser.add_argument_group("data")
     data.add_argument(
-        "--documents", nargs="+", metavar="PATH", help="files or folders, as for `precise index`"
+        "--documents",
+        type=path_argument,
+        nargs="+",
+        metavar="PATH",
+        help="files or folders, as for `precise index`",
     )
     add_reading_options(data)
     data.add_argument(
-        "--questions", metavar="FILE", help=".jsonl, .jsonl.gz or .csv file: question, answers, evidence"
+        "--questions",
+        type=path_argument,
+        metavar="FILE",
+        help=".jsonl, .jsonl.gz or .csv file: question, answers, evidence",
     )
     data.add_argument(
         "--make-questions", type=int, metavar="N", help="let the --llm model write N questions first"
@@ -59,13 +76,21 @@ def add_parser(subparsers: Subparsers) -> None:
     data.add_argument(
         "--sets", metavar="NAMES", help="development sets, separated by commas, instead of --documents"
     )
-    data.add_argument("--data", metavar="DIR", help="folder of the development sets (default: PRECISE_DATA)")
+    data.add_argument(
+        "--data",
+        type=path_argument,
+        metavar="DIR",
+        help="folder of the development sets (default: PRECISE_DATA)",
+    )
     data.add_argument(
         "--sample", type=int, metavar="N", help="at most N questions per set, drawn with --seed"
     )
     how = parser.add_argument_group("pipelines")
     how.add_argument(
-        "--pipelines", metavar="TOML", help="plan file (default: LangChain, LlamaIndex and this library)"
+        "--pipelines",
+        type=path_argument,
+        metavar="TOML",
+        help="plan file (default: LangChain, LlamaIndex and this library)",
     )
     how.add_argument(
         "--encoder",
@@ -99,10 +124,12 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="NAMES",
         help=f"metrics of answers, separated by commas, of {', '.join(METRICS)} (default: EM,F1,ROUGE-L)",
     )
-    how.add_argument("--prices", metavar="TOML", help="price table to lay over the packaged one")
+    how.add_argument(
+        "--prices", type=path_argument, metavar="TOML", help="price table to lay over the packaged one"
+    )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=path_argument,
         metavar="DIR",
         default=Path("evaluation"),
         help="folder of all results (default: %(default)s)",
@@ -113,8 +140,10 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the pipelines, then write results.json and report.html."""
+    if args.seed < 0:
+        raise InputError(f"--seed must be at least 0, got {args.seed}")
     plan = load_plan(args.pipelines or DEFAULT_PLAN)
-    args.out.mkdir(parents=True, exist_ok=True)
+    make_folder(args.out)
     report, results_file = args.out / "report.html", args.out / "results.json"
     for path in (report, results_file):
         check_writable(path)
@@ -130,11 +159,11 @@ def run(args: argparse.Namespace) -> int:
         budgets=args.budgets,
         seed=args.seed,
         llm=llm,
-        show_progress=not args.json,
+        show_progress=is_terminal("stderr"),
     ):
         if llm is not None:
             outcome = answer_questions(
-                outcome, llm, metrics=args.metrics, prices=args.prices, show_progress=not args.json
+                outcome, llm, metrics=args.metrics, prices=args.prices, show_progress=is_terminal("stderr")
             )
         outcomes.append(outcome)
         for name, reason in outcome.failed.items():
@@ -207,7 +236,7 @@ def _write_questions(args: argparse.Namespace, llm: OpenAIChat | None, path: Pat
         llm,
         args.make_questions,
         seed=args.seed,
-        show_progress=not args.json,
+        show_progress=is_terminal("stderr"),
     )
     if not made.questions:
         raise InputError(

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from precise_rag.cli.output import Subparsers, print_json, show, warn
-from precise_rag.cli.reading import add_reading_options, read_given
+from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, warn
+from precise_rag.cli.reading import add_reading_options, path_argument, read_given
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex, HybridSettings
@@ -20,11 +20,15 @@ def add_parser(subparsers: Subparsers) -> None:
         "If there is one already, only new and changed documents are encoded.",
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="DIR", help="folders, or text, Markdown or JSON Lines files"
+        "paths",
+        type=path_argument,
+        nargs="+",
+        metavar="DIR",
+        help="folders, or text, Markdown or JSON Lines files",
     )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=path_argument,
         metavar="INDEX",
         default=Path("index"),
         help="folder of the index; if it exists, the index in it is updated (default: %(default)s)",
@@ -74,12 +78,14 @@ def run(args: argparse.Namespace) -> int:
         if has_index(args.out):
             given = {"passages": args.passages} if args.passages != HybridSettings.passages else {}
             index = HybridIndex.load(args.out, encoder, **given)
-            index.add(documents, show_progress=True)
+            index.add(documents, show_progress=is_terminal("stderr"))
             gone = sorted(set(index.document_ids) - {document.id for document in documents})
             if prune:
                 index.delete(gone)
         else:
-            index = HybridIndex.build(documents, encoder, passages=args.passages, show_progress=True)
+            index = HybridIndex.build(
+                documents, encoder, passages=args.passages, show_progress=is_terminal("stderr")
+            )
         index.save(args.out)
     for identifier in empty:
         warn(f"warning: {identifier}: the document is empty")
@@ -109,5 +115,5 @@ def run(args: argparse.Namespace) -> int:
     return problems.show()
 
 
-def _named(paths: list[str]) -> str:
+def _named(paths: list[Path]) -> str:
     return ", ".join(map(str, paths))

@@ -1,10 +1,9 @@
 """`precise inspect FILE`: show where a document is cut, and why."""
 
 import argparse
-from pathlib import Path
 
 from precise_rag.cli.output import Subparsers, check_writable, is_terminal, show, show_styled, write_file
-from precise_rag.cli.reading import add_reading_options
+from precise_rag.cli.reading import add_reading_options, path_argument
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.segmentation import Segmenter
@@ -19,10 +18,12 @@ def add_parser(subparsers: Subparsers) -> None:
         help="show where a document is cut, and why",
         description="Show the sentences of a document, the score of each gap between them, and the chunks.",
     )
-    parser.add_argument("path", metavar="FILE", help="text, Markdown or JSON Lines file")
+    parser.add_argument("path", type=path_argument, metavar="FILE", help="text, Markdown or JSON Lines file")
     add_reading_options(parser)
     parser.add_argument("--document", metavar="ID", help="document of the file (default: the first)")
-    parser.add_argument("--html", type=Path, metavar="OUT", help="write an HTML page instead of printing")
+    parser.add_argument(
+        "--html", type=path_argument, metavar="OUT", help="write an HTML page instead of printing"
+    )
     parser.add_argument(
         "--model",
         metavar="NAME",

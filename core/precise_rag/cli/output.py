@@ -88,6 +88,16 @@ def print_json(value: Any) -> None:
     show_styled(json.dumps(value))
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder if it is not there. Raises InputError if it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the folder {path} cannot be made: {getattr(error, 'strerror', None) or error}"
+        ) from error
+
+
 def check_writable(path: Path) -> None:
     """Raises InputError if `path` is not a file that `write_file` can write."""
     try:

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from precise_rag.cli.output import warn
 from precise_rag.documents import MAX_FILE_BYTES, read_documents
@@ -30,6 +31,13 @@ class Problems:
         if self.count > len(self.messages):
             warn(f"{self.count - len(self.messages)} more files or lines could not be read")
         return 1 if self.count else 0
+
+
+def path_argument(text: str) -> Path:
+    """Parse a path. An empty one, which a shell makes of an unset variable, is not the current folder."""
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError("expected a path, got an empty text; for this folder give .")
+    return Path(text)
 
 
 def add_reading_options(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:

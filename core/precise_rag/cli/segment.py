@@ -3,7 +3,7 @@
 import argparse
 
 from precise_rag.cli.output import Subparsers, is_terminal, print_json, show
-from precise_rag.cli.reading import add_reading_options, read_given
+from precise_rag.cli.reading import add_reading_options, path_argument, read_given
 from precise_rag.segmentation import Segmenter
 from precise_rag.types import Chunk
 from precise_rag.viz.terminal import visible_line
@@ -17,7 +17,11 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Cut documents into chunks where the topic changes, and print the chunks.",
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="FILE", help="folders, or text, Markdown or JSON Lines files"
+        "paths",
+        type=path_argument,
+        nargs="+",
+        metavar="FILE",
+        help="folders, or text, Markdown or JSON Lines files",
     )
     parser.add_argument(
         "--model",

@@ -3,11 +3,10 @@
 import argparse
 import shlex
 import sys
-from pathlib import Path
 
 from precise_rag._extras import require
-from precise_rag.cli.output import Subparsers, print_json, show, warn
-from precise_rag.cli.reading import add_reading_options
+from precise_rag.cli.output import Subparsers, check_writable, make_folder, print_json, show, warn
+from precise_rag.cli.reading import add_reading_options, path_argument
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.segmentation.pretrained import PACKAGED
@@ -26,7 +25,11 @@ def add_parser(subparsers: Subparsers) -> None:
         "sections of your documents. Needs the extra torch.",
     )
     parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="folders, or .txt, .md, .jsonl or .jsonl.gz files"
+        "paths",
+        type=path_argument,
+        nargs="*",
+        metavar="PATH",
+        help="folders, or .txt, .md, .jsonl or .jsonl.gz files",
     )
     add_reading_options(parser)
     parser.add_argument(
@@ -43,7 +46,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=path_argument,
         metavar="DIR",
         required=True,
         help="folder for the model; an interrupted run in it is resumed",
@@ -137,6 +140,8 @@ def run(args: argparse.Namespace) -> int:
             "or a --dataset"
         )
     sentences = sum(len(document.sentences) for document in documents)
+    make_folder(args.out)
+    check_writable(args.out / "README.md")
     warn(f"{len(documents):,} documents, {sentences:,} sentences")
     command = f"precise {shlex.join(sys.argv[1:])}"
     encoder = (

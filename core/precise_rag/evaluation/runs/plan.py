@@ -28,6 +28,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from precise_rag.documents import read_text
 from precise_rag.errors import InputError
 from precise_rag.evaluation.peers.searches import LLM_SEARCHES, STOCK_SEARCHES
 from precise_rag.evaluation.peers.splitters import OWN_SPLITTERS
@@ -110,11 +111,10 @@ def load_plan(path: str | Path) -> Plan:
     Raises InputError for a file that cannot be read, unknown or contradictory settings, and a baseline
     that the file does not define.
     """
+    text = read_text(Path(path))
     try:
-        plan = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+        plan = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML ({error})") from error
     known = {f.name for f in fields(PipelineSettings)}
     pipelines = []

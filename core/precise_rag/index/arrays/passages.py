@@ -36,7 +36,7 @@ Passages = str | int | DocumentSegmenter
 - a segmenter object.
 """
 
-_TOKENS = re.compile(r"([1-9][0-9]*) tokens")
+_TOKENS = re.compile(r"([1-9][0-9]{0,8}) tokens")
 
 
 def check_passages(name: str, passages: Passages) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -62,6 +63,10 @@ class TrainingSettings:
             raise InputError(f"held_out must be between 0 and 1, got {self.held_out}")
         if not 0 <= self.splice < 1:
             raise InputError(f"splice must be at least 0 and less than 1, got {self.splice}")
+        if not self.learning_rate > 0 or self.learning_rate == float("inf"):
+            raise InputError(f"learning_rate must be a number above 0, got {self.learning_rate}")
+        if self.seed < 0:
+            raise InputError(f"seed must be at least 0, got {self.seed}")
         if self.loss not in ("bce", "mse"):
             raise InputError(f'loss must be "bce" or "mse", got {self.loss!r}')
 
@@ -205,6 +210,16 @@ class _Checkpoint:
         record = self.folder / "history.json"
         if not record.exists():
             return []
+        try:
+            return self._resume(record)
+        except InputError:
+            raise
+        except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
+            raise InputError(
+                f"the run in {self.folder} cannot be resumed ({error}); pass another folder, or delete it"
+            ) from error
+
+    def _resume(self, record: Path) -> list[dict[str, Any]]:
         saved = json.loads(record.read_text())
         if saved["settings"] != asdict(self.settings):
             raise InputError(

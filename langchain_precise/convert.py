@@ -15,17 +15,25 @@ A result carries, beside the metadata of its source:
 Documents passed in are never changed.
 """
 
-from collections import Counter
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
 from hashlib import blake2b
-from numbers import Real
 from typing import Any
 
 from langchain_core.documents import Document
 
-from precise_rag.facts import FACTS_KEY, noted_fields, noted_scale, read_facts, write_facts
-from precise_rag.types import Candidate, ScoreScale, Selection, Span
+from precise_rag.facts import (
+    FACTS_KEY,
+    copied,
+    distinct_names,
+    in_order,
+    known_scores,
+    noted_fields,
+    noted_scale,
+    read_facts,
+    write_facts,
+)
+from precise_rag.types import Candidate, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
 
 SCORE = "relevance_score"
@@ -37,45 +45,48 @@ END = "end_index"
 def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
     """Return a core document for each document.
 
-    The id of a document without one is a hash of its text, with `#2`, `#3` … added if the same text
-    comes again.
+    The id of a document without one is a hash of its text. If an id comes again, `#2`, `#3` … is added.
     """
-    seen: Counter[object] = Counter()
+    documents = list(documents)
+    names = distinct_names((document.id or _content_id(document), None) for document in documents)
     return [
-        CoreDocument(
-            document.id or _numbered(_content_id(document), document.page_content, seen),
-            document.page_content,
-            document.metadata,
-        )
-        for document in documents
+        CoreDocument(name, document.page_content, document.metadata)
+        for name, document in zip(names, documents, strict=True)
     ]
 
 
 def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None = None) -> list[Candidate]:
     """Return one candidate per document, in the order given, each with an id of its own.
 
-    score_scale: the scale of a `relevance_score` that has no facts. If any score is missing or of
-    unknown scale, or if the scales differ, the order given replaces all scores, on the "rank" scale.
+    score_scale: the scale of a `relevance_score` that has no facts. If any score is of unknown scale,
+    if the scales differ, or if any score is missing and no scale is given, the order given replaces all
+    scores, on the "rank" scale. Other documents whose score is missing or no finite number rank last,
+    see `with_scores`.
     """
     documents = list(documents)
-    known = [_known_score(document, score_scale) for document in documents]
-    comparable = len({scale for _, scale in known}) == 1
-    candidates = []
-    for position, (document, (doc_id, span)) in enumerate(zip(documents, _places(documents), strict=True)):
-        score, scale = known[position]
-        candidates.append(
-            Candidate(
-                doc_id=doc_id,
-                start=span.start,
-                end=span.end,
-                text=document.page_content,
-                score=score if comparable and scale else -float(position),
-                score_scale=scale if comparable and scale else "rank",
-                metadata=document.metadata,
-                **noted_fields(_facts(document)),
-            )
+    facts = [_facts(document) for document in documents]
+    given = [document.metadata.get(SCORE) for document in documents]
+    scores = known_scores(zip(given, facts, strict=True), are_required=score_scale is not None)
+    scales = {
+        None if known is None else noted_scale(fact, score) or score_scale
+        for known, score, fact in zip(scores, given, facts, strict=True)
+        if known is None or not math.isnan(known)
+    }
+    scale = scales.pop() if len(scales) == 1 else None
+    candidates = [
+        Candidate(
+            doc_id=doc_id,
+            start=span.start,
+            end=span.end,
+            text=document.page_content,
+            score=0.0,
+            score_scale=scale or "rank",
+            metadata=document.metadata,
+            **noted_fields(fact),
         )
-    return candidates
+        for document, fact, (doc_id, span) in zip(documents, facts, _places(documents), strict=True)
+    ]
+    return with_scores(candidates, scores if scale else in_order(scores))
 
 
 def from_candidate(candidate: Candidate, reason: str = "") -> Document:
@@ -84,7 +95,7 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     reason: why a selection kept it, if one did.
     """
     metadata = {
-        **deepcopy(dict(candidate.metadata)),
+        **copied(candidate.metadata),
         DOC_ID: candidate.doc_id,
         START: candidate.start,
         END: candidate.end,
@@ -105,7 +116,7 @@ def from_selection(selection: Selection, documents: Sequence[Document]) -> list[
     for _, candidate, is_kept, reason in selection.decisions:
         if is_kept:
             document = sources[candidate.doc_id, Span(candidate.start, candidate.end)]
-            metadata = deepcopy(document.metadata)
+            metadata = copied(document.metadata)
             if SCORE in metadata or candidate.score_scale != "rank":
                 metadata[SCORE] = candidate.score
             metadata[FACTS_KEY] = write_facts(candidate, reason)
@@ -121,14 +132,6 @@ def piece_span(document: Document) -> Span | None:
     return None
 
 
-def _known_score(document: Document, score_scale: ScoreScale | None) -> tuple[float, ScoreScale | None]:
-    """Return the document's score and its scale; the scale is None if it is not known."""
-    score = document.metadata.get(SCORE)
-    if not isinstance(score, Real):
-        return 0.0, None
-    return float(score), noted_scale(_facts(document), score) or score_scale
-
-
 def _facts(document: Document) -> Mapping[str, Any]:
     """Return the facts about this very document; none if it has been cut since they were written."""
     is_cut = START in document.metadata and piece_span(document) is None
@@ -137,9 +140,8 @@ def _facts(document: Document) -> Mapping[str, Any]:
 
 def _places(documents: Iterable[Document]) -> list[tuple[str, Span]]:
     """Return the place of each document; `#2`, `#3` … is added to the id if a place comes again."""
-    seen: Counter[object] = Counter()
     places = [_place(document) for document in documents]
-    return [(_numbered(doc_id, (doc_id, span), seen), span) for doc_id, span in places]
+    return [(name, span) for name, (_, span) in zip(distinct_names(places), places, strict=True)]
 
 
 def _place(document: Document) -> tuple[str, Span]:
@@ -153,9 +155,3 @@ def _place(document: Document) -> tuple[str, Span]:
 def _content_id(document: Document) -> str:
     text = document.page_content.encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=8).hexdigest()
-
-
-def _numbered(name: str, key: object, seen: Counter[object]) -> str:
-    """Return `name`, with `#2`, `#3` … added from the second time that `key` comes."""
-    seen[key] += 1
-    return name if seen[key] == 1 else f"{name}#{seen[key]}"

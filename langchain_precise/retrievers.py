@@ -14,11 +14,12 @@ from pydantic import Field, SkipValidation
 from langchain_precise.convert import from_candidate, to_core_documents
 from langchain_precise.events import observe, observing
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+from precise_rag.errors import EmptyIndexError
 from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Selection
+from precise_rag.types import Candidate, Selection, check_query
 
 
 class IndexRetriever(BaseRetriever):
@@ -74,8 +75,12 @@ class IndexRetriever(BaseRetriever):
         self.index.delete(ids)
 
     def search(self, query: str, k: int | None = None, **search_kwargs: Any) -> list[Candidate]:
-        """Return the core's candidates for a query, best first."""
-        return self.index.search(query, self.k if k is None else k, **(self.search_kwargs | search_kwargs))
+        """Return the core's candidates for a query, best first; none if nothing is indexed."""
+        options = self.search_kwargs | search_kwargs
+        try:
+            return self.index.search(check_query(query), self.k if k is None else k, **options)
+        except EmptyIndexError:
+            return []
 
     def _get_relevant_documents(
         self,
@@ -147,7 +152,7 @@ class PreciseRetriever(BaseRetriever):
 
     def select(self, query: str) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason."""
-        return self.rag.retrieve(query)
+        return self._retrieve(query, Trace(query))
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
@@ -166,12 +171,18 @@ class PreciseRetriever(BaseRetriever):
         """The path as a child run, so that its model calls and events are traced there."""
         return RunnableLambda(self._retrieve, self._aretrieve, name=type(self.rag).__name__)
 
-    def _retrieve(self, query: str) -> Selection:
-        return self.rag.retrieve(query, trace=Trace(query, observer=observe))
+    def _retrieve(self, query: str, trace: Trace | None = None) -> Selection:
+        try:
+            return self.rag.retrieve(query, trace=trace or Trace(query, observer=observe))
+        except EmptyIndexError:
+            return Selection()
 
     async def _aretrieve(self, query: str) -> Selection:
         async with observing() as observer:
-            return await self.rag.aretrieve(query, trace=Trace(query, observer=observer))
+            try:
+                return await self.rag.aretrieve(query, trace=Trace(query, observer=observer))
+            except EmptyIndexError:
+                return Selection()
 
     def _documents(self, selection: Selection, k: int | None) -> list[Document]:
         kept = [decision for decision in selection.decisions if decision.kept]

@@ -5,7 +5,6 @@ pieces cut from pieces.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from langchain_text_splitters import TextSplitter
 from langchain_precise.convert import DOC_ID, END, START, piece_span
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY
+from precise_rag.facts import FACTS_KEY, copied
 from precise_rag.segmentation import GreedySegmenter, Segmenter
 from precise_rag.types import Chunk, Span
 
@@ -78,7 +77,7 @@ class SpanTextSplitter(TextSplitter):
         return Span(start, max(start, chunk.start + len(chunk.text.rstrip())))
 
     def _piece(self, source: Document, span: Span) -> Document:
-        metadata = deepcopy(source.metadata)
+        metadata = copied(source.metadata)
         metadata.pop(FACTS_KEY, None)
         whole = piece_span(source)
         origin = whole.start if whole else 0

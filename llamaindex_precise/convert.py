@@ -11,7 +11,7 @@ while the node has the score that they are about. Nodes passed in are never chan
 """
 
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -25,8 +25,17 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from precise_rag.facts import FACTS_KEY, noted_fields, noted_scale, read_facts, write_facts
-from precise_rag.types import Candidate, ScoreScale, Selection, Span
+from precise_rag.facts import (
+    FACTS_KEY,
+    copied,
+    in_order,
+    known_scores,
+    noted_fields,
+    noted_scale,
+    read_facts,
+    write_facts,
+)
+from precise_rag.types import Candidate, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
 
 _LAYOUT = "llama_index"
@@ -60,7 +69,10 @@ class FoundNode(TextNode):
 
 
 def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
-    """Return a core document for each Document or TextNode, with what `from_candidate` needs."""
+    """Return a core document for each node, with what `from_candidate` needs.
+
+    Nodes without text, such as images, cannot be found.
+    """
     documents = []
     for node in nodes:
         layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
@@ -74,18 +86,21 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
     """Return one candidate per scored node, in the order given.
 
     score_scale: the scale of scores that have no facts; by default "rank", of which only the order
-    counts. If any node has no score, the order given replaces all scores, on the "rank" scale.
+    counts. If any node has no score and no scale is given, the order given replaces all scores, on the
+    "rank" scale. Other nodes whose score is missing, NaN or infinite rank last, see `with_scores`.
 
     The text of a node that a precise-rag index found is the indexed text; that of any other node is
     what its embedding model saw (`MetadataMode.EMBED`).
     """
-    unscored = any(item.score is None for item in nodes)
+    found = [(item.score, read_facts(item.node.metadata)) for item in nodes]
+    scores = known_scores(found, are_required=score_scale is not None)
+    unscored = None in scores
     candidates = []
     for position, item in enumerate(nodes):
         node = item.node
         facts = read_facts(node.metadata)
         scale = None if unscored else noted_scale(facts, item.score)
-        text = node.get_content(MetadataMode.NONE if isinstance(node, FoundNode) else MetadataMode.EMBED)
+        text = _read_text(node)
         doc_id, span = _place(node, len(text))
         candidates.append(
             Candidate(
@@ -93,13 +108,13 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
                 start=span.start,
                 end=span.end,
                 text=text,
-                score=-float(position) if item.score is None or unscored else item.score,
+                score=0.0,
                 score_scale=scale or (None if unscored else score_scale) or "rank",
                 metadata={**node.metadata, _POSITION: position},
                 **noted_fields(facts if scale else {}),
             )
         )
-    return candidates
+    return with_scores(candidates, in_order(scores) if unscored else scores)
 
 
 def from_candidate(candidate: Candidate) -> NodeWithScore:
@@ -111,7 +126,7 @@ def from_candidate(candidate: Candidate) -> NodeWithScore:
     source, offset = fields.pop("source", candidate.doc_id), fields.pop("offset", 0)
     if offset is not None:
         fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
-    metadata = deepcopy({key: value for key, value in candidate.metadata.items() if key != _LAYOUT})
+    metadata = {str(key): value for key, value in copied(candidate.metadata).items() if key != _LAYOUT}
     info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
     fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}
     node = FoundNode(id_=candidate.id, text=candidate.text, **fields)
@@ -135,7 +150,12 @@ def from_selection(selection: Selection, nodes: Sequence[NodeWithScore]) -> list
 
 def root_source(node: BaseNode) -> RelatedNodeInfo:
     """Return the document that `node` comes from: its source or, without one, the node itself."""
-    return node.source_node or node.as_related_node_info()
+    if node.source_node is not None:
+        return node.source_node
+    try:
+        return node.as_related_node_info()
+    except ValueError:  # its hash reads the metadata, and Python does not write very long numbers
+        return RelatedNodeInfo(node_id=node.node_id)
 
 
 def root_offset(node: BaseNode) -> int | None:
@@ -148,11 +168,19 @@ def root_offset(node: BaseNode) -> int | None:
     return int(start)
 
 
+def _read_text(node: BaseNode) -> str:
+    """Return the text of a node, with the metadata that its embedding model sees if that can be written."""
+    with suppress(ValueError):
+        if not isinstance(node, FoundNode):
+            return node.get_content(MetadataMode.EMBED)
+    return node.get_content(MetadataMode.NONE)
+
+
 def _place(node: BaseNode, length: int) -> tuple[str, Span]:
     """Return the node's document and its span there, or the node itself if that is not known."""
-    if known := read_facts(node.metadata).get("place"):
-        doc_id, start, end = known
-        return doc_id, Span(start, end)
+    match read_facts(node.metadata).get("place"):
+        case [str(doc_id), int(first), int(last)]:
+            return doc_id, Span(first, last)
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
     if start is None or end is None:
         return node.node_id, Span(0, length)
@@ -165,7 +193,7 @@ def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseN
     facts = {"place": place, **write_facts(candidate, reason)}
     return node.model_copy(
         update={
-            "metadata": {**deepcopy(node.metadata), FACTS_KEY: facts},
+            "metadata": {**copied(node.metadata), FACTS_KEY: facts},
             "excluded_embed_metadata_keys": _including(node.excluded_embed_metadata_keys, FACTS_KEY),
             "excluded_llm_metadata_keys": _including(node.excluded_llm_metadata_keys, FACTS_KEY),
         }

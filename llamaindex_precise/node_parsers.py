@@ -6,7 +6,6 @@ nodes cut from nodes.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from dataclasses import fields
 from itertools import groupby
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import root_offset, root_source
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from precise_rag import __version__
+from precise_rag.facts import copied
 from precise_rag.index import SentenceContextIndex, weighted_chunks
 from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
@@ -70,12 +70,14 @@ class SpanNodeParser(SettingsComponent, NodeParser):
         """Return new nodes for `spans` of the parent's text, with offsets in its root document."""
         text, source, offset = _text(parent), root_source(parent), root_offset(parent)
         places = [(span.start, span.end) for span in spans]
+        if not isinstance(parent, TextNode):
+            parent = _as_text_node(parent)
         children = build_nodes_from_splits([text[s:e] for s, e in places], parent, id_func=self.id_func)
         for child, (start, end) in zip(children, places, strict=True):
             child.embedding = None
             child.relationships[NodeRelationship.SOURCE] = source
             if self.include_metadata:
-                child.metadata = deepcopy(parent.metadata)
+                child.metadata = copied(parent.metadata)
             if offset is not None:
                 child.start_char_idx, child.end_char_idx = offset + start, offset + end
         return children
@@ -250,6 +252,18 @@ class SentenceContextNodeParser(EncoderComponent, SpanNodeParser):
             for keys in (child.excluded_embed_metadata_keys, child.excluded_llm_metadata_keys):
                 keys.extend(sorted(hidden - set(keys)))
         return children
+
+
+def _as_text_node(node: BaseNode) -> TextNode:
+    """Return the text of a multimodal node as a node that LlamaIndex can cut."""
+    return TextNode(
+        id_=node.node_id,
+        text=_text(node),
+        metadata=node.metadata,
+        excluded_embed_metadata_keys=node.excluded_embed_metadata_keys,
+        excluded_llm_metadata_keys=node.excluded_llm_metadata_keys,
+        relationships=node.relationships,
+    )
 
 
 def _text(node: BaseNode) -> str:

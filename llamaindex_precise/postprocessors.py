@@ -26,7 +26,7 @@ from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, ScoreScale, Selection
+from precise_rag.types import Candidate, ScoreScale, Selection, check_query
 
 dispatcher = get_dispatcher(__name__)
 
@@ -248,10 +248,10 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
 
 
 def require_query(query: str | None) -> str:
-    """Return the query. Raises ValueError if it is missing."""
+    """Return the query. Raises InputError if it is missing or blank."""
     if query is None:
-        raise ValueError("this postprocessor needs the query; pass query_str= or query_bundle=")
-    return query
+        raise InputError("this postprocessor needs the query; pass query_str= or query_bundle=")
+    return check_query(query)
 
 
 def _are_reranked(candidates: Sequence[Candidate]) -> bool:

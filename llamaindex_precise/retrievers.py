@@ -13,8 +13,9 @@ from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBun
 from llamaindex_precise.convert import from_candidate, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from precise_rag._processes import Portable
+from precise_rag.errors import EmptyIndexError
 from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
-from precise_rag.types import Candidate, FloatArray
+from precise_rag.types import Candidate, FloatArray, check_query
 
 dispatcher = get_dispatcher(__name__)
 
@@ -82,17 +83,18 @@ class IndexRetriever(Portable, BaseRetriever):
         self.index.add(to_core_documents(documents))
 
     def search(self, query: QueryBundle | str, top_k: int | None = None) -> list[Candidate]:
-        """Return the core's candidates for a query, best first.
+        """Return the core's candidates for a query, best first; none if nothing is indexed.
 
         query: if the bundle has an embedding, or other strings to embed (HyDE), those are searched for.
         """
-        bundle = QueryBundle(query) if isinstance(query, str) else query
-        return self.index.search(
-            bundle.query_str,
-            top_k or self.similarity_top_k,
-            vector=self._vector(bundle),
-            **self.search_options,
-        )
+        bundle = _bundle(query)
+        top_k = self.similarity_top_k if top_k is None else top_k
+        try:
+            return self.index.search(
+                bundle.query_str, top_k, vector=self._vector(bundle), **self.search_options
+            )
+        except EmptyIndexError:
+            return []
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return [from_candidate(candidate) for candidate in self.search(query_bundle)]
@@ -109,6 +111,14 @@ class IndexRetriever(Portable, BaseRetriever):
             mean: FloatArray = self.index.encoder.encode_queries(bundle.custom_embedding_strs).mean(axis=0)
             return mean
         return None
+
+
+def _bundle(query: QueryBundle | str) -> QueryBundle:
+    """Return the query as a bundle. Its text may be blank if it brings what to search for."""
+    bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
+    if bundle.embedding is None and not bundle.custom_embedding_strs:
+        check_query(bundle.query_str)
+    return bundle
 
 
 class SentenceContextRetriever(IndexRetriever):

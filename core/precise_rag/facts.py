@@ -1,7 +1,8 @@
 """The facts about a candidate, as JSON values in a framework object's metadata.
 
 An adapter writes them when a candidate becomes a node or a document, and reads them back when that
-object reaches a later stage. The entries, of which those without a value are left out:
+object reaches a later stage. Entries that a foreign component has changed are ignored. The entries, of
+which those without a value are left out:
 
     score, score_scale   the candidate's score and its scale
     scores               the scores of earlier stages, by name
@@ -10,10 +11,13 @@ object reaches a later stage. The entries, of which those without a value are le
     reason               why the last selection kept it
 """
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from copy import deepcopy
+from typing import Any, get_args
 
-from precise_rag.types import Candidate, ScoreScale, Span
+from precise_rag.types import UNSCORED, Candidate, ScoreScale, Span, finite_score
 
 FACTS_KEY = "precise_rag"
 """The metadata key under which an adapter keeps the facts."""
@@ -44,14 +48,96 @@ def noted_scale(facts: Mapping[str, Any], score: object) -> ScoreScale | None:
 
     They are about another one after a foreign component, such as a fusion retriever, has rewritten it.
     """
-    return facts.get("score_scale") if facts.get("score") == score else None
+    scale = facts.get("score_scale")
+    known = scale in get_args(ScoreScale) and facts.get("score") == score
+    return scale if known else None
+
+
+def known_scores(
+    found: Iterable[tuple[object, Mapping[str, Any]]], *, are_required: bool
+) -> list[float | None]:
+    """Return the scores of framework objects: None if there is none, NaN if it cannot be used.
+
+    found: the score and the facts of each object. A score cannot be used if it is no finite number, or
+    if the facts say so. If no object has a usable score, all are None.
+    are_required: whether a missing score is NaN, too.
+    """
+    scores = [
+        None if score is None and not are_required else _known_score(score, facts) for score, facts in found
+    ]
+    if all(score is None or math.isnan(score) for score in scores):
+        return [None] * len(scores)
+    return scores
+
+
+def _known_score(score: object, facts: Mapping[str, Any]) -> float:
+    number = finite_score(score)
+    unusable = noted_scale(facts, score) and UNSCORED in noted_fields(facts)["scores"]
+    return math.nan if number is None or unusable else number
+
+
+def in_order(scores: Iterable[float | None]) -> list[float]:
+    """Return scores that repeat the order given; those that are NaN stay so."""
+    return [
+        math.nan if score is not None and math.isnan(score) else -float(position)
+        for position, score in enumerate(scores)
+    ]
 
 
 def noted_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `n_tokens`, `passage` and `scores` for a Candidate."""
-    passage = facts.get("passage")
+    scores = facts.get("scores")
+    n_tokens = facts.get("n_tokens")
     return {
-        "n_tokens": facts.get("n_tokens"),
-        "passage": None if passage is None else Span(*passage),
-        "scores": facts.get("scores", {}),
+        "n_tokens": n_tokens if isinstance(n_tokens, int) else None,
+        "passage": noted_span(facts.get("passage")),
+        "scores": {
+            str(name): float(score)
+            for name, score in (scores.items() if isinstance(scores, Mapping) else ())
+            if isinstance(score, int | float)
+        },
     }
+
+
+def noted_span(value: object) -> Span | None:
+    """Return a noted [start, end] as a span, or None if it is not one."""
+    match value:
+        case [int(start), int(end)]:
+            return Span(start, end)
+        case _:
+            return None
+
+
+def distinct_names(places: Iterable[tuple[str, Hashable]]) -> list[str]:
+    """Return a name for each place: its own, with `#2`, `#3` … added from the second time that it comes.
+
+    places: name, and what else tells the place from others of that name. A name that another place has
+    is not given again.
+    """
+    places = list(places)
+    taken = set(places)
+    seen: Counter[tuple[str, Hashable]] = Counter()
+    names = []
+    for name, rest in places:
+        seen[name, rest] += 1
+        own = name
+        while seen[name, rest] > 1 and (own := f"{name}#{seen[name, rest]}", rest) in taken:
+            seen[name, rest] += 1
+        taken.add((own, rest))
+        names.append(own)
+    return names
+
+
+def copied(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return a deep copy of metadata; a value that cannot be copied, such as a lock, is shared."""
+    try:
+        return deepcopy(dict(metadata))
+    except Exception:
+        return {key: _copied(value) for key, value in metadata.items()}
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return deepcopy(value)
+    except Exception:
+        return value

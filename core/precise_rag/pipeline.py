@@ -27,7 +27,7 @@ from precise_rag.rerank import default_reranker, rerank
 from precise_rag.rewriting import QueryRewriter, merge_searches
 from precise_rag.selection import GradientSelector
 from precise_rag.trace import PriceTable, Trace
-from precise_rag.types import Document, Selection
+from precise_rag.types import Document, Selection, check_query
 
 DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=3)
 """The default selector: SAGE's gradient with a floor, but at least three candidates.
@@ -254,7 +254,7 @@ class PreciseRAG(Portable):
         """
         if self.loop is None:
             raise InputError("there is nothing to estimate without a language model; pass llm=")
-        ranked = self._rank(query, (query,), Trace(query))
+        ranked = self._rank(check_query(query), (query,), Trace(query))
         least, most = estimate_cost(self.loop, query, partial(self._select_at, ranked), options=options)
         before = [] if self.rewriter is None else [self.rewriter.estimate(query)]
         if self.relevance is not None:
@@ -269,6 +269,7 @@ class PreciseRAG(Portable):
 
     def _relevant(self, query: str, trace: Trace) -> Selection:
         """Run the stages before the selection: it keeps what there is to select from."""
+        check_query(query)
         queries = (query,) if self.rewriter is None else self.rewriter.queries(query, trace=trace)
         ranked = self._rank(query, queries, trace)
         if self.relevance is None:
@@ -278,6 +279,7 @@ class PreciseRAG(Portable):
         return ranked.then(relevant)
 
     async def _arelevant(self, query: str, trace: Trace) -> Selection:
+        check_query(query)
         queries = (query,) if self.rewriter is None else await self.rewriter.aqueries(query, trace=trace)
         ranked = await asyncio.to_thread(self._rank, query, queries, trace)
         if self.relevance is None:
@@ -287,8 +289,6 @@ class PreciseRAG(Portable):
         return ranked.then(relevant)
 
     def _rank(self, query: str, queries: Sequence[str], trace: Trace) -> Selection:
-        if not query.strip():
-            raise InputError(f"the query must not be blank, got {query!r}")
         trace.settings |= {"reranker": self.reranker.name, "selector": asdict(self.selector)}
         with trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
             stage.outcome = found = merge_searches([self.index.search(q, self.n_candidates) for q in queries])

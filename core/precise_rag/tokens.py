@@ -1,15 +1,37 @@
-"""Token counts estimated without a tokenizer."""
+"""Text as models read it: without lone surrogates, and its tokens estimated without a tokenizer."""
 
 import re
 from collections.abc import Sequence
 
 import numpy as np
 
+from precise_rag.errors import InputError
 from precise_rag.types import IntArray, Message
 
 _MESSAGE_OVERHEAD = 4
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _PIECE = re.compile(rf"[{_CJK}]|[^\W\u0250-\U0010ffff]{{1,6}}|[^\W\u0000-\u024f{_CJK}]{{1,2}}|[^\w\s]")
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def readable_texts(texts: Sequence[str]) -> Sequence[str]:
+    """Return texts that any model and server can read: each lone surrogate becomes U+FFFD.
+
+    A lone surrogate is half of a character, left by a faulty conversion; tokenizers refuse it. Offsets
+    stay the same.
+    Raises InputError if `texts` is no sequence of strings.
+    """
+    if isinstance(texts, str):
+        raise InputError("texts must be a list of strings, got str; pass [text]")
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return [_SURROGATE.sub("\ufffd", text) for text in texts]
+    except TypeError as error:
+        raise InputError(f"texts must be strings: {error}") from error
+    return texts
 
 
 def estimate_tokens(text: str) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -63,6 +63,10 @@ class Document:
                 f"Document {self.id!r}: text must be a string, "
                 f"got {type(self.text).__name__}; decode it first"
             )
+        if not isinstance(self.metadata, Mapping):
+            raise InputError(
+                f"Document {self.id!r}: metadata must be a mapping, got {type(self.metadata).__name__}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ class Candidate:
     passage: span of the passage or segment that contains the piece, if known.
     scores: scores of earlier stages by name, for instance `{"dense": 0.61, "bm25": 8.4}`.
     metadata: the document's metadata.
-    Raises InputError if score is NaN or score_scale is unknown.
+    Raises InputError if score is no number or score_scale is unknown.
     """
 
     doc_id: str
@@ -121,7 +125,10 @@ class Candidate:
             raise InputError(
                 f"score_scale must be one of {', '.join(_SCORE_SCALES)}, got {self.score_scale!r}"
             )
-        score = float(self.score)
+        try:
+            score = float(self.score)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"Candidate {self.id}: score must be a number: {error}") from error
         if math.isnan(score):
             raise InputError(
                 f"Candidate {self.id}: score must be a number, got NaN; leave out candidates without a score"
@@ -134,12 +141,57 @@ class Candidate:
         return f"{self.doc_id}:{self.start}-{self.end}"
 
 
+UNSCORED = "unscored"
+"""Key in `Candidate.scores` of a candidate for which a reranker or store gave no usable score."""
+
+
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Sort candidates by falling score.
+    """Sort candidates by falling score; those without a usable score come last.
 
     Ties are ordered by document id and place, so the result does not depend on the input order.
     """
-    return sorted(candidates, key=lambda c: (-c.score, c.doc_id, c.start, c.end))
+    return sorted(candidates, key=lambda c: (UNSCORED in c.scores, -c.score, c.doc_id, c.start, c.end))
+
+
+def with_scores(candidates: Iterable[Candidate], scores: Iterable[object]) -> list[Candidate]:
+    """Return the candidates with new scores, in the order given.
+
+    scores: one for each candidate. For NaN, infinity and anything else that is no finite number, the
+    candidate gets the lowest of the others' scores and the entry UNSCORED in its `scores`: it ranks
+    last, and selectors drop it.
+    """
+    scored = [(c, finite_score(score)) for c, score in zip(candidates, scores, strict=True)]
+    known = [(score, c.score_scale) for c, score in scored if score is not None]
+    found = []
+    for candidate, score in scored:
+        parts = {name: part for name, part in candidate.scores.items() if name != UNSCORED}
+        if score is not None:
+            found.append(replace(candidate, score=score, scores=parts))
+        else:
+            lowest, scale = min(known, default=(0.0, candidate.score_scale))
+            parts[UNSCORED] = 1.0
+            found.append(replace(candidate, score=lowest, score_scale=scale, scores=parts))
+    return found
+
+
+def finite_score(score: object) -> float | None:
+    """Return a number as a float; None for NaN, infinity, text and anything else."""
+    if isinstance(score, str | bytes):
+        return None
+    try:
+        number = float(score)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def check_query(query: object) -> str:
+    """Return the query. Raises InputError if it is no text or blank."""
+    if not isinstance(query, str):
+        raise InputError(f"the query must be a string, got {type(query).__name__}")
+    if not query.strip():
+        raise InputError(f"the query must not be blank, got {query!r}")
+    return query
 
 
 @dataclass(frozen=True, slots=True, eq=False)

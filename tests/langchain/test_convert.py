@@ -1,5 +1,6 @@
 import copy
 import json
+import threading
 
 import pytest
 from hypothesis import given
@@ -7,8 +8,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from langchain_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
-from precise_rag.errors import InputError
-from precise_rag.types import Candidate, Selection, Span
+from precise_rag.selection import GradientSelector
+from precise_rag.types import Candidate, Selection, Span, best_first
 
 FOUND = Candidate(
     "guide",
@@ -94,9 +95,43 @@ def test_scores_on_several_scales_are_not_compared():
 
 
 def test_one_missing_score_leaves_the_order_given():
-    scored = Document("a", metadata={"relevance_score": 0.5})
-    candidates = to_candidates([Document("b"), scored], "probability")
+    scored = from_candidate(FOUND)
+    candidates = to_candidates([Document("b"), scored])
     assert [c.score_scale for c in candidates] == ["rank", "rank"]
+
+
+@pytest.mark.parametrize("odd", [None, float("nan"), float("inf"), "0.5", [1], 10**400])
+def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(odd):
+    bad = Document("b", id="b", metadata={} if odd is None else {"relevance_score": odd})
+    good = [Document(f"a{i}", id=f"a{i}", metadata={"relevance_score": 0.5 - i / 10}) for i in range(2)]
+    selection = GradientSelector().select(to_candidates([good[0], bad, good[1]], "probability"))
+    assert [c.doc_id for c in selection.kept] == ["a0", "a1"]
+    assert [c.score for c in selection.kept] == pytest.approx([0.5, 0.4])
+    assert selection.reasons[-1] == "it has no usable score"
+    again = to_candidates(
+        from_selection(Selection.keep_all(selection.kept + selection.dropped), [good[0], bad, good[1]])
+    )
+    assert [c.doc_id for c in best_first(again)] == ["a0", "a1", "b"]
+
+
+@pytest.mark.parametrize("ids", [["a", "a", "a#2"], ["a#2", "a", "a"], ["a", "a", "a"], [None, None, None]])
+def test_documents_with_one_id_are_told_apart(ids):
+    documents = [Document(f"same{i if all(ids) else ''}", id=name) for i, name in enumerate(ids)]
+    assert len({document.id for document in to_core_documents(documents)}) == 3
+    candidates = to_candidates(documents)
+    assert len({candidate.id for candidate in candidates}) == 3
+    kept = from_selection(Selection.keep_all(candidates), documents)
+    assert [document.page_content for document in kept] == [document.page_content for document in documents]
+
+
+def test_metadata_that_cannot_be_copied_is_shared():
+    lock = threading.Lock()
+    [candidate] = to_candidates([Document("a", metadata={"lock": lock, "n": [1]})])
+    [kept] = from_selection(
+        Selection.keep_all([candidate]), [Document("a", metadata={"lock": lock, "n": [1]})]
+    )
+    assert kept.metadata["lock"] is lock
+    assert kept.metadata["n"] == [1]
 
 
 def test_repeated_documents_are_told_apart():
@@ -109,11 +144,6 @@ def test_a_place_that_does_not_fit_the_text_is_not_believed():
     [candidate] = to_candidates([stripped])
     assert (candidate.doc_id, candidate.start, candidate.end) == ("guide:5-9", 0, 3)
     assert (candidate.score_scale, candidate.n_tokens, candidate.passage) == ("rank", None, None)
-
-
-def test_not_a_number_is_refused():
-    with pytest.raises(InputError, match="NaN"):
-        to_candidates([Document("a", metadata={"relevance_score": float("nan")})], "probability")
 
 
 def test_kept_documents_are_copies_in_the_order_of_the_selection():

@@ -23,7 +23,7 @@ from precise_rag import (
     SentenceContextIndex,
     WordSentenceIndex,
 )
-from precise_rag.errors import EmptyIndexError
+from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
 
@@ -124,9 +124,19 @@ def test_nameless_and_blank_documents_are_welcome(encoder):
     assert first.metadata["doc_id"] == second.metadata["doc_id"]
 
 
-def test_an_empty_index_says_so(encoder):
-    with pytest.raises(EmptyIndexError):
-        SentenceContextRetriever.from_documents([], encoder).invoke(QUESTION)
+@pytest.mark.parametrize(
+    "kind", [HybridRetriever, SentenceContextRetriever, WordSentenceRetriever, PreciseRetriever]
+)
+async def test_an_empty_collection_gives_no_results(kind, encoder):
+    for retriever in (kind.from_documents([], encoder), kind.from_documents([Document(" ")], encoder)):
+        assert retriever.invoke(QUESTION) == await retriever.ainvoke(QUESTION) == []
+
+
+@pytest.mark.parametrize("query", ["", " ", None, 5, b"x", ["a"]])
+@pytest.mark.parametrize("kind", [HybridRetriever, PreciseRetriever])
+def test_a_query_must_be_text(kind, query, documents, encoder):
+    with pytest.raises(InputError, match="the query must"):
+        kind.from_documents(documents, encoder).invoke(query)
 
 
 def test_it_is_a_retriever_with_tags_and_a_name_for_tracing(documents, encoder):

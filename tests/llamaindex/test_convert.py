@@ -1,4 +1,5 @@
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from llamaindex_precise.convert import (
     to_core_documents,
 )
 from precise_rag.facts import FACTS_KEY
+from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate, Selection, Span
 
 
@@ -126,3 +128,32 @@ def test_nodes_with_one_id_stay_apart():
     candidates = to_candidates(items)
     selection = Selection.keep_all(candidates)
     assert [item.node.text for item in from_selection(selection, items)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("odd", [None, float("nan"), float("inf")])
+def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(odd):
+    scored = [("a", 0.9), ("b", odd), ("c", 0.8)]
+    nodes = [NodeWithScore(node=TextNode(text=name, id_=name), score=score) for name, score in scored]
+    selection = GradientSelector().select(to_candidates(nodes, "probability"))
+    assert [item.node.node_id for item in from_selection(selection, nodes)] == ["a", "c"]
+    assert selection.reasons[-1] == "it has no usable score"
+
+
+def test_facts_that_a_store_has_changed_are_ignored():
+    for facts in (
+        "x",
+        {"place": [1], "passage": "x", "scores": [1], "n_tokens": "7"},
+        {"score_scale": "odd"},
+    ):
+        node = TextNode(text="Eels swim.", id_="n", metadata={FACTS_KEY: facts})
+        [candidate] = to_candidates([NodeWithScore(node=node, score=0.5)])
+        assert (candidate.doc_id, candidate.score_scale, candidate.passage) == ("n", "rank", None)
+
+
+def test_metadata_that_llamaindex_refuses_or_cannot_copy_costs_nothing():
+    lock = threading.Lock()
+    found = from_candidate(Candidate("d", 0, 4, "Eels", 0.5, "cosine", metadata={1: "one", "lock": lock}))
+    assert (found.node.metadata["1"], found.node.metadata["lock"]) == ("one", lock)
+    long = NodeWithScore(node=TextNode(text="Eels", metadata={"number": 10**5000}), score=0.5)
+    assert to_candidates([long])[0].text == "Eels"
+    assert to_core_documents([long.node])[0].text == "Eels"

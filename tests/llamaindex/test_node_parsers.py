@@ -8,7 +8,16 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.node_parser import NodeParser, SentenceSplitter
-from llama_index.core.schema import Document, MetadataMode, NodeRelationship, TextNode
+from llama_index.core.schema import (
+    Document,
+    ImageNode,
+    IndexNode,
+    MediaResource,
+    MetadataMode,
+    Node,
+    NodeRelationship,
+    TextNode,
+)
 from pydantic import ValidationError
 
 from llamaindex_precise import (
@@ -280,3 +289,24 @@ def test_chunks_respect_the_limit(documents):
     counts = Segmenter.from_pretrained("small").model.count_tokens
     nodes = SemanticSegmentationNodeParser(max_tokens=12).get_nodes_from_documents(documents)
     assert max(counts([node.text for node in nodes])) <= 12
+
+
+@pytest.mark.parametrize(
+    "make", [semantic, greedy, lambda: SentenceContextNodeParser(embed_model=HashEncoder())]
+)
+def test_multimodal_nodes_are_cut_by_their_text(make):
+    nodes = [
+        ImageNode(image="abc", id_="image"),
+        IndexNode(text="The keeper lit it.", index_id="i", id_="index"),
+        Node(text_resource=MediaResource(text="Eels swim home."), id_="mixed", metadata={"page": 3}),
+        Node(image_resource=MediaResource(path="/x.png"), id_="picture"),
+        TextNode(text="A lone \ud83d surrogate.", id_="text"),
+    ]
+    children = make().get_nodes_from_documents(nodes)
+    assert [child.get_content(MetadataMode.NONE) for child in children] == [
+        "The keeper lit it.",
+        "Eels swim home.",
+        "A lone \ud83d surrogate.",
+    ]
+    assert [child.source_node.node_id for child in children] == ["index", "mixed", "text"]
+    assert children[1].metadata["page"] == 3

@@ -17,7 +17,7 @@ from llama_index.core.schema import (
 
 from llamaindex_precise import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
 from llamaindex_precise.convert import to_core_documents
-from precise_rag.errors import EmptyIndexError, InputError
+from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY
 from precise_rag.index import HybridIndex, SentenceContextIndex, load_index
 from precise_rag.testing import HashEncoder
@@ -128,8 +128,18 @@ def test_search_options_reach_the_index(documents):
 def test_blank_documents_are_kept_out_of_results(documents):
     retriever = SentenceContextRetriever.from_documents([Document(text=" "), *documents], HashEncoder())
     assert all(item.node.text.strip() for item in retriever.retrieve(QUESTION))
-    with pytest.raises(EmptyIndexError):
-        SentenceContextRetriever.from_documents([Document(text="")], HashEncoder()).retrieve("x")
+
+
+async def test_an_empty_collection_gives_no_results():
+    retriever = SentenceContextRetriever.from_documents([Document(text="")], HashEncoder())
+    assert retriever.retrieve("x") == await retriever.aretrieve("x") == []
+
+
+@pytest.mark.parametrize("query", ["", " ", None, 5])
+def test_a_query_must_be_text(query, documents):
+    retriever = HybridRetriever.from_documents(documents, HashEncoder())
+    with pytest.raises(InputError, match="the query must"):
+        retriever.search(query)
 
 
 def test_errors_of_the_core_say_what_to_do(documents):

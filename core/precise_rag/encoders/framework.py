@@ -8,7 +8,7 @@ import numpy as np
 
 from precise_rag._processes import Portable, progress_bar
 from precise_rag.encoders.rows import encoded_rows
-from precise_rag.tokens import estimate_token_counts
+from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
 
 _SLICE = 1024
@@ -51,6 +51,7 @@ class FrameworkEncoder(Portable):
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
+        texts = readable_texts(texts)
         starts = progress_bar(range(0, len(texts), _SLICE), shown=show_progress, desc="encoding")
         vectors = [vector for i in starts for vector in self._documents(list(texts[i : i + _SLICE]))]
         return encoded_rows(vectors, source=self.name)
@@ -59,7 +60,7 @@ class FrameworkEncoder(Portable):
         """Encode n queries with the embedding object's query method."""
         if not queries:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        return encoded_rows([self._query(query) for query in queries], source=self.name)
+        return encoded_rows([self._query(query) for query in readable_texts(queries)], source=self.name)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Estimate the tokens of n texts. Returns (n,) int64."""

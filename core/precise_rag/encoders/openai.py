@@ -1,5 +1,7 @@
 """Embeddings from OpenAI or a server with the same protocol."""
 
+import os
+import weakref
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -8,13 +10,20 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, Shared, progress_bar
+from precise_rag.checks import check_number
 from precise_rag.encoders.rows import encoded_rows
 from precise_rag.errors import ModelError
-from precise_rag.tokens import estimate_token_counts
+from precise_rag.limited_http import max_reply_bytes, openai_connection, own_error
+from precise_rag.redaction import remember, said_by, without_password
+from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
 """Limits of one request. The tokens are below OpenAI's limit because they are estimates."""
+
+
+_REPLY_BYTES, _VECTOR_BYTES = 2**20, 2**17
+"""Most bytes of a reply, and of each vector in it: numbers of 16 characters in 8,192 dimensions."""
 
 
 class OpenAIEncoder(Shared):
@@ -22,7 +31,7 @@ class OpenAIEncoder(Shared):
 
     model: the model's name.
     dimensions: length of the vectors; default: the model's own.
-    base_url: the server's address; default: OPENAI_BASE_URL, or OpenAI.
+    base_url: the server's address; default: OPENAI_BASE_URL, or OpenAI. It may have a user and password.
     api_key: default: OPENAI_API_KEY.
     timeout: seconds to wait for one request.
     max_retries: how often a failed request is repeated.
@@ -39,18 +48,28 @@ class OpenAIEncoder(Shared):
         timeout: float = 60.0,
         max_retries: int = 2,
     ) -> None:
+        check_number("dimensions", dimensions, least=1, whole=True, none="the model's own")
+        check_number("timeout", timeout, above_zero=True)
+        check_number("max_retries", max_retries, least=0, whole=True)
         self._model = model
         self._dimensions = dimensions
+        url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
+        remember(api_key)
+        self._timeout = timeout
         self._client_options = {
-            "base_url": base_url,
+            "base_url": url,
             "api_key": api_key,
             "timeout": timeout,
-            "max_retries": max_retries,
+            "max_retries": int(max_retries),
         }
         self._connection: PerProcess[Any] = PerProcess()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_client_options": {**self._client_options, "api_key": None}}
+        return {
+            **self.__dict__,
+            "_auth": None,
+            "_client_options": {**self._client_options, "api_key": None},
+        }
 
     @property
     def name(self) -> str:
@@ -69,12 +88,14 @@ class OpenAIEncoder(Shared):
         """
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        vectors: list[list[float]] = []
+        vectors: list[FloatArray] = []
         with progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text") as progress:
-            for batch in self._batches(texts):
-                vectors += self._request(batch)
+            for batch in self._batches(readable_texts(texts)):
+                vectors.append(self._request(batch))
                 progress.update(len(batch))
-        return encoded_rows(vectors, source=self.name)
+        if len({rows.shape[1] for rows in vectors}) > 1:
+            raise ModelError(f"{self.name} returned vectors of different lengths")
+        return np.concatenate(vectors)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries, as `encode` does: these models treat queries like documents."""
@@ -95,23 +116,38 @@ class OpenAIEncoder(Shared):
             tokens += int(n_tokens)
         yield batch
 
-    def _request(self, batch: list[str]) -> list[list[float]]:
-        openai = require("openai", extra="openai")
+    def _request(self, batch: list[str]) -> FloatArray:
+        """The vectors of one batch. The error has no cause: its cause would hold the request with the key."""
         options: dict[str, Any] = {"dimensions": self._dimensions} if self._dimensions else {}
+        client = self._connection.get(self._client)
+        limit = max_reply_bytes.set(_REPLY_BYTES + len(batch) * _VECTOR_BYTES)
         try:
-            reply = self._connection.get(self._client).embeddings.create(
+            reply = client.embeddings.create(
                 model=self._model, input=batch, encoding_format="float", **options
             )
-        except openai.OpenAIError as error:
-            raise ModelError(f"{self.name} returned no embeddings: {error}") from error
-        rows = sorted(reply.data, key=lambda row: row.index)
-        if [row.index for row in rows] != list(range(len(batch))):
-            raise ModelError(f"{self.name} returned {len(rows)} embeddings for {len(batch)} texts")
-        return [row.embedding for row in rows]
+            return self._rows(reply, len(batch))
+        except ModelError:
+            raise
+        except Exception as error:
+            said = said_by(own_error(error) or error)
+        finally:
+            max_reply_bytes.reset(limit)
+        raise ModelError(f"{self.name} returned no embeddings: {said}")
+
+    def _rows(self, reply: Any, n: int) -> FloatArray:
+        rows = sorted(reply.data, key=lambda row: int(row.index))
+        if [row.index for row in rows] != list(range(n)):
+            raise ModelError(f"{self.name} returned {len(rows)} embeddings for {n} texts")
+        with np.errstate(over="ignore"):
+            return encoded_rows([row.embedding for row in rows], source=self.name)
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")
+        connection = openai_connection(openai, self.name, auth=self._auth, seconds=self._timeout)
         try:
-            return openai.OpenAI(**self._client_options)
+            client = openai.OpenAI(**self._client_options, http_client=connection)
         except openai.OpenAIError as error:
+            connection.close()
             raise ModelError(f"{self.name}: {error}") from error
+        weakref.finalize(client, connection.close)
+        return client

@@ -16,7 +16,7 @@ from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, pa
 from precise_rag.encoders.rows import encoded_rows
 from precise_rag.encoders.token_ids import ModelInputs, TokenIds, read_ids
 from precise_rag.errors import ModelError
-from precise_rag.tokens import estimate_token_counts
+from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
 
 _BATCH_TOKENS = {"cpu": 4_096}
@@ -87,7 +87,7 @@ class SentenceTransformerEncoder(Shared):
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
-        model = self._loaded()
+        model, texts = self._loaded(), readable_texts(texts)
         ids = None if self._inputs is None else self._token_ids(texts)
 
         def encode(batch: list[int]) -> Any:
@@ -99,11 +99,12 @@ class SentenceTransformerEncoder(Shared):
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries, with the model's query prompt if it has one."""
-        model = self._loaded()
+        model, queries = self._loaded(), readable_texts(queries)
         return self._encode(queries, lambda batch: self._encode_texts(model.encode_query, queries, batch))
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Count the tokens of n texts, without special tokens and truncation. Returns (n,) int64."""
+        texts = readable_texts(texts)
         if self.tokenizer is None:
             return estimate_token_counts(texts)
         special: int = self._tokenizer.num_special_tokens_to_add(False)

@@ -18,13 +18,13 @@ from precise_rag.filtering.relevance_scoring import Scoring, score_in_batches, s
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.calls import CallOutcome, Calls
-from precise_rag.llm.failures import said_by
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, RELEVANCE_VERSION, threshold_prompt
+from precise_rag.redaction import said_by
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import Bill, Trace
 from precise_rag.trace.prices import PriceTable
-from precise_rag.types import Candidate, Completion, Selection, best_first
+from precise_rag.types import Candidate, Completion, Selection, best_first, check_query
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class RelevanceFilter(Portable):
 
         trace: record that the calls are added to; default: a new one.
         """
-        steps, calls = self._steps(query, best_first(candidates)), self._calls(query, trace)
+        steps, calls = self._steps(check_query(query), best_first(candidates)), self._calls(query, trace)
         try:
             prompts = next(steps)
             while True:
@@ -117,7 +117,7 @@ class RelevanceFilter(Portable):
         self, query: str, candidates: Iterable[Candidate], *, trace: Trace | None = None
     ) -> Selection:
         """`filter` without blocking the event loop."""
-        steps, calls = self._steps(query, best_first(candidates)), self._calls(query, trace)
+        steps, calls = self._steps(check_query(query), best_first(candidates)), self._calls(query, trace)
         try:
             prompts = next(steps)
             while True:

@@ -133,7 +133,7 @@ class DocumentIndex(Portable, ABC):
         vector: (d,) the query's vector; default: `query` is encoded.
         Raises EmptyIndexError if the index holds no text.
         """
-        snapshot = self._ready(top_k)
+        snapshot = self._ready(top_k, query)
         return snapshot.candidates(self._hits(snapshot, query, top_k, vector), self.score_scale)
 
     def save(self, path: str | Path) -> None:
@@ -283,7 +283,12 @@ class DocumentIndex(Portable, ABC):
         prefix = f"{part}."
         return {name.removeprefix(prefix): extras[name] for name in extras if name.startswith(prefix)}
 
-    def _ready(self, top_k: int) -> Snapshot:
+    def _ready(self, top_k: int, query: str = "") -> Snapshot:
+        """The present state. Raises InputError if `top_k` or `query` is not valid."""
+        if not isinstance(query, str):
+            raise InputError(f"the query must be a string, got {type(query).__name__}")
+        if not isinstance(top_k, int | np.integer):
+            raise InputError(f"top_k must be a whole number, got {type(top_k).__name__}")
         if top_k < 1:
             raise InputError(f"top_k must be at least 1, got {top_k}")
         with self._preparing:
@@ -303,11 +308,15 @@ class DocumentIndex(Portable, ABC):
             assert self.encoder is not None
             vector = self.encoder.encode_queries([query])[0]
         size = self._collection.columns["vectors"].shape[1:]
-        if np.shape(vector) != size:
+        try:
+            row = np.asarray(vector, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the query's vector must be numbers: {error}") from error
+        if row.shape != size or not np.isfinite(row).all():
             raise InputError(
-                f"the query's vector must have shape {size} as those indexed, got {np.shape(vector)}"
+                f"the query's vector must be finite numbers of shape {size} as those indexed, got {row.shape}"
             )
-        direction: FloatArray = unit_rows(np.asarray(vector, dtype=np.float32)[None])[0]
+        direction: FloatArray = unit_rows(row[None])[0]
         return direction
 
 
@@ -320,6 +329,8 @@ def _as_json(value: object) -> object:
 def _unique(documents: Iterable[Document]) -> list[Document]:
     given: dict[str, Document] = {}
     for document in documents:
+        if not isinstance(document, Document):
+            raise InputError(f"documents must be Document objects, got {type(document).__name__}")
         if document.id in given:
             raise InputError(f"two documents have the id {document.id!r}; give each its own id")
         given[document.id] = document

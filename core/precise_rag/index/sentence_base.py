@@ -62,7 +62,7 @@ class SentenceIndex(DocumentIndex):
         Raises EmptyIndexError if the index holds no text.
         """
         returns = check_returns(returns or self.returns)
-        snapshot = self._ready(top_k)
+        snapshot = self._ready(top_k, query)
         passages: Groups = snapshot.prepared.passages
         scores, parts = self._scores(snapshot, query, self._query_vector(query, vector), self._alpha(alpha))
         hits = Hits.of(_ROWS[returns](scores, passages, top_k), scores, parts)

@@ -23,6 +23,7 @@ from precise_rag.index.arrays.vectors import read_vectors
 from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.protocols import Encoder
+from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray, SentenceTable
 
 _GATHER_SHARE = 0.2
@@ -128,6 +129,7 @@ class WordSentenceIndex(DenseIndex):
 
     def _tokens(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
         """The content tokens of each text: those that are not stop words, punctuation or special tokens."""
+        texts = readable_texts(texts)
         if self._split_stop_words is not None:
             texts = [self._split_stop_words.sub(" ", text) for text in texts]
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)

@@ -1,13 +1,13 @@
 """Cohere's hosted rerankers."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, Shared
+from precise_rag.checks import check_number
 from precise_rag.errors import (
     LLMAuthenticationError,
     LLMConnectionError,
@@ -15,7 +15,11 @@ from precise_rag.errors import (
     LLMRateLimitError,
     LLMResponseError,
     LLMServerError,
+    PreciseRagError,
 )
+from precise_rag.limited_http import HttpLimits, own_error
+from precise_rag.redaction import quoted, remember, said_by, without_password
+from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 DEFAULT_COHERE = "rerank-v3.5"
@@ -48,33 +52,30 @@ class CohereReranker(Shared):
         max_retries: int = 3,
         batch_size: int = 1000,
     ) -> None:
+        check_number("timeout", timeout, above_zero=True)
+        check_number("max_retries", max_retries, least=0, whole=True)
+        check_number("batch_size", batch_size, least=1, whole=True)
         self.name = f"cohere:{model}"
         self._model = model
-        self._options = {"api_key": api_key, "base_url": base_url}
+        url, self._auth = without_password(base_url)
+        remember(api_key)
+        self._options = {"api_key": api_key, "base_url": url}
         self._timeout = timeout
         self._max_retries = max_retries
         self._batch_size = batch_size
         self._connection: PerProcess[tuple[Any, Any]] = PerProcess()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_options": {**self._options, "api_key": None}}
+        return {**self.__dict__, "_auth": None, "_options": {**self._options, "api_key": None}}
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) scores in [0, 1], one per candidate, in their order."""
         scores = np.full(len(candidates), np.nan, dtype=np.float32)
+        query, *given = readable_texts([query, *(c.text for c in candidates)])
         for first in range(0, len(candidates), self._batch_size):
-            texts = [c.text for c in candidates[first : first + self._batch_size]]
-            with self._translated():
-                response = self._connection.get(self._connect)[0].rerank(
-                    model=self._model,
-                    query=query,
-                    documents=texts,
-                    request_options={"max_retries": self._max_retries},
-                )
-            for result in response.results:
-                if not 0 <= result.index < len(texts):
-                    raise LLMResponseError(f"{self.name} scored document {result.index} of {len(texts)}")
-                scores[first + result.index] = result.relevance_score
+            texts = given[first : first + self._batch_size]
+            for index, score in self._rerank(query, texts):
+                scores[first + index] = score
         if np.isnan(scores).any():
             raise LLMResponseError(
                 f"{self.name} left {int(np.isnan(scores).sum())} of {len(scores)} documents without a score"
@@ -94,25 +95,58 @@ class CohereReranker(Shared):
 
     def _connect(self) -> tuple[Any, Any]:
         """Return Cohere's client and the connection that it uses."""
-        http = require("httpx", extra="cohere").Client(timeout=self._timeout, follow_redirects=True)
+        httpx = require("httpx", extra="cohere")
+        hooks = HttpLimits(httpx, self.name, seconds=self._timeout).hooks
+        http = httpx.Client(timeout=self._timeout, follow_redirects=True, event_hooks=hooks, auth=self._auth)
         given = {name: value for name, value in self._options.items() if value is not None}
         return require("cohere", extra="cohere").ClientV2(**given, httpx_client=http), http
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Translate the errors of Cohere's client into ours."""
-        errors, http = require("cohere.core", extra="cohere"), require("httpx", extra="cohere")
+    def _rerank(self, query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
+        """The index and score of each text, as the server orders them.
+
+        Its errors have no cause: the cause would hold the request with the key.
+        """
         try:
-            yield
-        except errors.ApiError as error:
-            raise self._by_status(error) from error
-        except http.TimeoutException as error:
-            raise LLMConnectionError(f"{self.name} gave no answer in {self._timeout:g} s") from error
-        except http.TransportError as error:
-            raise LLMConnectionError(f"{self.name} cannot be reached ({error})") from error
+            response = self._connection.get(self._connect)[0].rerank(
+                model=self._model,
+                query=query,
+                documents=texts,
+                request_options={"max_retries": int(self._max_retries)},
+            )
+            return [self._result(result, len(texts)) for result in response.results]
+        except PreciseRagError:
+            raise
+        except Exception as error:
+            failure = self._translated(error)
+        raise failure
+
+    def _result(self, result: Any, n: int) -> tuple[int, float]:
+        index, score = result.index, float(result.relevance_score)
+        if not isinstance(index, int) or not 0 <= index < n:
+            raise LLMResponseError(f"{self.name} scored document {quoted(index)} of {n}")
+        if not 0.0 <= score <= 1.0:
+            raise LLMResponseError(
+                f"{self.name} gave document {index} the score {score}; it must be from 0 to 1"
+            )
+        return index, score
+
+    def _translated(self, error: Exception) -> LLMError:
+        """Our error for one of Cohere's client."""
+        errors, http = require("cohere.core", extra="cohere"), require("httpx", extra="cohere")
+        if own := own_error(error):
+            return own
+        if isinstance(error, errors.ApiError):
+            return self._by_status(error)
+        if isinstance(error, http.TimeoutException):
+            return LLMConnectionError(f"{self.name} gave no answer in {self._timeout:g} s")
+        if isinstance(error, http.TransportError):
+            return LLMConnectionError(f"{self.name} cannot be reached ({said_by(error)})")
+        return LLMResponseError(
+            f"{self.name} answered with something that is not a list of scores ({said_by(error)})"
+        )
 
     def _by_status(self, error: Any) -> LLMError:
-        status, said = error.status_code, " ".join(str(error.body).split())[:300]
+        status, said = error.status_code, quoted(error.body)
         if status in (None, 401, 403):
             return LLMAuthenticationError(
                 f"{self.name} refused the key; check api_key or CO_API_KEY ({said})"
@@ -124,5 +158,9 @@ class CohereReranker(Shared):
         if status >= 500:
             return LLMServerError(
                 f"{self.name} still answers {status} after {self._max_retries} retries ({said})"
+            )
+        if status < 400:
+            return LLMResponseError(
+                f"{self.name} answered with something that is not a list of scores ({said})"
             )
         return LLMError(f"{self.name} refused the request with {status} ({said})")

@@ -10,6 +10,7 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock, Shared, native_work
 from precise_rag.errors import ModelError
+from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 
@@ -41,9 +42,10 @@ class CrossEncoderReranker(Shared):
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         torch = require("torch", extra="torch")
+        query, *texts = readable_texts([query, *(c.text for c in candidates)])
         with self._lock, native_work(self._device):
             scores = self._model.predict(
-                [(query, c.text) for c in candidates],
+                [(query, text) for text in texts],
                 batch_size=self._batch_size,
                 activation_fn=torch.nn.Sigmoid(),
                 show_progress_bar=False,

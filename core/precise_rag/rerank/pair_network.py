@@ -19,6 +19,7 @@ from precise_rag.encoders.sentence_transformer import (
     batches_by_length,
     bfloat16_is_fast,
 )
+from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
 QUERY_TOKENS = 64
@@ -204,6 +205,7 @@ class PairScorer:
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
         """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
+        query, *texts = readable_texts([query, *texts])
         logits = np.zeros(len(texts), dtype=np.float32)
         ids = token_ids(self._tokenizer, texts, CANDIDATE_TOKENS)
         with torch.inference_mode():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
-from precise_rag.types import Candidate, best_first
+from precise_rag.types import UNSCORED, Candidate, best_first, check_query, with_scores
 
 
 def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> list[Candidate]:
@@ -13,21 +13,30 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
 
     The former score is kept in `scores["retrieval"]`, or in `scores["reranked"]` if the candidates
     have been reranked before. Nothing else changes.
-    Raises InputError if the reranker does not return one score per candidate.
+    query: not blank.
+    A candidate whose score is no finite number ranks last, see `with_scores`.
+    Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """
     given = list(candidates)
+    check_query(query)
     scores = reranker.score(query, given)
     if len(scores) != len(given):
         raise InputError(
             f"reranker {reranker.name!r} must return one score per candidate, in their order; "
             f"got {len(scores)} scores for {len(given)} candidates"
         )
-    return best_first(
-        replace(c, score=float(score), score_scale=reranker.score_scale, scores=_with_former(c))
-        for c, score in zip(given, scores, strict=True)
-    )
+    renamed = (replace(c, score_scale=reranker.score_scale, scores=_with_former(c)) for c in given)
+    ranked = best_first(with_scores(renamed, scores))
+    if ranked and UNSCORED in ranked[0].scores:
+        raise InputError(
+            f"reranker {reranker.name!r} must return numbers, got {type(scores[0]).__name__} "
+            f"{scores[0]!s:.50} as the first of {len(given)} scores, none of them finite"
+        )
+    return ranked
 
 
 def _with_former(candidate: Candidate) -> dict[str, float]:
+    if UNSCORED in candidate.scores:
+        return dict(candidate.scores)
     key = "reranked" if "retrieval" in candidate.scores else "retrieval"
     return {**candidate.scores, key: candidate.score}

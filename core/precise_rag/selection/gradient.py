@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from precise_rag.errors import InputError
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import Candidate, Selection, best_first
+from precise_rag.types import UNSCORED, Candidate, Selection, best_first
 
 
 def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: float = 0.0) -> int:
@@ -87,7 +87,8 @@ class GradientSelector:
         Returns one decision per candidate, best first.
         Raises ScoreScaleError if the scores have no ratios (see `ratio_scores`).
         """
-        ranked = best_first(candidates)
+        given = best_first(candidates)
+        ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         scores = ratio_scores(ranked, assume_ratio=self.assume_ratio)
         cut = gradient_cut(scores, min_k=self.min_k, ratio=self.ratio, min_gap=self.min_gap)
         verdicts: list[tuple[Candidate, bool, str]] = []
@@ -104,6 +105,7 @@ class GradientSelector:
             kept = not reason
             n_kept += kept
             verdicts.append((candidate, kept, reason or self._why_kept(scores, rank)))
+        verdicts += [(candidate, False, "it has no usable score") for candidate in given[len(ranked) :]]
         return Selection.of(verdicts)
 
     def select_at(self, candidates: Iterable[Candidate], min_k: int) -> Selection:

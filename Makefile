@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet -c constraints.txt
 DOCS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs measurements test-lowest clean
+.PHONY: help demo test torture check format docs measurements test-lowest clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ demo: $(VENV)/demo  ## index real text and ask it questions; DOCS=your/folder fo
 
 test: $(VENV)/dev  ## set up and run the tests
 	$(BIN)/python -m pytest
+
+torture: $(VENV)/dev  ## try for hours to break things, and write what was tried
+	$(BIN)/python -m benchmarks.reliability.torture
 
 check: $(VENV)/dev  ## format, lint, types, import rules, generated pages
 	$(BIN)/ruff format --check .

@@ -27,6 +27,7 @@ from support.figures import count
 Result = tuple[int, str, str]
 LAMP = "The lamp is lit at dusk. Ilse keeps it.\n\nThe road to the pass is closed in winter."
 ENCODER = HashEncoder(16)
+FAULTS = "faults at file operations of saves and commands, old or new state kept"
 ESCAPES = (
     "\x1b]0;title\x07\x1b]52;c;eA==\x07\x1b[2J\x9b31m\x00\x7f\r\u202etxt.exe\u2066\u2069\u200f\u2028\u061c"
 )
@@ -321,6 +322,7 @@ def test_a_fault_at_any_file_operation_of_index(
         assert len(list(out.glob("data-*"))) == 1
         at += step
     assert at > 20
+    count(FAULTS, at // step)
 
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])
@@ -350,6 +352,7 @@ def test_a_fault_at_any_file_operation_of_other_commands(
         assert [p.name for p in tmp_path.glob(".*")] == []
         at += step
     assert at > 5
+    count(FAULTS, at // step)
 
 
 @pytest.mark.parametrize(
@@ -579,4 +582,4 @@ def test_a_killed_run_leaves_an_index_that_the_next_run_takes(
             assert run("index", docs, "--out", out, "--prune")[0] == 0
             assert len(list(out.glob("data-*"))) == 1
     assert run("index", docs, "--out", out, "--prune")[0] == 0
-    count("kills", killed)
+    count("kills of `precise index`, none torn", killed)

@@ -15,6 +15,7 @@ from precise_rag.index import BM25Index, DenseIndex, DocumentIndex, HybridIndex,
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
 from support.faults import failing, no_space, not_allowed
+from support.figures import count
 from support.saved_indexes import BUILD, DOCUMENTS, ENCODER, build, content, encoder_of
 
 NEW = [
@@ -22,6 +23,9 @@ NEW = [
     Document("lamp", "The lamp was replaced by fireflies."),
     Document("long", "Marmots whistle. " * 40),
 ]
+
+
+FAULTS = "faults at file operations of saves and commands, old or new state kept"
 
 
 class Fault(Exception):
@@ -187,7 +191,7 @@ def test_a_fault_at_any_file_operation_of_a_save(
         assert len(list(path.glob("data-*"))) == 1
     assert found.document_ids == new.document_ids
     assert failed * step > 20
-    print(f"{kind}, {error.__name__}: {at // step} operations, {failed} failed the save")
+    count(FAULTS, at // step)
 
 
 @pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])
@@ -207,6 +211,7 @@ def test_a_fault_at_any_file_operation_of_a_first_save(kind: str, step: int, tmp
         except IndexWriteError:
             index.save(path)
         assert content(load_index(path, encoder_of(kind))) == content(index)
+    count(FAULTS, at // step)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
@@ -253,6 +258,7 @@ def test_a_thousand_random_interruptions(kind: str, tmp_path: Path) -> None:
         except (IndexWriteError, KeyboardInterrupt):
             pass
         assert content(load_index(tmp_path, encoder_of(kind))) == content(index)
+    count(FAULTS, 1_000)
 
 
 def test_a_build_that_fails_leaves_the_index_that_was_there(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document
+from support.figures import count
 from support.saved_indexes import (
     BUILD,
     DOCUMENTS,
@@ -33,6 +34,7 @@ from support.saved_indexes import (
     sign,
 )
 
+HOSTILE = "hostile manifests and arrays with checksums that agree, loaded or refused"
 ODD_VALUES = (
     None,
     True,
@@ -117,7 +119,7 @@ def test_no_value_in_a_manifest_raises_anything_else(kind: str, share: float, tm
     for value in random.Random(kind).sample(changed, int(share * len(changed))):
         sign(tmp_path, value)
         opened(tmp_path, kind)
-    print(f"{kind}: {int(share * len(changed))} values")
+    count(HOSTILE, int(share * len(changed)))
     for text in ("", "[]", "null", "{", "[" * 10**5, '{"format": NaN}', "1" * 5000, "\0", '"\\ud800"'):
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(IndexFormatError):
@@ -163,7 +165,7 @@ def test_no_array_raises_anything_else(kind: str, share: float, tmp_path: Path) 
             tried += 1
         file.write_bytes(data)
         sign(tmp_path, manifest)
-    print(f"{kind}: {tried} arrays")
+    count(HOSTILE, tried)
 
 
 def test_no_documents_file_raises_anything_else(tmp_path: Path) -> None:

@@ -21,8 +21,10 @@ from precise_rag.index.storage.folder import locked
 from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
+from support.figures import count
 from support.saved_indexes import ENCODER, build
 
+WRITES = "saves by processes that write one index at once, none lost"
 HOLD = """
 import sys, time
 from precise_rag.index import DenseIndex
@@ -110,6 +112,7 @@ def test_changes_under_the_lock_all_arrive(times: int, tmp_path: Path) -> None:
     expected = {f"{name}-{n}" for name in "abc" for n in range(times)}
     assert set(load_index(tmp_path, ENCODER).document_ids) == expected
     assert len(list(tmp_path.glob("data-*"))) == 1
+    count(WRITES, 3 * times)
 
 
 @pytest.mark.parametrize("times", [4, pytest.param(100, marks=pytest.mark.torture)])
@@ -118,6 +121,7 @@ def test_changes_without_the_lock_are_noticed_and_none_is_lost(times: int, tmp_p
     writers(UPDATE_WITHOUT_LOCK, tmp_path, "ab", times)
     expected = {f"{name}-{n}" for name in "ab" for n in range(times)}
     assert set(load_index(tmp_path, ENCODER).document_ids) == expected
+    count(WRITES, 2 * times)
 
 
 @pytest.mark.parametrize("times", [5, pytest.param(300, marks=pytest.mark.torture)])
@@ -128,6 +132,7 @@ def test_writers_that_replace_each_other_leave_one_whole_index(times: int, tmp_p
     assert len(loaded.document_ids) == 5
     assert loaded.search("text")
     assert len(list((tmp_path / "index").glob("data-*"))) == 1
+    count(WRITES, 2 * times)
 
 
 def test_the_error_names_the_process_that_holds_the_lock(

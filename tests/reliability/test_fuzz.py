@@ -1,0 +1,135 @@
+"""Random texts, files and replies: splitting loses nothing, reading raises nothing but our errors."""
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from precise_rag.documents import read_documents
+from precise_rag.errors import InputError
+from precise_rag.feedback.judgement import parse_judgement
+from precise_rag.filtering.relevance_parsing import parse_score, parse_scores
+from precise_rag.sentences import split_sentences
+from support.figures import count
+
+PARTS = (
+    *".!?…。！？।؟;:,\"'“”«»()[]{}-–—*#>|`~_/\\ \t\n\r\v\f\x1c\x85\u2028\u2029\u00a0\u3000\ufeff\0\x1b",
+    *"aZß9中の한اֿ้́\u200b\u200d\u200e\u202e\ud83d\ude00😀👩",
+    *("Mr.", "e.g.", "U.S.", "3.14", "...", "\r\n", "\n\n", "\n- ", "1. ", "http://a.b/c?d=e", "He left. "),
+    *(
+        "天地玄黃。",
+        "👩\u200d👧",
+        "```\nx\n```",
+        "| a | b |\n",
+        "«Nein.» ",
+        "Dr. J. R. Smith, Ph.D., said: ",
+        "?!?!",
+    ),
+)
+LINES = (
+    '{"id": "a", "text": "One. Two."}',
+    '{"sections": [{"paragraphs": ["One."]}]}',
+    '{"text": "x", "n": [1]}',
+)
+REPLIES = (
+    '{"score": 9, "adjustment": -1, "reason": "good"}',
+    '{"scores": [{"id": "1", "relevance": 0.5}]}',
+    "Score: 7/10\nAdjustment: +1",
+    '[{"1": 0.25}, {"2": 1}]',
+    "0.85",
+)
+ODD = (
+    "{",
+    "}",
+    "[",
+    "]",
+    '"',
+    "\\",
+    ":",
+    ",",
+    "9" * 400,
+    "-",
+    "NaN",
+    "1e999",
+    "null",
+    "\\ud83d",
+    "\0",
+    "é",
+    "\n",
+    " ",
+)
+
+
+def text(choose: random.Random) -> str:
+    """A text of up to 30 odd parts."""
+    return "".join(choose.choices(PARTS, k=choose.randrange(31)))
+
+
+def mutated(text: str, choose: random.Random) -> str:
+    """A text with up to five pieces replaced by odd ones."""
+    for _ in range(choose.randrange(6)):
+        start = choose.randrange(len(text) + 1)
+        text = (
+            text[:start]
+            + choose.choice(ODD) * choose.choice((1, 1, 1, 200))
+            + text[start + choose.randrange(4) :]
+        )
+    return text
+
+
+def some_or(number: int) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "number", [300, pytest.param(number, marks=pytest.mark.torture)], ids=["some", "many"]
+    )
+
+
+@some_or(1_000_000)
+def test_splitting_loses_nothing(number: int) -> None:
+    choose = random.Random(1)
+    for _ in range(number):
+        given = text(choose)
+        spans = split_sentences(given)
+        ends = [0, *(end for _, end in spans)]
+        assert [start for start, _ in spans] == ends[:-1], repr(given)
+        assert ends[-1] == len(given), repr(given)
+        assert all(start < end for start, end in spans), repr(given)
+    count("random texts, split without loss", number)
+
+
+@some_or(20_000)
+def test_files_of_random_bytes_are_read_or_refused(number: int, tmp_path: Path) -> None:
+    choose = random.Random(2)
+    for at in range(number):
+        data = "\n".join(mutated(choose.choice(LINES), choose) for _ in range(3)).encode(
+            "utf-8", "surrogatepass"
+        )
+        if at % 3 == 1:
+            data = data[: choose.randrange(len(data))] + choose.randbytes(3)
+        if at % 3 == 2:
+            packed = bytearray(gzip.compress(data, 1))
+            packed[choose.randrange(len(packed))] ^= 1 << choose.randrange(8)
+            data = bytes(packed)
+        file = tmp_path / ("a.jsonl.gz" if at % 3 == 2 else choose.choice(("a.jsonl", "a.txt")))
+        file.write_bytes(data)
+        errors: list[InputError] = []
+        for document in read_documents(file, on_error=errors.append):
+            json.dumps(dict(document.metadata))
+            assert document.id
+        assert all(str(file) in str(error) for error in errors)
+    count("random files, read or refused", number)
+
+
+@some_or(200_000)
+@pytest.mark.parametrize(
+    "parse",
+    [parse_judgement, parse_score, lambda reply: parse_scores(reply, ["1", "2"])],
+    ids=["judge", "score", "scores"],
+)
+def test_any_reply_is_parsed_or_found_unusable(parse: Callable[[str], object], number: int) -> None:
+    choose = random.Random(3)
+    for _ in range(number):
+        parse(mutated(choose.choice(REPLIES), choose))
+    count("hostile replies, parsed or refused", number)

@@ -14,10 +14,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from precise_rag.errors import LLMResponseError
+from precise_rag.errors import LLMConnectionError, LLMError, LLMResponseError
 
 MAX_REPLY_BYTES = 8 * 2**20
 """Most bytes of a reply that is not streamed, once it is decompressed."""
+
+max_reply_bytes: ContextVar[int] = ContextVar("max_reply_bytes", default=MAX_REPLY_BYTES)
+"""The same for the requests of a context, for replies that may be longer."""
 
 MAX_STREAM_BYTES = 64 * 2**20
 """Most bytes of a streamed reply. Its events are many times longer than the text that they carry."""
@@ -33,12 +36,12 @@ class HttpLimits:
 
     http: the module httpx or httpx2.
     source: name of the server, for the messages.
-    max_bytes: most bytes of a reply that is not streamed.
     seconds: most seconds from a request to the end of its reply; default: no limit. Calls end earlier if
         `call_ends_at` says so.
 
-    Raises LLMResponseError for a reply that is too long, or compressed in another way than by gzip, and
-    the timeout errors of httpx.
+    Raises LLMResponseError for a reply that is too long, or compressed in another way than by gzip;
+    LLMConnectionError if no time is left for a request; and the timeout errors of httpx if a reply does
+    not end in time.
     """
 
     def __init__(
@@ -46,12 +49,10 @@ class HttpLimits:
         http: ModuleType,
         source: str,
         *,
-        max_bytes: Callable[[], int] = lambda: MAX_REPLY_BYTES,
         seconds: float = math.inf,
     ) -> None:
         self._http = http
         self._source = source
-        self._max_bytes = max_bytes
         self._seconds = seconds
 
     @property
@@ -75,7 +76,7 @@ class HttpLimits:
         now = time.monotonic()
         ends_at = min(call_ends_at.get(), now + self._seconds)
         if ends_at <= now:
-            raise self._http.ReadTimeout("no time is left for another request", request=request)
+            raise LLMConnectionError(f"{self._source}: no time is left for another request")
         request.headers["accept-encoding"] = "gzip"
         request.extensions["ends_at"] = ends_at
         timeouts = request.extensions.get("timeout", {})
@@ -94,7 +95,7 @@ class HttpLimits:
             response.stream,
             _Reader(
                 self._source,
-                MAX_STREAM_BYTES if streamed else self._max_bytes(),
+                MAX_STREAM_BYTES if streamed else max_reply_bytes.get(),
                 zlib.decompressobj(wbits=31) if encoding == "gzip" else None,
                 response.request.extensions.get("ends_at", math.inf),
                 self._http.ReadTimeout,
@@ -180,14 +181,13 @@ def openai_connection(
     source: str,
     *,
     auth: tuple[str, str] | None = None,
-    max_bytes: Callable[[], int] = lambda: MAX_REPLY_BYTES,
     seconds: float = math.inf,
 ) -> Any:
     """Return a connection with limits for a synchronous client of the openai package.
 
     openai: the package. auth: user and password for the server; optional. The rest: see `HttpLimits`.
     """
-    limits = HttpLimits(_http_of(openai), source, max_bytes=max_bytes, seconds=seconds)
+    limits = HttpLimits(_http_of(openai), source, seconds=seconds)
     return openai.DefaultHttpxClient(event_hooks=limits.hooks, auth=auth)
 
 
@@ -201,3 +201,12 @@ def _http_of(openai: ModuleType) -> ModuleType:
     """The httpx that this version of the openai package uses."""
     client = next(kind for kind in openai.DefaultHttpxClient.__mro__ if kind.__name__ == "Client")
     return import_module(client.__module__.partition(".")[0])
+
+
+def own_error(error: BaseException | None) -> LLMError | None:
+    """Return the LLMError that `error` was raised from, such as that of a reply over its limit, or None."""
+    for _ in range(10):
+        if error is None or isinstance(error, LLMError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None

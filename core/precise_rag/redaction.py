@@ -17,6 +17,8 @@ HIDDEN = "[hidden]"
 """What stands in place of a key."""
 
 _SHORTEST = 6
+_LONGEST_QUOTE = 400
+_READ_CHARACTERS = 20_000
 _MOST = 1_000
 _PLACEHOLDERS = frozenset({"api-key", "api_key", "apikey", "dummy-key", "lm-studio", "no-key", "ollama"})
 _remembered: dict[str, None] = {}
@@ -112,6 +114,22 @@ def without_password(url: str | None) -> tuple[str | None, tuple[str, str] | Non
 def redacted(text: str) -> str:
     """Return `text` without keys and passwords."""
     return redactor()(text)
+
+
+def said_by(error: Exception) -> str:
+    """Return the message of an exception without keys, on one line and shortened; its type if it is empty."""
+    return quoted(error) or type(error).__name__
+
+
+def quoted(said: Any) -> str:
+    """Return what a server said without keys, on one line and shortened."""
+    try:
+        text = " ".join(str(said).split())
+    except Exception:  # a message that cannot be made must not hide the failure
+        text = type(said).__name__
+    if len(text) > _READ_CHARACTERS:
+        text = text[:_READ_CHARACTERS].rpartition(" ")[0]  # half a key would not be recognised
+    return redacted(text)[:_LONGEST_QUOTE]
 
 
 def redactor() -> Callable[[str], str]:

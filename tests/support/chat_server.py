@@ -13,28 +13,33 @@ from typing import Any
 class Reply:
     """One reply of the server.
 
-    body: a dict is sent as JSON, a text unchanged.
+    body: a dict is sent as JSON, a text or bytes unchanged.
     status: the HTTP status.
     headers: further headers.
     stall: seconds to wait before the first byte, or in the middle of a stream.
     cut: whether to close the connection before the body, or in the middle of a stream.
+    endless: seconds between the bytes of a body that never ends; None for a body that ends.
     """
 
-    body: dict[str, Any] | str = ""
+    body: dict[str, Any] | str | bytes = ""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     stall: float = 0.0
     cut: bool = False
+    endless: float | None = None
 
 
-def says(text: str, usage: tuple[int, int] | None = (11, 7), **options: Any) -> Reply:
+def says(
+    text: str, usage: tuple[int, int] | None = (11, 7), *, finish_reason: str = "stop", **options: Any
+) -> Reply:
     """Return a chat completion with this text. usage: tokens of prompt and reply; None leaves them out."""
+    message = {"role": "assistant", "content": text}
     body: dict[str, Any] = {
         "id": "c1",
         "object": "chat.completion",
         "created": 0,
         "model": "local-model",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        "choices": [{"index": 0, "finish_reason": finish_reason, "message": message}],
     }
     if usage is not None:
         body["usage"] = {
@@ -125,9 +130,12 @@ class ChatServer:
 
             def _whole(self, reply: Reply) -> None:
                 server._released.wait(reply.stall)
-                is_json = isinstance(reply.body, dict)
-                body = (json.dumps(reply.body) if is_json else str(reply.body)).encode()
+                text = json.dumps(reply.body) if isinstance(reply.body, dict) else reply.body
+                body = text if isinstance(text, bytes) else text.encode()
                 self.send_response(reply.status)
+                if reply.endless is not None:
+                    self._endless(reply.endless)
+                    return
                 for name, value in {"Content-Type": "application/json", **reply.headers}.items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(body)))
@@ -137,6 +145,14 @@ class ChatServer:
                 else:
                     self.wfile.write(body)
 
+            def _endless(self, pause: float) -> None:
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Connection", "close")
+                self.end_headers()
+                self.close_connection = True
+                while not server._released.wait(pause):
+                    self.wfile.write(b" " if pause else b" " * 2**16)
+
             def _stream(self, request: dict[str, Any], reply: Reply) -> None:
                 assert isinstance(reply.body, dict)
                 text = reply.body["choices"][0]["message"]["content"]
@@ -144,7 +160,7 @@ class ChatServer:
                 words[-1:] = [word.rstrip() for word in words[-1:]]
                 events = [self._event(reply, {"content": word}, None) for word in words]
                 middle = len(events) // 2
-                events.append(self._event(reply, {}, "stop"))
+                events.append(self._event(reply, {}, reply.body["choices"][0]["finish_reason"]))
                 if request.get("stream_options", {}).get("include_usage") and "usage" in reply.body:
                     events.append(
                         {**self._event(reply, {}, None), "choices": [], "usage": reply.body["usage"]}

@@ -68,7 +68,7 @@ class Conversation:
     The fields are the settings of `FeedbackLoop` and the arguments of its methods. rounds: the rounds so
     far. max_chunks: most chunks that fit into the model's context; None until a prompt was too long.
     left_out: ids of the chunks that the model does not accept, not even alone, and why. refused_alone: how
-    often a chunk was refused alone.
+    often a chunk was refused alone. is_shown: whether the reader has seen a part of a reply.
     """
 
     question: str
@@ -85,6 +85,7 @@ class Conversation:
     max_chunks: int | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     refused_alone: int = 0
+    is_shown: bool = False
 
     def steps(self) -> Steps:
         """The generator. Raises LLMError only if not even one draft was written."""
@@ -101,7 +102,7 @@ class Conversation:
             try:
                 draft, selection = yield from self._draft(selection)
             except LLMError as error:
-                if not self.rounds:
+                if not self.rounds or self.is_shown:
                     raise
                 reason = f"round {len(self.rounds) + 1} has no draft: {error}"
                 break
@@ -147,6 +148,8 @@ class Conversation:
             try:
                 draft = yield from self._ask("answer", self.llm, prompt, live=self._is_live)
             except (ContextLengthError, ContentFilterError) as error:
+                if self.is_shown:
+                    raise
                 selection = self._after_refusal(whole, selection, error)
                 continue
             if draft.cut_off:
@@ -226,6 +229,7 @@ class Conversation:
         except LLMError as error:
             outcome = error
         finally:
+            self.is_shown = self.is_shown or bool(request.shown)
             record = replace(record, ms=(time.perf_counter() - started) * 1e3, text="".join(request.shown))
             record_call(record, outcome, spending=self.spending, prices=self.prices, trace=self.trace)
         if isinstance(outcome, LLMError):

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, closing, suppress
+from contextlib import aclosing, closing
 from functools import partial
 from typing import get_args
 
@@ -233,7 +233,7 @@ class _Exchange:
         self.reply: Selection | Completion | None = None
         self._steps = steps
         self._request: SelectionRequest | CompletionRequest | None = None
-        self._failure: Exception | None = None
+        self._failure: LLMError | None = None
         self._answer: Answer | None = None
         self._shown: list[str] = []
         self._completion: Completion | None = None
@@ -248,17 +248,10 @@ class _Exchange:
         return self._request
 
     def fail(self, error: Exception) -> None:
-        """Keep a failure for the conversation, which records it.
-
-        Raises it if it is no LLMError, or if the reader has already seen pieces.
-        """
-        if not self._shown and isinstance(error, LLMError):
-            self._failure = error
-            return
-        if isinstance(error, LLMError):
-            with suppress(LLMError, StopIteration):
-                self._steps.throw(error)
-        raise error
+        """Keep a failure for the conversation. Raises it if it is not an LLMError."""
+        if not isinstance(error, LLMError):
+            raise error
+        self._failure = error
 
     def add(self, item: str | Completion) -> str:
         """Take one item of a stream; returns the piece to show, empty if there is none."""

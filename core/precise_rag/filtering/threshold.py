@@ -2,7 +2,8 @@
 
 Source: ChunkRAG, section 3: a threshold from the distribution of the scores, raised if they cluster
 tightly. The bounds are ours: without them the mean drops part of a list in which every chunk is
-relevant, and keeps part of one in which none is.
+relevant, and keeps part of one in which none is. The cap is ours, too: without it a few chunks that talk
+the model into the highest score lift the mean over every honest chunk.
 """
 
 from collections.abc import Sequence
@@ -31,19 +32,23 @@ class DynamicThreshold:
     tight: the standard deviation is added if it is below this.
     floor: lowest threshold, in [0, 1]. A chunk that scores less is never kept.
     ceiling: highest threshold, in [0, 1]. A chunk that scores at least this is always kept.
+    cap: highest value, in [0, 1], to which scores within `tight` of 1 lift the threshold over the one that
+        the other scores alone give. They never lift it over the best of the others. None for no cap.
     min_keep: number of chunks kept even under the threshold, best first, if they reach the floor.
 
-    floor=0 and ceiling=1 give the paper's threshold.
+    floor=0, ceiling=1 and cap=None give the paper's threshold.
     """
 
     tight: float = 0.1
     floor: float = 0.3
     ceiling: float = 0.8
+    cap: float | None = 0.6
     min_keep: int = 0
 
     def __post_init__(self) -> None:
         for name in ("floor", "ceiling"):
             check_number(name, getattr(self, name))
+        check_number("cap", self.cap, least=0, most=1, none="no cap")
         check_number("tight", self.tight, least=0)
         check_number("min_keep", self.min_keep, least=0, whole=True)
         if not 0.0 <= self.floor <= self.ceiling <= 1.0:
@@ -58,6 +63,18 @@ class DynamicThreshold:
         >>> DynamicThreshold().of([0.9, 0.5, 0.1])
         Threshold(value=0.5, reason='mean of 3 scores')
         """
+        threshold = self._around_mean(scores)
+        others = [score for score in scores if score < 1.0 - self.tight]
+        if self.cap is None or not others or len(others) == len(scores):
+            return threshold
+        highest = max(self._around_mean(others).value, min(self.cap, max(others)))
+        if not any(highest <= score < threshold.value for score in others):
+            return threshold
+        return Threshold(
+            highest, f"capped, for {len(scores) - len(others)} of {len(scores)} scores are near 1"
+        )
+
+    def _around_mean(self, scores: Sequence[float]) -> Threshold:
         if not scores:
             return Threshold(self.floor, "the floor")
         value = fmean(scores)

@@ -25,7 +25,8 @@ from precise_rag.errors import (
     LLMServerError,
     PreciseRagError,
 )
-from precise_rag.redaction import redacted
+from precise_rag.limited_http import own_error
+from precise_rag.redaction import redacted, said_by
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -41,8 +42,6 @@ _FILTERED = re.compile(
 )
 _TRANSPORT = {"APIConnectionError", "TransportError", "ConnectionError", "TimeoutError", "ClientError"}
 _UNREADABLE = ("JSONDecodeError", "ValidationError", "RecursionError", "UnicodeDecodeError")
-_LONGEST_QUOTE = 400
-_READ_CHARACTERS = 20_000
 
 
 def raises_llm_errors(method: Method) -> Method:
@@ -133,7 +132,7 @@ def failure_of(error: Exception, model: str, *, where: str | None = None) -> Exc
 
 def translate(error: Exception, model: str, *, where: str | None = None) -> LLMError:
     """Return the LLMError for `error`, without a cause. model, where: as for `failure_of`."""
-    if own := _own_error(error):
+    if own := own_error(error):
         return own
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
@@ -156,22 +155,6 @@ def translate(error: Exception, model: str, *, where: str | None = None) -> LLME
             f"{model}: {server} answered with something that is not a completion ({said})"
         )
     return _with_cause(LLMError(f"{model}: {type(error).__name__}: {said}"), error)
-
-
-def said_by(error: Exception) -> str:
-    """Return the message of an exception without keys, on one line and shortened; its type if it is empty."""
-    return quoted(error) or type(error).__name__
-
-
-def quoted(said: Any) -> str:
-    """Return what a server said without keys, on one line and shortened."""
-    try:
-        text = " ".join(str(said).split())
-    except Exception:  # a message that cannot be made must not hide the failure
-        text = type(said).__name__
-    if len(text) > _READ_CHARACTERS:
-        text = text[:_READ_CHARACTERS].rpartition(" ")[0]  # half a key would not be recognised
-    return redacted(text)[:_LONGEST_QUOTE]
 
 
 def refused_prompt(status: int | None, said: str) -> type[LLMError] | None:
@@ -200,15 +183,6 @@ def _by_status(status: int, error: Exception, model: str, server: str, said: str
 def _retry_after(error: Exception) -> str:
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     return str(headers.get("retry-after", ""))[:40]
-
-
-def _own_error(error: BaseException | None) -> LLMError | None:
-    """The LLMError that `error` was raised from, such as that of a reply over its limit."""
-    for _ in range(10):
-        if error is None or isinstance(error, LLMError):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
 
 
 def _kinds(error: Exception) -> set[str]:

@@ -23,10 +23,10 @@ from precise_rag.errors import (
     LLMResponseError,
 )
 from precise_rag.limited_http import async_openai_connection, openai_connection
-from precise_rag.llm.failures import quoted, raises_llm_errors, translate
+from precise_rag.llm.failures import raises_llm_errors, translate
 from precise_rag.llm.finish import cut_off, read
 from precise_rag.llm.usage import counted_completion, model_name
-from precise_rag.redaction import remember, remember_fields, without_password, without_secrets
+from precise_rag.redaction import quoted, remember, remember_fields, without_password, without_secrets
 from precise_rag.types import Completion, Message
 
 if TYPE_CHECKING:

@@ -52,11 +52,11 @@ def _answer(record: Mapping[str, Any]) -> str:
 def _facts(record: Mapping[str, Any]) -> str:
     about = "about " if record["usage_estimated"] else ""
     facts = {
-        "milliseconds": f"{record['ms']:,.0f}",
+        "milliseconds": _number(record["ms"], ",.0f"),
         "rounds": str(len(record["rounds"])),
         "model calls": str(len(record["calls"])),
-        "tokens in": f"{about}{record['input_tokens']:,}",
-        "tokens out": f"{about}{record['output_tokens']:,}",
+        "tokens in": about + _number(record["input_tokens"], ",.0f"),
+        "tokens out": about + _number(record["output_tokens"], ",.0f"),
         "cost": _cost(record["cost"]),
     }
     items = "".join(f"<li><b>{value}</b>{name}</li>" for name, value in facts.items())
@@ -88,7 +88,7 @@ def _candidates(candidates: Iterable[Mapping[str, Any]]) -> str:
     rows = (
         (
             candidate["rank"],
-            f"{float(candidate['score']):.4g}",
+            _number(candidate["score"], ".4g"),
             Html(f'<span class="soft">{escape(candidate["id"])}</span> {escape(candidate.get("text", ""))}'),
             candidate["reason"],
         )
@@ -137,7 +137,7 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> str:
         (
             stage["stage"],
             "" if stage["round"] is None else stage["round"],
-            f"{stage['ms']:,.1f}",
+            _number(stage["ms"], ",.1f"),
             f"{sum(c['kept'] for c in stage['candidates'])} of {len(stage['candidates'])}",
             _pairs(stage["settings"]),
             stage["note"],
@@ -167,9 +167,9 @@ def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
             "" if call["round"] is None else call["round"],
             call["model"],
             call["prompt_version"],
-            f"{call['ms']:,.0f}",
-            f"{call['input_tokens']:,}",
-            f"{call['output_tokens']:,}",
+            _number(call["ms"], ",.0f"),
+            _number(call["input_tokens"], ",.0f"),
+            _number(call["output_tokens"], ",.0f"),
             _cost(call["cost"]),
             call["error"] or _CUT_OFF.get(call.get("cut_off", ""), ""),
         )
@@ -202,5 +202,10 @@ def _pairs(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
-def _cost(cost: float | None) -> str:
-    return "unknown" if cost is None else f"${cost:.6f}"
+def _cost(cost: float | str | None) -> str:
+    return "unknown" if cost is None else f"${_number(cost, '.6f')}"
+
+
+def _number(value: float | str, form: str) -> str:
+    """A number in this form; NaN and infinity are texts in a record."""
+    return format(float(value), form)

@@ -110,14 +110,18 @@ class BlockSplitter:
 def _ends_in_parts(block: str, ends: SentenceEnds) -> Iterator[int]:
     """The sentence ends in a block, which `ends` reads in parts of at most _READ characters.
 
-    A part begins where the last sentence of the part before ended.
+    A part begins where the last sentence of the part before ended, or within that sentence if it is long.
     """
     start = 0
     while len(block) - start > _READ:
         part = block[start : start + _READ]
-        found = [end for end in ends(part) if 0 < end <= _READ - _AHEAD]
+        sure = _READ - _AHEAD
+        found = [end for end in ends(part) if 0 < end <= sure]
         yield from (start + end for end in found)
-        start += found[-1] if found else part.rfind(" ", 0, _READ - _AHEAD) + 1 or _READ - _AHEAD
+        if found and found[-1] >= sure // 2:
+            start += found[-1]
+        else:
+            start += part.rfind(" ", sure // 2, sure) + 1 or sure
     yield from (start + end for end in ends(block[start:]))
 
 

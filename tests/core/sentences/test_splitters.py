@@ -1,5 +1,5 @@
 import pickle
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -116,15 +116,17 @@ def test_libraries_read_long_blocks_in_parts(unit: str) -> None:
     text = unit * (50_000 // len(unit))
     read: list[int] = []
 
-    def ends(part: str) -> list[int]:
+    def ends(part: str, first: int | None) -> list[int]:
         read.append(len(part))
-        return [place + 1 for place, mark in enumerate(part) if mark in ".。\n "]
+        return [place + 1 for place, mark in enumerate(part) if mark in ".。\n "][:first]
 
-    spans = BlockSplitter("counting", ends).split(text)
-    assert [span.start for span in spans] == [0, *(span.end for span in spans[:-1])]
-    assert spans[-1].end == len(text)
-    assert max(read) <= 2048
-    assert sum(read) <= 2 * len(text)
+    for first in (None, 1, 0):
+        read.clear()
+        spans = BlockSplitter("counting", partial(ends, first=first)).split(text)
+        assert [span.start for span in spans] == [0, *(span.end for span in spans[:-1])]
+        assert spans[-1].end == len(text)
+        assert max(read) <= 2048
+        assert sum(read) <= 3 * len(text)
 
 
 @pytest.mark.parametrize("name", NAMES)

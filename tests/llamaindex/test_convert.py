@@ -1,5 +1,6 @@
 import json
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,7 +153,8 @@ def test_facts_that_a_store_has_changed_are_ignored():
 
 def test_metadata_that_llamaindex_refuses_or_cannot_copy_costs_nothing():
     lock = threading.Lock()
-    found = from_candidate(Candidate("d", 0, 4, "Eels", 0.5, "cosine", metadata={1: "one", "lock": lock}))
+    odd: dict[Any, Any] = {1: "one", "lock": lock}
+    found = from_candidate(Candidate("d", 0, 4, "Eels", 0.5, "cosine", metadata=odd))
     assert (found.node.metadata["1"], found.node.metadata["lock"]) == ("one", lock)
     long = NodeWithScore(node=TextNode(text="Eels", metadata={"number": 10**5000}), score=0.5)
     assert to_candidates([long])[0].text == "Eels"

@@ -298,7 +298,7 @@ def test_multimodal_nodes_are_cut_by_their_text(make):
     nodes = [
         ImageNode(image="abc", id_="image"),
         IndexNode(text="The keeper lit it.", index_id="i", id_="index"),
-        Node(text_resource=MediaResource(text="Eels swim home."), id_="mixed", metadata={"page": 3}),
+        Node(text_resource=MediaResource(text="Eels swim home."), id_="mixed", extra_info={"page": 3}),
         Node(image_resource=MediaResource(path="/x.png"), id_="picture"),
         TextNode(text="A lone \ud83d surrogate.", id_="text"),
     ]

@@ -389,12 +389,11 @@ def test_a_dead_worker_is_reported():
 
 def test_a_part_that_says_itself_what_is_wrong_is_not_pickled_twice():
     class Part(Portable):
-        pass
+        def __init__(self, part):
+            self.part = part
 
-    whole = Part()
-    whole.part = Part()
-    whole.part.lock = threading.Lock()
-    with pytest.raises(InputError, match="its lock, of type lock"):
+    whole = Part(Part(threading.Lock()))
+    with pytest.raises(InputError, match="its part, of type lock"):
         whole.part.__getstate__()
     assert whole.__getstate__() == vars(whole)
 

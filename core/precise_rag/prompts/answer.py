@@ -117,5 +117,6 @@ def chosen_option(text: str, options: Sequence[str]) -> int | None:
 
 _CITATION = re.compile(r"\[((?:passages? )?\d+(?:\s*,\s*\d+)*)\]")
 _CHOICE = re.compile(
-    r"(?:(?:the\s+)?(?:correct\s+)?(?:answer|option)\s*(?:is)?\s*:?\s*)?\(?([A-Za-z])(?:[).:]|\s*$)", re.I
+    r"(?:(?:the\s+)?(?:correct\s+)?(?:answer|option)\s*+(?:is\s*+)?(?::\s*+)?)?\(?([A-Za-z])(?:[).:]|\s*+$)",
+    re.I,
 )

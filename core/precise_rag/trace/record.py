@@ -20,7 +20,7 @@ from precise_rag.viz.trace_page import trace_page
 
 _log = logging.getLogger(__name__)
 
-_QUOTES = re.compile(r"\s*[:(]")
+_QUOTES = re.compile(r"(?<!\s)\s*+[:(]")
 
 SCHEMA_VERSION = 1
 """Version of the form of `Trace.to_dict`."""

@@ -148,3 +148,10 @@ def test_the_judge_sees_the_instructions_of_the_answer():
     assert judged.messages[1].content.endswith(f"{mark} answer\nin France\n{mark} end of answer")
     own = Wording(answer_instructions="Sing.")
     assert "task\nSing.\n" in own.judge("q", PASSAGES, "a").messages[1].content
+
+
+@pytest.mark.parametrize(
+    "reply", ["answer" + " " * 100_000 + "!", "Answer: is" + "\t" * 100_000, "b" + " " * 100_000 + "."]
+)
+def test_a_long_reply_is_read_in_linear_time(reply: str) -> None:
+    assert chosen_option(reply, ["red", "blue"]) is None

@@ -106,3 +106,9 @@ def test_an_unknown_cost_is_none_and_not_zero():
     assert trace.cost == pytest.approx(0.5)
     trace.add(CallRecord("judge", "v", "other", 1.0, input_tokens=1))
     assert trace.cost is None
+
+
+def test_a_note_with_much_white_space_is_cut_in_linear_time():
+    trace = full_trace()
+    trace.notes.append("failed" + " " * 200_000 + "x : secret")
+    assert "secret" not in trace.to_json(include_text=False)

@@ -99,6 +99,11 @@ def test_splitting_loses_nothing(number: int) -> None:
     count("random texts, split without loss", number)
 
 
+def test_a_text_that_makes_sentencex_panic_is_split_by_the_other_splitter() -> None:
+    given = ')\u2029Z\u2028.\ud83d?!?!\u200dhttp://a.b/c?d=e(؟9。>/天地玄黃。`http://a.b/c?d=e-Z"天地玄黃。؟'
+    assert "".join(given[start:end] for start, end in split_sentences(given)) == given
+
+
 @some_or(20_000)
 def test_files_of_random_bytes_are_read_or_refused(number: int, tmp_path: Path) -> None:
     choose = random.Random(2)

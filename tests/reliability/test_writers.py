@@ -57,7 +57,8 @@ from precise_rag.types import Document
 path, name, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 index = HybridIndex.build([Document(f"{name}{i}", f"Text {i} of {name}.") for i in range(5)], HashEncoder(8))
 for _ in range(times):
-    index.save(path)
+    with HybridIndex.lock(path, timeout=100):
+        index.save(path)
 """
 
 UPDATE_WITHOUT_LOCK = """

@@ -9,6 +9,7 @@ import json
 import os
 import stat
 import sys
+import tempfile
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -101,10 +102,8 @@ def make_folder(path: Path) -> None:
 def check_writable(path: Path) -> None:
     """Raises InputError if `path` is not a file that `write_file` can write."""
     try:
-        target = _target(path)
-        attempt = _beside(target)
-        attempt.touch(exist_ok=False)
-        attempt.unlink()
+        with tempfile.TemporaryFile(dir=_target(path).parent):
+            pass
     except (OSError, ValueError) as error:
         raise _cannot_write(path, error) from error
 
@@ -133,9 +132,13 @@ def write_file(path: Path, text: str) -> None:
 def _target(path: Path) -> Path:
     """The file that a link leads to. Raises OSError if there is something else."""
     target = Path(os.path.realpath(path))
-    if target.is_dir():
+    try:
+        mode = os.lstat(target).st_mode
+    except FileNotFoundError:
+        return target
+    if stat.S_ISDIR(mode):
         raise OSError("it is a folder; give a file")
-    if os.path.lexists(target) and not target.is_file():
+    if not stat.S_ISREG(mode):
         raise OSError("it is a pipe, a device or a link without an end; give a file")
     return target
 

@@ -177,7 +177,12 @@ def _nupunkt_ends(block: str) -> Iterable[int]:
 def _sentencex_ends(block: str) -> Iterable[int]:
     language = "en" if block.isascii() else _language(block)
     readable = _SURROGATES.sub("\ufffd", block)
-    boundaries = importlib.import_module("sentencex").get_sentence_boundaries(language, readable)
+    try:
+        boundaries = importlib.import_module("sentencex").get_sentence_boundaries(language, readable)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # what Rust raises, as for "Z\u2028." in English
+            raise
+        return _nupunkt_ends(block)
     return [boundary["end_index"] for boundary in boundaries]
 
 

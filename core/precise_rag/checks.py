@@ -1,7 +1,7 @@
 """Checks of the numbers that users pass as limits, prices and settings."""
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from precise_rag.errors import InputError
@@ -43,13 +43,12 @@ def check_number(
 
 
 def _is_number(value: Any, whole: bool) -> bool:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
         return False
     try:
-        number = float(value)
+        return math.isfinite(float(value))
     except OverflowError:
         return False
-    return math.isfinite(number) and (not whole or number.is_integer())
 
 
 def _range(least: float | None, above_zero: bool, most: float | None) -> str:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from precise_rag.errors import LLMConnectionError, LLMError, LLMResponseError
+from precise_rag.redaction import redacted
 
 MAX_REPLY_BYTES = 8 * 2**20
 """Most bytes of a reply that is not streamed, once it is decompressed."""
@@ -87,7 +88,9 @@ class HttpLimits:
     def _limit(self, response: Any) -> None:
         encoding = response.headers.pop("content-encoding", "identity").strip().lower()
         if encoding not in ("gzip", "identity", ""):
-            raise LLMResponseError(f"{self._source}: the reply is compressed by {encoding[:40]!r}, not gzip")
+            raise LLMResponseError(
+                f"{self._source}: the reply is compressed by {redacted(encoding)[:40]!r}, not gzip"
+            )
         streamed = response.headers.get("content-type", "").startswith("text/event-stream")
         limited, alimited = _stream_classes(self._http)
         kind = limited if isinstance(response.stream, self._http.SyncByteStream) else alimited

@@ -10,13 +10,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 HIDDEN = "[hidden]"
 """What stands in place of a key."""
 
-_SHORTEST = 6
+_SHORTEST, _ANYWHERE = 6, 12
+"""Characters of the shortest key, and of the shortest that is hidden inside other words, too."""
 _LONGEST_QUOTE = 400
 _READ_CHARACTERS = 20_000
 _MOST = 1_000
@@ -25,9 +26,24 @@ _remembered: dict[str, None] = {}
 
 _KEY_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.I)
 _SECRET_FIELD = re.compile(r"authorization|cookie|key|password|secret|token$", re.I)
+
+
+class _Shape(NamedTuple):
+    """The form of a key. starts: texts in lower case, one of which is in any text with such a key."""
+
+    starts: tuple[str, ...]
+    pattern: re.Pattern[str]
+    instead: str
+
+
 _SHAPES = (
-    (re.compile(r"([a-z][a-z0-9+.-]{0,20}://)[^\s/?#\"'<>]{1,500}@", re.I), rf"\1{HIDDEN}@"),
-    (
+    _Shape(
+        ("://",),
+        re.compile(r"([a-z][a-z0-9+.-]{0,20}://)[^\s/?#\"'<>]{1,500}@", re.I),
+        rf"\1{HIDDEN}@",
+    ),
+    _Shape(
+        ("key=", "token=", "sig=", "signature=", "password=", "secret="),
         re.compile(
             r"([?&](?:api[-_]?key|key|access[-_]?token|token|sig|signature|password|secret)=)"
             r"[^&\s\"'<>#]{1,1000}",
@@ -35,11 +51,13 @@ _SHAPES = (
         ),
         rf"\1{HIDDEN}",
     ),
-    (
+    _Shape(
+        ("bearer", "basic"),
         re.compile(r"\b(bearer|basic)(\s{1,5})(?=[\w.~+/*-]{0,500}[\d=*])[\w.~+/=*-]{12,2000}", re.I),
         rf"\1\2{HIDDEN}",
     ),
-    (
+    _Shape(
+        ("api", "authorization", "access", "password"),
         re.compile(
             r"((?:x-)?api[-_ ]?key|authorization|access[-_]?token|password)([\"']?\s{0,5}[:=]\s{0,5}[\"']?)"
             r"(?=[^\s\"',;&]{0,500}[\d*])[^\s\"',;&\[\]]{8,2000}",
@@ -47,8 +65,13 @@ _SHAPES = (
         ),
         rf"\1\2{HIDDEN}",
     ),
-    (re.compile(r"\b(?:sk|pk|rk)[-_](?=[\w*-]{0,200}[\d*])[\w*-]{12,500}"), HIDDEN),
-    (
+    _Shape(
+        ("sk-", "pk-", "rk-", "sk_", "pk_", "rk_"),
+        re.compile(r"\b(?:sk|pk|rk)[-_](?=[\w*-]{0,200}[\d*])[\w*-]{12,500}"),
+        HIDDEN,
+    ),
+    _Shape(
+        ("hf_", "gsk_", "gho_", "ghp_", "ghs_", "ghu_", "aiza", "akia", "xox"),
         re.compile(
             r"\b(?:hf_\w{20,200}|gsk_\w{20,200}|gh[opsu]_\w{20,200}|AIza[\w-]{30,100}|AKIA[0-9A-Z]{16}"
             r"|xox[abp]-[\w-]{10,200})"
@@ -116,6 +139,12 @@ def redacted(text: str) -> str:
     return redactor()(text)
 
 
+def without_known_keys(text: str) -> str:
+    """Return `text` without the keys in use; what only has the form of a key stays."""
+    known = _known_pattern(_keys_in_use())
+    return text if known is None else known.sub(HIDDEN, text)
+
+
 def said_by(error: Exception) -> str:
     """Return the message of an exception without keys, on one line and shortened; its type if it is empty."""
     return quoted(error) or type(error).__name__
@@ -134,16 +163,22 @@ def quoted(said: Any) -> str:
 
 def redactor() -> Callable[[str], str]:
     """Return a function like `redacted` for many texts: it looks up the keys in use only once."""
-    known = _known_pattern(frozenset((*tuple(_remembered), *_environment_keys())))
+    known = _known_pattern(_keys_in_use())
 
     def redact(text: str) -> str:
         if known is not None:
             text = known.sub(HIDDEN, text)
-        for shape, instead in _SHAPES:
-            text = shape.sub(instead, text)
+        lowered = text.lower()
+        for shape in _SHAPES:
+            if any(start in lowered for start in shape.starts):
+                text = shape.pattern.sub(shape.instead, text)
         return text
 
     return redact
+
+
+def _keys_in_use() -> frozenset[str]:
+    return frozenset((*tuple(_remembered), *_environment_keys()))
 
 
 def _environment_keys() -> Iterator[str]:
@@ -159,5 +194,10 @@ def _known_pattern(keys: frozenset[str]) -> re.Pattern[str] | None:
     if not forms:
         return None
     longest_first = sorted(forms, key=lambda form: (-len(form), form))
-    choices = "|".join(map(re.escape, longest_first))
-    return re.compile(rf"(?<![A-Za-z0-9])(?:{choices})(?![A-Za-z0-9])", re.I)
+    return re.compile("|".join(map(_form_pattern, longest_first)), re.I)
+
+
+def _form_pattern(form: str) -> str:
+    """A short key is only hidden where it stands alone, because it may be a part of a word."""
+    exact = re.escape(form)
+    return exact if len(form) >= _ANYWHERE else rf"(?<![A-Za-z0-9]){exact}(?![A-Za-z0-9])"

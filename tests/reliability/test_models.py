@@ -27,7 +27,7 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.feedback import FeedbackController, FeedbackLoop, parse_judgement
-from precise_rag.filtering import DynamicThreshold, RelevanceFilter
+from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter
 from precise_rag.filtering.relevance_parsing import parse_score
 from precise_rag.limited_http import MAX_REPLY_BYTES
 from precise_rag.llm import Budget, OpenAIChat, load_llm
@@ -35,6 +35,7 @@ from precise_rag.llm.finish import cut_off, reported_cut_off
 from precise_rag.prompts import Fence, cited_passages
 from precise_rag.rerank import CohereReranker
 from precise_rag.rewriting import QueryRewriter
+from precise_rag.selection import GradientSelector
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import CallRecord, Price, PriceTable, StageRecord, Trace
 from precise_rag.types import Candidate, Completion, Message, Selection
@@ -311,6 +312,20 @@ def test_synchronous_and_asynchronous_calls_raise_the_same(reply: Any) -> None:
         assert outcome(sync) == outcome(partial(asyncio.run, awaited(later)))
 
 
+def test_a_stream_has_a_limit_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("precise_rag.llm.openai._MOST_EVENTS", 50)
+    with client([says("word " * 100)]) as llm, pytest.raises(LLMResponseError, match="more than 50 events"):
+        list(llm.stream(PROMPT))
+
+
+def test_a_lone_surrogate_in_a_question_or_document_does_not_cost_the_call() -> None:
+    with ChatServer([says("Ada.")]) as server:
+        llm = OpenAIChat("m", base_url=server.url, max_retries=0)
+        assert llm.complete([Message("user", "Who\ud800?")]).text == "Ada."
+        llm.close()
+    assert server.requests[0]["messages"][0]["content"] == "Who\ufffd?"
+
+
 # Prompts that are refused
 
 
@@ -495,6 +510,11 @@ def test_prices_floors_and_settings_must_be_numbers(value: Any) -> None:
         lambda: DynamicThreshold(ceiling=value),
         lambda: DynamicThreshold(tight=value),
         lambda: DynamicThreshold(min_keep=value),
+        lambda: DynamicThreshold(cap=value),
+        lambda: GradientSelector(floor=value) if value != -1 else GradientSelector(min_gap=value),
+        lambda: GradientSelector(min_k=value),
+        lambda: GradientSelector(max_tokens=value),
+        lambda: RedundancyFilter(threshold=value),
         lambda: FeedbackController(min_k=value),
         lambda: FeedbackController(max_rounds=value),
         lambda: FeedbackController(accept=value),
@@ -504,8 +524,6 @@ def test_prices_floors_and_settings_must_be_numbers(value: Any) -> None:
         lambda: CohereReranker(timeout=value),
         lambda: CohereReranker(batch_size=value),
     ):
-        if value is True and "OpenAI" in str(make):
-            continue
         with pytest.raises(InputError, match="must "):
             make()
 

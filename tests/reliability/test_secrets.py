@@ -130,12 +130,20 @@ def test_the_loop_its_trace_and_its_pages_do_not_show_it(client: Any) -> None:
 
     answer = FeedbackLoop(client(script)).run(QUESTION, select)
     assert answer.trace is not None
-    assert_clean(answer.note)
+    assert_clean(answer.note + answer.text + repr(pickle.dumps(answer)))
     answer.trace.settings = {"headers": {"Authorization": f"Bearer {KEY}"}, KEY: 1}
     for include_text in (True, False):
         assert_clean(answer.trace.to_json(include_text))
         assert_clean(answer.trace.to_html(include_text))
     assert_clean(str(answer.trace.calls[-1].to_dict()))
+
+
+@pytest.mark.parametrize("headers", [{"retry-after": KEY * 3}, {"content-encoding": "gz" * 18 + KEY}])
+def test_headers_of_a_server_are_not_quoted_in_part(headers: dict[str, str], client: Any) -> None:
+    llm = client(Reply({"error": {"message": "slow down"}}, 429, headers))
+    with pytest.raises(LLMError) as raised:
+        llm.complete(PROMPT)
+    assert KEY[:4] not in str(raised.value)
 
 
 def test_names_and_pickles_of_a_client_do_not_show_it(client: Any) -> None:
@@ -218,6 +226,11 @@ def test_keys_are_hidden_as_in_urls_and_in_json() -> None:
     remember('pa"ss/w0rd')
     assert redacted(json.dumps({"x": 'pa"ss/w0rd'})) == json.dumps({"x": HIDDEN})
     assert redacted("pa%22ss%2Fw0rd") == HIDDEN
+
+
+def test_only_a_short_key_must_stand_alone() -> None:
+    remember("purple", "violet-elephant")
+    assert redacted("purple, impurple, xviolet-elephantx") == f"{HIDDEN}, impurple, x{HIDDEN}x"
 
 
 def test_an_address_is_split() -> None:

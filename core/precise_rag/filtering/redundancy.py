@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.filtering.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
 from precise_rag.protocols import Encoder
@@ -38,6 +39,7 @@ class RedundancyFilter:
 
     def __post_init__(self) -> None:
         for name in ("threshold", "prefilter"):
+            check_number(name, getattr(self, name))
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise InputError(f"{name} must be in (0, 1], got {getattr(self, name)}")
 

@@ -62,6 +62,8 @@ class RelevanceSettings:
                 "mode must be 'batch' or 'single' and unscored 'keep' or 'drop', "
                 f"got mode={self.mode!r}, unscored={self.unscored!r}"
             )
+        if not isinstance(self.threshold, DynamicThreshold):
+            raise InputError(f"threshold must be a DynamicThreshold, got {self.threshold!r}")
         for name in ("batch_size", "max_concurrency"):
             check_number(name, getattr(self, name), least=1, whole=True)
 

@@ -182,7 +182,7 @@ def _by_status(status: int, error: Exception, model: str, server: str, said: str
 
 def _retry_after(error: Exception) -> str:
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    return str(headers.get("retry-after", ""))[:40]
+    return redacted(str(headers.get("retry-after", "")))[:40]
 
 
 def _kinds(error: Exception) -> set[str]:

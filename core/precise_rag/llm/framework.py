@@ -12,7 +12,7 @@ from precise_rag._extras import require
 from precise_rag._processes import Portable
 from precise_rag.llm.failures import raises_llm_errors
 from precise_rag.llm.finish import NOT_CUT, CutOff, read, reported_cut_off
-from precise_rag.llm.usage import counted_completion
+from precise_rag.llm.usage import counted_completion, readable_messages
 from precise_rag.types import Completion, Message
 
 
@@ -61,7 +61,7 @@ class LlamaIndexLLM(Portable):
 
     def _chat(self, messages: Sequence[Message]) -> list[Any]:
         message = require("llama_index.core.llms", extra="llamaindex").ChatMessage
-        return [message(role=role, content=content) for role, content in messages]
+        return [message(role=role, content=content) for role, content in readable_messages(messages)]
 
     def _completion(self, response: Any, messages: Sequence[Message], text: str | None = None) -> Completion:
         if text is None:
@@ -138,7 +138,7 @@ def _chat_cut_off(response: Any) -> CutOff:
 
 
 def _pairs(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(message.role, message.content) for message in messages]
+    return [(message.role, message.content) for message in readable_messages(messages)]
 
 
 def _message_text(message: Any) -> str:

@@ -25,8 +25,15 @@ from precise_rag.errors import (
 from precise_rag.limited_http import async_openai_connection, openai_connection
 from precise_rag.llm.failures import raises_llm_errors, translate
 from precise_rag.llm.finish import cut_off, read
-from precise_rag.llm.usage import counted_completion, model_name
-from precise_rag.redaction import quoted, remember, remember_fields, without_password, without_secrets
+from precise_rag.llm.usage import counted_completion, model_name, readable_messages
+from precise_rag.redaction import (
+    quoted,
+    remember,
+    remember_fields,
+    without_known_keys,
+    without_password,
+    without_secrets,
+)
 from precise_rag.types import Completion, Message
 
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ class OpenAIChat(Shared):
     max_retries: attempts after the first.
     options: further fields of every request, such as temperature=0 or max_completion_tokens=500.
 
-    A reply may have at most 8 MiB, a stream at most 64 MiB (`precise_rag.limited_http`).
+    A reply may have at most 8 MiB, a stream at most 64 MiB and 200,000 events.
     For structured output the request has a `response_format` with the JSON schema. If the server refuses
     that field, the request is sent again without it, and so are all later ones.
 
@@ -171,7 +178,7 @@ class OpenAIChat(Shared):
         left_out = _DROPPABLE if plain else self._refused
         return {
             "model": self.name,
-            "messages": [message._asdict() for message in messages],
+            "messages": [message._asdict() for message in readable_messages(messages)],
             **{name: value for name, value in fields.items() if name not in left_out},
             **self.options,
         }
@@ -229,6 +236,10 @@ class OpenAIChat(Shared):
             return clients[loop]
 
 
+_MOST_EVENTS = 200_000
+"""Most events of a stream; one has about a token."""
+
+
 class _Streamed:
     """Collects the events of one streamed answer."""
 
@@ -238,9 +249,13 @@ class _Streamed:
         self.pieces: list[str] = []
         self.last_choice: Any = None
         self.last_event: Any = None
+        self.n_events = 0
 
     def add(self, event: Any) -> str:
-        """Take one event; returns its text, empty if it has none."""
+        """Take one event; returns its text, empty if it has none. Raises LLMResponseError after too many."""
+        self.n_events += 1
+        if self.n_events > _MOST_EVENTS:
+            raise LLMResponseError(f"{self.model}: the stream has more than {_MOST_EVENTS:,} events")
         if read(event, "usage") is not None or read(self.last_event, "usage") is None:
             self.last_event = event
         choice = _first_choice(event)
@@ -253,6 +268,7 @@ class _Streamed:
             return ""
         if not isinstance(piece, str):
             raise LLMResponseError(f"{self.model}: the stream must hold strings, got {type(piece).__name__}")
+        piece = without_known_keys(piece)
         self.pieces.append(piece)
         return piece
 
@@ -297,7 +313,7 @@ def _checked(model: str, text: Any, choice: Any, response: Any, messages: Sequen
     usage = read(response, "usage")
     return counted_completion(
         model_name(read(response, "model"), model),
-        text,
+        without_known_keys(text) if isinstance(text, str) else text,
         messages,
         read(usage, "prompt_tokens"),
         read(usage, "completion_tokens"),

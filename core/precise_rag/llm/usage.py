@@ -9,7 +9,7 @@ from precise_rag.errors import ContentFilterError, LLMError, LLMResponseError
 from precise_rag.llm.budget import Spending
 from precise_rag.llm.finish import CutOff
 from precise_rag.redaction import redacted
-from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
+from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens, readable_texts
 from precise_rag.trace import CallRecord, Trace
 from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Completion, Message
@@ -73,6 +73,12 @@ def checked_completion(completion: Any, name: str, messages: Sequence[Message]) 
         return completion
     counted = counted_completion(model_name(completion.model, name), completion.text, messages, *counts)
     return replace(counted, cut_off=completion.cut_off)
+
+
+def readable_messages(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with U+FFFD for each lone surrogate, which no server accepts."""
+    contents = readable_texts([message.content for message in messages])
+    return [Message(message.role, content) for message, content in zip(messages, contents, strict=True)]
 
 
 def model_name(reported: Any, requested: str) -> str:

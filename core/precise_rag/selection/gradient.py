@@ -7,6 +7,7 @@ that has ratios (see `ratio_scores`).
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
@@ -68,17 +69,13 @@ class GradientSelector:
     assume_ratio: bool = False
 
     def __post_init__(self) -> None:
-        if self.min_k < 1:
-            raise InputError(f"min_k must be at least 1, got {self.min_k}; to keep nothing, set floor")
-        if not 0.0 <= self.ratio <= 1.0:
-            raise InputError(f"ratio must be in [0, 1], got {self.ratio}")
-        for name in ("min_gap", "min_keep"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} must be at least 0, got {getattr(self, name)}")
+        check_number("min_k", self.min_k, least=1, whole=True)
+        check_number("ratio", self.ratio, least=0, most=1)
+        check_number("floor", self.floor, none="no floor")
+        check_number("min_keep", self.min_keep, least=0, whole=True)
+        check_number("min_gap", self.min_gap, least=0)
         for name in ("max_k", "max_tokens"):
-            limit = getattr(self, name)
-            if limit is not None and limit < 1:
-                raise InputError(f"{name} must be at least 1, got {limit}; for no limit, pass None")
+            check_number(name, getattr(self, name), least=1, whole=True, none="no limit")
 
     def select(self, candidates: Iterable[Candidate]) -> Selection:
         """Decide which candidates to keep.

@@ -6,7 +6,7 @@ What follows is used instead, so that a forked child can go on:
 
     ProcessLock    a lock that is free in the child
     PerProcess     a value that each process makes for itself
-    native_work    around calls of torch and faiss: a fork waits until they have returned
+    native_work    around calls of torch, faiss and BLAS: a fork waits until they have returned
     progress_bar   a bar that takes no lock unless it is shown
 """
 

@@ -450,3 +450,48 @@ def test_children_that_are_forked_while_threads_query_answer_too(n_forks):
     )
     assert run.stdout.split() == ["0", "0"], run.stderr
     count("forks while threads query, none hung", n_forks)
+
+
+_LARGE = """
+    import os, signal, threading, time
+    import numpy as np
+    from precise_rag.index.arrays.vectors import dot
+
+    rows = np.random.default_rng(0).standard_normal((100_000, 384)).astype(np.float32)
+    expected, stop = dot({"vectors": rows}, rows[0])[:9], False
+
+    def search():
+        while not stop:
+            dot({"vectors": rows}, rows[0])
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    [thread.start() for thread in threads]
+    time.sleep(0.1)
+    children = []
+    for _ in range(5):
+        children.append(os.fork())
+        if not children[-1]:
+            os._exit(0 if np.allclose(dot({"vectors": rows}, rows[0])[:9], expected, atol=1e-3) else 1)
+    end, left = time.monotonic() + 20, set(children)
+    while left and time.monotonic() < end:
+        left -= {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0]}
+        time.sleep(0.01)
+    stop = True
+    [os.kill(pid, signal.SIGKILL) for pid in left]
+    [thread.join() for thread in threads]
+    print(len(left))
+"""
+
+
+@has_fork
+@pytest.mark.slow
+def test_children_multiply_matrices_after_a_fork_in_the_middle_of_it():
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")}
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_LARGE)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=environment,
+    )
+    assert run.stdout.split() == ["0"], run.stderr

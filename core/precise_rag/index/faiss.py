@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag._processes import native_work
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.vectors import read_vectors
@@ -104,7 +105,8 @@ class FaissIndex(DenseIndex):
         wanted, n_entries = min(top_k, prepared.n_alive), len(prepared.rows)
         fetched = wanted
         while True:
-            scores, entries = prepared.index.search(direction, fetched)
+            with native_work():
+                scores, entries = prepared.index.search(direction, fetched)
             reached = (entries[0] >= 0) & (entries[0] < n_entries)
             rows = prepared.rows[entries[0][reached]]
             alive = np.flatnonzero(rows >= 0)[:wanted]
@@ -134,14 +136,17 @@ class FaissIndex(DenseIndex):
             if built is not None:  # running searches keep the old one
                 index = faiss.clone_index(index)
             at_the_end = len(new) == len(collection) - new[0]
-            index.add(read_vectors(collection.columns, slice(new[0], None) if at_the_end else new))
+            vectors = read_vectors(collection.columns, slice(new[0], None) if at_the_end else new)
+            with native_work():
+                index.add(vectors)
         return _Built(index, collection, np.concatenate([rows, new]))
 
     def _trained(self, faiss: Any, collection: Collection) -> Any:
         vectors = read_vectors(collection.columns, slice(None))
         try:
             index = faiss.index_factory(vectors.shape[1], self.settings.factory, faiss.METRIC_INNER_PRODUCT)
-            index.train(vectors)
+            with native_work():
+                index.train(vectors)
         except RuntimeError as error:
             raise InputError(
                 f"faiss cannot build {self.settings.factory!r} from {len(vectors)} vectors of length "

@@ -19,7 +19,7 @@ from precise_rag.index.arrays.postings import Postings
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.stop_words import StopWordSettings, load_stop_words
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.vectors import read_vectors
+from precise_rag.index.arrays.vectors import dot, read_vectors
 from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.protocols import Encoder
@@ -109,7 +109,7 @@ class WordSentenceIndex(DenseIndex):
         columns, direction = snapshot.collection.columns, self._query_vector(query, vector)
         few = len(rows) < _GATHER_SHARE * len(snapshot.collection)
         scores = (
-            read_vectors(columns, rows) @ direction
+            dot({"vectors": read_vectors(columns, rows)}, direction)
             if few
             else snapshot.prepared.products.all(direction)[rows]
         )

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from precise_rag._processes import native_work
 from precise_rag.errors import ModelError
 from precise_rag.models.checkpoint import (
     dequantized,
@@ -92,7 +93,8 @@ class SmallModel:
         counts = np.zeros(n, dtype=np.int64)
         for block in blocks(n):
             ids, offsets, counts[block.sentences] = self.word_pieces.encode(sentences[block.sentences])
-            logits[block.gaps] = self._logits(ids, offsets)[block.rows]
+            with native_work():
+                logits[block.gaps] = self._logits(ids, offsets)[block.rows]
         return BoundaryLogits(logits, counts)
 
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:

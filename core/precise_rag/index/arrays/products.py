@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag._extras import require
+from precise_rag._processes import native_work
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.top import top_rows
@@ -85,16 +86,18 @@ class TorchProducts:
 
     def all(self, query: FloatArray) -> FloatArray:
         """See `Products`."""
-        scores: FloatArray = self._scores(query).cpu().numpy()
+        with native_work(self.vectors.device.type):
+            scores: FloatArray = self._scores(query).cpu().numpy()
         return scores
 
     def best(self, query: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
         """See `Products`. Only the best rows are copied from the device."""
-        scores = self._scores(query)
-        threshold = scores.topk(min(top_k, len(scores))).values[-1]
-        rows = (scores >= threshold).nonzero()[:, 0]
-        found: npt.NDArray[np.int64] = rows.cpu().numpy()
-        values: FloatArray = scores[rows].cpu().numpy()
+        with native_work(self.vectors.device.type):
+            scores = self._scores(query)
+            threshold = scores.topk(min(top_k, len(scores))).values[-1]
+            rows = (scores >= threshold).nonzero()[:, 0]
+            found: npt.NDArray[np.int64] = rows.cpu().numpy()
+            values: FloatArray = scores[rows].cpu().numpy()
         order = np.argsort(-values, kind="stable")[:top_k]
         return found[order], values[order]
 

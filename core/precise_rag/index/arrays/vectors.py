@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from precise_rag._processes import native_work
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.types import FloatArray, IntArray
@@ -61,12 +62,13 @@ def read_vectors(columns: Columns, rows: slice | IntArray) -> FloatArray:
 def dot(columns: Columns, query: FloatArray) -> FloatArray:
     """(n,) float32 dot product of each vector with `query` (d,)."""
     vectors = columns["vectors"]
-    if vectors.dtype == np.float32:
-        products: FloatArray = vectors @ query
-        return products
-    scores = np.empty(len(vectors), dtype=np.float32)
-    for rows in _slices(len(vectors)):
-        scores[rows] = vectors[rows].astype(np.float32) @ query
+    with native_work():
+        if vectors.dtype == np.float32:
+            products: FloatArray = vectors @ query
+            return products
+        scores = np.empty(len(vectors), dtype=np.float32)
+        for rows in _slices(len(vectors)):
+            scores[rows] = vectors[rows].astype(np.float32) @ query
     return scores * columns["vector_scales"] if "vector_scales" in columns else scores
 
 

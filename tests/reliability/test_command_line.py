@@ -364,6 +364,7 @@ def test_a_fault_at_any_file_operation_of_other_commands(
         (KeyError("x\x1b]0;y\x07"), 1, r"KeyError: 'x\x1b]0;y\x07'"),
         (OSError(errno.EIO, "Input/output error", "a\x1bb"), 1, r"a\x1bb: Input/output error"),
         (OSError("odd"), 1, "odd"),
+        (type("PanicException", (BaseException,), {})("in Rust"), 1, "PanicException: in Rust"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (BrokenPipeError(), 1, ""),
     ],

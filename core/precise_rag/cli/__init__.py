@@ -62,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         warn("interrupted")
         return 130
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of a Rust library is no Exception
         _log.debug("the command failed", exc_info=True)
         warn(_described(error))
         return 1
@@ -80,7 +82,7 @@ def _warnings_shown() -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-def _described(error: Exception) -> str:
+def _described(error: BaseException) -> str:
     """One line that says what went wrong."""
     if isinstance(error, PreciseRagError):
         return str(error)

@@ -122,7 +122,12 @@ def load_dataset(
     path = Path(questions)
     asked, unplaced, seen = [], [], set[str]()
     for place, record in _records(path):
-        question = _question(record, place, collection)
+        try:
+            question = _question(record, place, collection)
+        except (TypeError, AttributeError) as error:
+            raise InputError(
+                f'{place}: "answers", "evidence" or "doc_id" has not the form of a question\'s ({error})'
+            ) from error
         if question.id in seen:
             raise InputError(f"{place}: question id {question.id!r} occurs twice; ids must be unique")
         seen.add(question.id)
@@ -164,8 +169,11 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise InputError(f"{path}: no such file")
     if path.suffix == ".csv":
         rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
-        for number, row in enumerate(rows, start=2):
-            yield f"{path}, row {number}", _from_row(row)
+        try:
+            for number, row in enumerate(rows, start=2):
+                yield f"{path}, row {number}", _from_row(row)
+        except csv.Error as error:
+            raise InputError(f"{path}: not a table of questions ({error})") from error
     else:
         for _, place, record in read_json_lines(path):
             yield place, record
@@ -178,8 +186,12 @@ def _from_row(row: Mapping[str, str | None]) -> dict[str, Any]:
         record["answers"] = [answer.strip() for answer in answers.split("|")]
     if "start" in record and "end" in record:
         start, end = record.pop("start"), record.pop("end")
-        record["evidence"] = [{"doc_id": record.get("doc_id"), "start": int(start), "end": int(end)}]
+        record["evidence"] = [{"doc_id": record.get("doc_id"), "start": _offset(start), "end": _offset(end)}]
     return record
+
+
+def _offset(text: str) -> int | str:
+    return int(text) if text.isdecimal() and len(text) < 20 else text
 
 
 def _question(record: Mapping[str, Any], place: str, collection: Mapping[str, Document]) -> Question:

@@ -131,3 +131,23 @@ def test_quotations_are_found_whatever_their_white_space_and_case() -> None:
     assert find_quote(TEXT, "  ") is None
     assert find_quote("a+b (c)", "A+B  (C)") == (0, 7)
     assert find_quote(TEXT, "1802") == (46, 50)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("q.jsonl", '{"question": "Who?", "answers": 7}', "has not the form"),
+        ("q.jsonl", '{"question": "Who?", "answers": null}', "has not the form"),
+        ("q.jsonl", '{"question": "Who?", "evidence": [7]}', "has not the form"),
+        ("q.jsonl", '{"question": "Who?", "evidence": "x", "doc_id": []}', "has not the form"),
+        ("q.csv", "question,doc_id,start,end\nWho?,a,x,y\n", "offsets 'x'-'y' do not fit"),
+        ("q.csv", "question,doc_id,start,end\nWho?,a,1," + "9" * 5_000, "do not fit"),
+        ("q.csv", "question\n" + "W" * 200_000, "not a table of questions"),
+    ],
+)
+def test_a_malformed_question_is_one_error(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "The lamp is lit."}')
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message) as error:
+        load_dataset(tmp_path / "docs.jsonl", tmp_path / name)
+    assert name in str(error.value)

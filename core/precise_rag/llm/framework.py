@@ -1,6 +1,7 @@
 """LlamaIndex and LangChain chat models as language models.
 
-Calls run on the thread and task of the caller, so the framework's callbacks and tracing see them.
+Calls run on the thread and task of the caller, so the framework's callbacks and tracing see them; with
+`Budget(seconds=…)`, a synchronous call runs in another thread, in a copy of the caller's context.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ from llama_index.core.llms.mock import MockLLM
 
 from precise_rag.errors import ContextLengthError, LLMAuthenticationError
 from precise_rag.llm import load_llm
-from precise_rag.llm.framework import LangChainLLM
+from precise_rag.llm.framework import LangChainLLM, LlamaIndexLLM
 from precise_rag.protocols import LLM, StreamingLLM
 from precise_rag.types import Completion, Message
 
@@ -133,3 +133,34 @@ def test_a_framework_models_errors_are_recognised_by_shape(attributes, message, 
 
     with pytest.raises(error, match=r"^b: "):
         load_llm(Broken()).complete(PROMPT)
+
+
+def test_a_langchain_reply_that_is_cut_off_says_so():
+    cut = AIMessage("Keeper 3 is", response_metadata={"finish_reason": "length"})
+    assert [c.cut_off for c in both(load_llm(lang_model(cut, cut)))] == ["length", "length"]
+    *_, completion = LangChainLLM(lang_model(cut)).stream(PROMPT)
+    assert completion.cut_off == "length"
+    whole = AIMessage("Keeper 3.", response_metadata={"stop_reason": "end_turn"})
+    assert load_llm(lang_model(whole)).complete(PROMPT).cut_off == ""
+
+
+class CutLLM(LlamaLLM):
+    """Reports the finish reason as LlamaIndex's OpenAI class does, in a stream not in the last event."""
+
+    def chat(self, messages, **_):
+        raw = {"choices": [{"finish_reason": "content_filter"}]}
+        return ChatResponse(message=ChatMessage(role="assistant", content="Keeper"), raw=raw)
+
+    def stream_chat(self, messages, **_):
+        for delta, raw in (("in ", {"choices": [{"finish_reason": "length"}]}), ("", {"choices": []})):
+            message = ChatMessage(role="assistant", content=delta)
+            yield ChatResponse(message=message, delta=delta, raw=raw)
+
+
+async def test_a_llamaindex_reply_that_is_cut_off_says_so():
+    llm = LlamaIndexLLM(CutLLM(max_tokens=None))
+    assert llm.complete(PROMPT).cut_off == (await llm.acomplete(PROMPT)).cut_off == "content_filter"
+    *_, completion = llm.stream(PROMPT)
+    assert completion.cut_off == "length"
+    *_, completion = [item async for item in llm.astream(PROMPT)]
+    assert completion.cut_off == "length"

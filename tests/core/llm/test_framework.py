@@ -4,7 +4,8 @@ from contextlib import aclosing
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.runnables import RunnableLambda
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
 from llama_index.core.llms import CustomLLM
@@ -138,10 +139,21 @@ def test_a_framework_models_errors_are_recognised_by_shape(attributes, message, 
 def test_a_langchain_reply_that_is_cut_off_says_so():
     cut = AIMessage("Keeper 3 is", response_metadata={"finish_reason": "length"})
     assert [c.cut_off for c in both(load_llm(lang_model(cut, cut)))] == ["length", "length"]
-    *_, completion = LangChainLLM(lang_model(cut)).stream(PROMPT)
-    assert completion.cut_off == "length"
     whole = AIMessage("Keeper 3.", response_metadata={"stop_reason": "end_turn"})
     assert load_llm(lang_model(whole)).complete(PROMPT).cut_off == ""
+
+
+async def test_a_langchain_stream_that_is_cut_off_says_so():
+    class Streams(GenericFakeChatModel):
+        def _stream(self, *_, **__):
+            for text, metadata in (("Keeper ", {}), ("3 is", {"finish_reason": "length"}), ("", {})):
+                yield ChatGenerationChunk(message=AIMessageChunk(content=text, response_metadata=metadata))
+
+    llm = LangChainLLM(Streams(messages=iter(())))
+    *_, completion = llm.stream(PROMPT)
+    assert completion.cut_off == "length"
+    *_, completion = [item async for item in llm.astream(PROMPT)]
+    assert (completion.text, completion.cut_off) == ("Keeper 3 is", "length")
 
 
 class CutLLM(LlamaLLM):

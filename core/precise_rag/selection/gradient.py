@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from precise_rag.checks import check_number
-from precise_rag.errors import InputError
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import UNSCORED, Candidate, Selection, best_first

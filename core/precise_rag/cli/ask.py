@@ -17,6 +17,7 @@ from precise_rag.cli.output import (
     write_file,
 )
 from precise_rag.cli.reading import path_argument
+from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import load_index
 from precise_rag.llm import Budget, OpenAIChat
@@ -92,6 +93,11 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="write what each stage did to an .html or .json file",
     )
+    parser.add_argument(
+        "--encoder",
+        metavar="NAME",
+        help="the encoder that the index was built with (default: the one in the extra offline)",
+    )
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.set_defaults(run=run)
@@ -102,8 +108,9 @@ def run(args: argparse.Namespace) -> int:
     _check_outputs(args)
     if args.dry_run and not args.llm:
         raise InputError("--dry-run estimates the calls of a language model; name one with --llm")
+    encoder = load_encoder(args.encoder, device=args.device) if args.encoder else None
     rag = PreciseRAG(
-        load_index(args.index, device=args.device),
+        load_index(args.index, encoder, device=args.device),
         selector=GradientSelector(
             min_k=args.min_k, ratio=args.ratio, floor=args.floor, max_tokens=args.max_tokens
         ),

@@ -51,6 +51,7 @@ def load_index(
             hint = " or run: pip install 'precise-rag[offline]'" if name == DEFAULT_ENCODER else ""
             raise ModelError(
                 f"{path} was built with encoder {name!r}, which an index does not load by itself; "
-                f"pass encoder=load_encoder({source or name!r}) if you trust it{hint}"
+                f"if you trust it, pass encoder=load_encoder({source or name!r}), "
+                f"or --encoder on the command line{hint}"
             )
     return KINDS[manifest["kind"]].load(path, encoder, verify=verify, **settings)

@@ -1,8 +1,10 @@
 import json
+import shutil
 import sys
 
 import pytest
 
+from precise_rag.encoders.packaged import packaged_minilm
 from support.chat_server import ChatServer, fails, says
 
 
@@ -80,3 +82,17 @@ def test_a_server_that_refuses_ends_in_one_line(folder, precise):
         code, out, err = precise("ask", folder / "index", "Who keeps the lamp?", *model)
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
+
+
+def test_an_index_of_another_encoder_is_asked_with_that_encoder(folder, tmp_path, precise):
+    own = tmp_path / "my-model"
+    shutil.copytree(packaged_minilm(), own)
+    weights = own / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x00")  # another model by a hair
+    assert precise("index", folder / "docs", "--out", tmp_path / "index", "--encoder", own)[0] == 0
+    code, _, err = precise("ask", tmp_path / "index", "Who keeps the lamp?")
+    assert code == 1
+    assert "load_encoder" in err
+    code, out, _ = precise("ask", tmp_path / "index", "Who keeps the lamp?", "--encoder", own)
+    assert code == 0
+    assert "Ilse Brandt keeps it." in out

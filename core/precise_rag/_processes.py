@@ -17,7 +17,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
 
@@ -236,16 +236,24 @@ def check_picklable(
 
 
 def _pickling_error(part: object) -> Exception | None:
-    """Return the error of pickling `part`, or None."""
+    """Return the error of pickling `part` by the pickler that is at work, or None."""
     try:
-        pickle.dumps(part)
+        _dumps_at_work()(part)
     except Exception as error:
-        for module in ("cloudpickle", "ray.cloudpickle"):  # Ray sends functions that pickle refuses
-            with suppress(Exception):
-                sys.modules[module].dumps(part)
-                return None
         return error
     return None
+
+
+def _dumps_at_work() -> Callable[[object], bytes]:
+    """Return `pickle.dumps`, or the function of cloudpickle if it called us: it can send functions."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        name = frame.f_globals.get("__name__", "")
+        if name in ("cloudpickle.cloudpickle", "ray.cloudpickle.cloudpickle"):
+            dumps: Callable[[object], bytes] = frame.f_globals["dumps"]
+            return dumps
+    return pickle.dumps
 
 
 def _use_one_thread() -> None:

@@ -232,6 +232,14 @@ def test_what_cannot_be_pickled_is_named_with_what_to_do():
         pickle.dumps(PreciseRAG(rag.index, selector=GradientSelector(count_tokens=lambda text: 1)))
 
 
+def test_cloudpickle_takes_the_functions_that_pickle_refuses():
+    cloudpickle = pytest.importorskip("cloudpickle")
+    rag = PreciseRAG.from_documents(DOCUMENTS, lambda prompt: "yes", encoder=HashEncoder())
+    assert cloudpickle.loads(cloudpickle.dumps(rag)).loop is not None
+    with pytest.raises(InputError, match="make it in the worker"):
+        pickle.dumps(rag)
+
+
 def test_a_segmenter_that_cannot_be_sent_to_processes_says_so():
     segmenter = Segmenter.from_pretrained("small", count_tokens=lambda texts: [1] * len(texts))
     with pytest.raises(InputError, match="processes=1"):

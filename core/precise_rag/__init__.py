@@ -11,14 +11,19 @@ if TYPE_CHECKING:
     from precise_rag.documents import read_documents as read_documents
     from precise_rag.encoders import load_encoder as load_encoder
     from precise_rag.errors import BudgetExceeded as BudgetExceeded
+    from precise_rag.errors import ContentFilterError as ContentFilterError
     from precise_rag.errors import EmptyIndexError as EmptyIndexError
+    from precise_rag.errors import IndexChangedError as IndexChangedError
     from precise_rag.errors import IndexFormatError as IndexFormatError
+    from precise_rag.errors import IndexLockedError as IndexLockedError
+    from precise_rag.errors import IndexWriteError as IndexWriteError
     from precise_rag.errors import InputError as InputError
     from precise_rag.errors import LLMError as LLMError
     from precise_rag.errors import MissingExtra as MissingExtra
     from precise_rag.errors import ModelError as ModelError
     from precise_rag.errors import PreciseRagError as PreciseRagError
     from precise_rag.errors import ScoreScaleError as ScoreScaleError
+    from precise_rag.errors import WorkerError as WorkerError
     from precise_rag.feedback import FeedbackController as FeedbackController
     from precise_rag.filtering import DynamicThreshold as DynamicThreshold
     from precise_rag.filtering import RedundancyFilter as RedundancyFilter
@@ -59,6 +64,7 @@ _MODULE = {
     "BudgetExceeded": "errors",
     "Candidate": "types",
     "Chunk": "types",
+    "ContentFilterError": "errors",
     "DenseIndex": "index",
     "Document": "types",
     "DynamicThreshold": "filtering",
@@ -68,7 +74,10 @@ _MODULE = {
     "GradientSelector": "selection",
     "GreedySegmenter": "segmentation",
     "HybridIndex": "index",
+    "IndexChangedError": "errors",
     "IndexFormatError": "errors",
+    "IndexLockedError": "errors",
+    "IndexWriteError": "errors",
     "InputError": "errors",
     "LLMError": "errors",
     "Ledger": "trace",
@@ -88,6 +97,7 @@ _MODULE = {
     "Span": "types",
     "Trace": "trace",
     "WordSentenceIndex": "index",
+    "WorkerError": "errors",
     "chunkrag": "presets",
     "load_encoder": "encoders",
     "load_index": "index",

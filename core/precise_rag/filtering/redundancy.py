@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
@@ -57,7 +58,7 @@ class RedundancyFilter:
             pieces = kept.setdefault(candidate.doc_id, _KeptPieces())
             reason = pieces.reason(candidate)
             if not reason:
-                cosines = near.find(row, lambda other: facts[row] <= facts[other])  # noqa: B023
+                cosines = near.find(row, partial(_states_facts_of, facts, row))
                 if self.encoder is not None:
                     cosines = _vector_cosines(texts[row], {o: texts[o] for o in cosines}, vectors)
                 cosine, other = max(((c, -o) for o, c in cosines.items()), default=(0.0, 0))
@@ -114,6 +115,11 @@ class _KeptPieces:
 
 def _start(piece: Candidate) -> int:
     return piece.start
+
+
+def _states_facts_of(facts: Sequence[frozenset[str]], row: int, other: int) -> bool:
+    """Return whether text `other` states every fact of text `row`."""
+    return facts[row] <= facts[other]
 
 
 def _facts(text: str) -> frozenset[str]:

@@ -133,7 +133,7 @@ def test_a_changed_config_is_refused(folder: Path) -> None:
         use(folder)
 
 
-@pytest.mark.parametrize("name", ["segmentation-small", "segmentation-sage-minilm", "reranker"])
+@pytest.mark.parametrize("name", USES)
 def test_tensors_that_do_not_fit_are_refused(tmp_path: Path, name: str) -> None:
     folder = shutil.copytree(packaged_model(name), tmp_path / name)
     config = json.loads((folder / "config.json").read_text())

@@ -1,8 +1,9 @@
-"""A check that a sentence-transformers folder holds files only and names no Python code of its own."""
+"""A check that a folder for sentence-transformers holds files only and brings no code of its own."""
 
 import json
 import re
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,31 @@ from precise_rag.errors import ModelError
 from precise_rag.models.checkpoint import read_model_file
 
 _MODULE = re.compile(r"sentence_transformers(\.\w+)+")
-_ACTIVATION = re.compile(r"\w+|(torch|sentence_transformers)(\.\w+)+")
+_ACTIVATION = re.compile(r"\w+|(torch\.nn|sentence_transformers)(\.\w+)+")
+_ACTIVATION_KEYS = ("activation_function", "activation_fn", "sbert_ce_default_activation_function")
+_SETTINGS = ("modules.json", "router_config.json", "config.json", "config_sentence_transformers.json")
+_PICKLES = (".bin", ".ckpt", ".pickle", ".pkl", ".pt", ".pth")
+_SAFE_TORCH = (2, 6)
+"""From this version on, torch reads pickles without running what they hold."""
 
 
 def check_no_code(folder: Path) -> None:
-    """Raise ModelError if the settings in `folder` name classes outside sentence-transformers and torch.
+    """Raise ModelError if the settings in `folder` name classes outside sentence-transformers and torch.nn.
 
+    folder: of an encoder or a cross-encoder.
     Some versions of sentence-transformers run Python files of a local folder that `modules.json` names.
-    Pipes and devices are refused, because reading them may never end.
+    Pickles are refused if the installed torch would run what they hold. Pipes and devices are refused,
+    because reading them may never end.
     """
     for file in sorted(folder.rglob("*")):
         if not file.is_file() and not file.is_dir():
             raise ModelError(f"{file} must be a file or a folder; install the model again")
-        if file.name not in ("modules.json", "router_config.json", "config.json"):
+        if file.suffix in _PICKLES and _torch_version() < _SAFE_TORCH:
+            raise ModelError(
+                f"{file} may hold code that torch before {'.'.join(map(str, _SAFE_TORCH))} would run; install a "
+                "newer torch, or save the model as safetensors and remove that file"
+            )
+        if file.name not in _SETTINGS:
             continue
         try:
             settings = json.loads(read_model_file(file).decode("utf-8"))
@@ -47,5 +60,16 @@ def _classes(file_name: str, settings: Any) -> Iterator[tuple[object, re.Pattern
         types = settings.get("types", {})
         for name in types.values() if isinstance(types, dict) else [types]:
             yield name, _MODULE
-    elif isinstance(activation := settings.get("activation_function"), str):
-        yield activation, _ACTIVATION
+    else:
+        parts = [settings, *(value for value in settings.values() if isinstance(value, dict))]
+        for name in (part[key] for part in parts for key in _ACTIVATION_KEYS if key in part):
+            if isinstance(name, str):
+                yield name, _ACTIVATION
+
+
+def _torch_version() -> tuple[int, ...]:
+    """The first two numbers of the installed torch's version; large ones if there is no torch."""
+    try:
+        return tuple(int(part) for part in version("torch").split(".")[:2])
+    except PackageNotFoundError:
+        return (999,)

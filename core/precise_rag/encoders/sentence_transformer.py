@@ -207,7 +207,7 @@ def _load(sentence_transformers: Any, source: Path | str, device: str | None) ->
     try:
         try:
             return sentence_transformers.SentenceTransformer(
-                str(source), device=device, local_files_only=True
+                str(source), device=device, local_files_only=True, trust_remote_code=False
             )
         except ImportError:
             raise
@@ -217,7 +217,7 @@ def _load(sentence_transformers: Any, source: Path | str, device: str | None) ->
             if not isinstance(error, OSError | ValueError):
                 raise ModelError(f"encoder {source!r} cannot be loaded: {error!r}") from error
         _check_reachable(str(source))
-        return sentence_transformers.SentenceTransformer(source, device=device)
+        return sentence_transformers.SentenceTransformer(source, device=device, trust_remote_code=False)
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise

@@ -5,8 +5,10 @@ import json
 import os
 import stat
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,12 +26,21 @@ _MAX_OTHER_BYTES = 2**26
 """Files that are larger than this are not read."""
 
 
-def save_checkpoint(folder: str | Path, config: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-    """Save a model. Files that cannot be written leave an earlier model in `folder` as it was.
+def save_checkpoint(
+    folder: str | Path,
+    config: Mapping[str, Any],
+    tensors: Mapping[str, Any],
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> None:
+    """Save a model in one step: `folder` holds the earlier model or the new one, whole, at any moment.
 
-    folder: where to write both files; created if missing.
+    folder: where to write the files; created if missing.
     config: the model's settings; the sha256 of the weights and of the settings are added to the file.
     tensors: the weights by name.
+    files: other files by name; `config` must hold the sha256 of each.
+
+    The new config replaces the old one last of what matters: until then the other new files lie beside
+    the old ones as "NAME.part", and from then on `read_checked` finds them there.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,10 +48,28 @@ def save_checkpoint(folder: str | Path, config: Mapping[str, Any], tensors: Mapp
     settings = {**config, _WEIGHTS_SUM: hashlib.sha256(weights).hexdigest()}
     settings[_CONFIG_SUM] = _settings_sha256(settings)
     text = json.dumps(settings, indent=2) + "\n"
-    for name, data in ((_WEIGHTS, weights), (_CONFIG, text.encode("utf-8"))):
-        (folder / f"{name}.part").write_bytes(data)
-    for name in (_WEIGHTS, _CONFIG):
-        (folder / f"{name}.part").replace(folder / name)
+    _finish_earlier_save(folder)
+    others = {_WEIGHTS: weights, **files}
+    for name, data in {**others, _CONFIG: text.encode("utf-8")}.items():
+        with _part(folder, name).open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    for name in (_CONFIG, *others):
+        _part(folder, name).replace(folder / name)
+
+
+def _finish_earlier_save(folder: Path) -> None:
+    """Move the files that a save wrote before it was interrupted to their places."""
+    with suppress(ModelError):
+        wanted = set(map(str, load_config(folder).values()))
+        for part in folder.glob("*.part"):
+            if hashlib.sha256(read_model_file(part)).hexdigest() in wanted:
+                part.replace(part.with_suffix(""))
+
+
+def _part(folder: Path, name: str) -> Path:
+    return folder / f"{name}.part"
 
 
 def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
@@ -53,10 +82,7 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
     """
     folder = Path(folder)
     config = load_config(folder)
-    weights = read_model_file(folder / _WEIGHTS)
-    found = hashlib.sha256(weights).hexdigest()
-    if config.get(_WEIGHTS_SUM) != found:
-        _refuse(folder / _WEIGHTS, f"has sha256 {found}, but {_CONFIG} names another")
+    weights = read_checked(folder, _WEIGHTS, config.get(_WEIGHTS_SUM))
     _check_shipped(folder, _WEIGHTS, weights)
     try:
         tensors = load(weights)
@@ -86,12 +112,28 @@ def load_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def read_checked(folder: Path, name: str, sha256: object) -> bytes:
+    """Return the bytes of a file of a model whose checksum its config names.
+
+    Raises ModelError if the file has another checksum, and as `read_model_file`.
+    """
+    data = read_model_file(folder / name)
+    found = hashlib.sha256(data).hexdigest()
+    if found == sha256:
+        return data
+    with suppress(ModelError):  # a save was interrupted before it had moved the file
+        data = read_model_file(_part(folder, name))
+        if hashlib.sha256(data).hexdigest() == sha256:
+            return data
+    _refuse(folder / name, f"has sha256 {found}, but {_CONFIG} names another")
+
+
 def read_model_file(path: Path) -> bytes:
     """Return the bytes of a file of a model.
 
     Raises ModelError if it is missing, too large, or a folder, pipe or device.
     """
-    limit = _MAX_BYTES.get(path.name, _MAX_OTHER_BYTES)
+    limit = _MAX_BYTES.get(path.name.removesuffix(".part"), _MAX_OTHER_BYTES)
     with open_model_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:

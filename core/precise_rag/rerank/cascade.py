@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ from precise_rag._extras import require
 from precise_rag._processes import ProcessLock, Shared, native_work
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import dequantized, load_checkpoint
-from precise_rag.models.checks import check_config, numbers, whole
+from precise_rag.models.checks import check_config, check_tensors, numbers, whole
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
@@ -29,6 +29,19 @@ _RULES = {
     "n_apart": whole(0, 6),
     "blend": numbers(("packaged", "reads", "offset")),
 }
+
+
+_WIDTH, _HEADS, _INNER = 384, 12, 1536
+"""Sizes of MiniLM."""
+_WEIGHTS: Mapping[str, tuple[int, ...]] = {
+    "query_key_value": (3 * _WIDTH, _WIDTH),
+    "out": (_WIDTH, _WIDTH),
+    "norm1": (_WIDTH,),
+    "up": (_INNER, _WIDTH),
+    "down": (_WIDTH, _INNER),
+    "norm2": (_WIDTH,),
+}
+"""The weights of each part of a layer; its bias has their first axis."""
 
 
 class Shortlist(NamedTuple):
@@ -70,7 +83,12 @@ class CascadeReranker(Shared):
             )
         self._config, tensors = load_checkpoint(folder)
         check_config(folder, self._config, _RULES)
+        check_config(folder, self._config, {"n_apart": whole(0, self._config["n_layers"])})
         self._folder, self._tensors = folder, dequantized(tensors)
+        shapes = _shapes(self._config["n_layers"] - self._config["n_apart"])
+        check_tensors(folder, self._tensors, shapes)
+        if unknown := sorted(self._tensors.keys() - shapes.keys()):
+            raise ModelError(f"{folder}: unknown tensors {unknown[:3]}; install or train the model again")
         self.weights_sha256: str = self._config["weights_sha256"]
         self._regression = LogisticRegression(self._config["blend"])
         self._n_read = n_read
@@ -117,6 +135,21 @@ class CascadeReranker(Shared):
                 return PairScorer(config, self._tensors, self._device)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(f"the tensors in {self._folder} do not fit its config: {error}") from error
+
+
+def _shapes(n_together: int) -> dict[str, tuple[int, ...]]:
+    """The trained tensors of a network with so many layers that read both texts."""
+    layer = {
+        **{f"{name}.weight": shape for name, shape in _WEIGHTS.items()},
+        **{f"{name}.bias": shape[:1] for name, shape in _WEIGHTS.items()},
+    }
+    return {
+        "sides": (2, _WIDTH),
+        "across": (n_together, _HEADS),
+        "head.weight": (1, 6 * _WIDTH),
+        "head.bias": (1,),
+        **{f"together.{n}.{name}": shape for n in range(n_together) for name, shape in layer.items()},
+    }
 
 
 @cache

@@ -9,6 +9,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock, Shared, native_work
+from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
@@ -23,13 +24,16 @@ class CrossEncoderReranker(Shared):
     Scores are the sigmoid of the model's logit; the activation in the model's configuration is
     ignored. The model is loaded at its first use, in bfloat16 on CUDA. A copy is the reranker itself; a
     pickle has no weights.
-    Raises ModelError if it cannot be loaded or has more than one output.
+    Raises ModelError if it cannot be loaded, has more than one output, or is a folder that names code of
+    its own.
     """
 
     score_scale: ScoreScale = "probability"
 
     def __init__(self, name_or_path: str | Path, *, device: str | None = None, batch_size: int = 32) -> None:
         self.name = str(name_or_path)
+        if (folder := Path(name_or_path)).is_dir():
+            check_no_code(folder)
         self._device = device
         self._batch_size = batch_size
         self._lock = ProcessLock()
@@ -56,10 +60,12 @@ class CrossEncoderReranker(Shared):
     def _model(self) -> Any:
         module = require("sentence_transformers", extra="torch")
         try:
-            model = module.CrossEncoder(self.name, device=self._device)
-        except (OSError, ValueError) as error:
+            model = module.CrossEncoder(self.name, device=self._device, trust_remote_code=False)
+        except ImportError:
+            raise
+        except Exception as error:  # a damaged folder can raise almost anything
             raise ModelError(
-                f"cannot load the cross-encoder {self.name!r}: {str(error).splitlines()[0]} "
+                f"cannot load the cross-encoder {self.name!r}: {str(error).partition(chr(10))[0]} "
                 "(a name needs a network or a local copy; load_reranker() needs neither)"
             ) from error
         if model.num_labels != 1:

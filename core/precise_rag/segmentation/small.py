@@ -15,7 +15,7 @@ from precise_rag.models.checkpoint import (
     dequantized,
     load_checkpoint,
     quantized,
-    read_model_file,
+    read_checked,
     save_checkpoint,
 )
 from precise_rag.models.checks import check_config, check_tensors, whole
@@ -60,11 +60,7 @@ class SmallModel:
         """Load the model saved in `folder`. Raises ModelError if a file is missing, damaged or foreign."""
         config, tensors = load_checkpoint(folder)
         check_config(folder, config, _RULES)
-        data = read_model_file(folder / "vocabulary.txt")
-        if hashlib.sha256(data).hexdigest() != config.get("vocabulary_sha256"):
-            raise ModelError(
-                f"{folder / 'vocabulary.txt'} must be the file that the model was trained with; install again"
-            )
+        data = read_checked(folder, "vocabulary.txt", config.get("vocabulary_sha256"))
         try:
             word_pieces = WordPieces(data.decode("utf-8").split("\n"))
         except (UnicodeDecodeError, KeyError) as error:
@@ -79,8 +75,7 @@ class SmallModel:
         """Write the model: tables as int8 with a scale for each row, other tensors as float16."""
         data = "\n".join(word_pieces.pieces).encode("utf-8")
         config = {**config, "vocabulary_sha256": hashlib.sha256(data).hexdigest()}
-        save_checkpoint(folder, config, quantized(tensors, ("vectors", "cues")))
-        (folder / "vocabulary.txt").write_bytes(data)
+        save_checkpoint(folder, config, quantized(tensors, ("vectors", "cues")), {"vocabulary.txt": data})
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Return the (n,) counts of word pieces of texts."""

@@ -1,12 +1,21 @@
 import hashlib
 import json
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
+from precise_rag.models.checkpoint import (
+    dequantized,
+    load_checkpoint,
+    quantized,
+    read_checked,
+    save_checkpoint,
+)
+from support.faults import failing, no_space
 
 
 @pytest.fixture
@@ -72,16 +81,41 @@ def test_a_changed_config_is_refused_and_one_without_a_checksum_is_not(saved: Pa
     assert load_checkpoint(saved)[0]["kind"] == "other"
 
 
-def test_a_model_that_cannot_be_written_leaves_the_earlier_one(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(path: Path, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
+def test_a_save_that_stops_anywhere_leaves_the_earlier_model_or_the_new_one(tmp_path: Path) -> None:
+    """Also when the next save stops, too, or is the first to complete."""
 
-    monkeypatch.setattr(Path, "write_bytes", fail)
-    with pytest.raises(OSError, match="No space left"):
-        save_checkpoint(saved, {"kind": "new"}, {"weight": np.zeros(3, np.float32)})
-    assert load_checkpoint(saved)[0]["kind"] == "test"
+    def save(number: int) -> None:
+        extra = b"file %d" % number
+        config = {"kind": number, "extra_sha256": hashlib.sha256(extra).hexdigest()}
+        save_checkpoint(tmp_path, config, {"weight": np.full(3, number, np.float32)}, {"extra.txt": extra})
+
+    def loaded() -> int:
+        config, tensors = load_checkpoint(tmp_path)
+        kind = int(config["kind"])
+        assert tensors["weight"].tolist() == [kind] * 3
+        assert read_checked(tmp_path, "extra.txt", config["extra_sha256"]) == b"file %d" % kind
+        return kind
+
+    with failing(10_000, no_space) as called:
+        save(0)
+    saved, attempt, seen = 0, 0, set()
+    for stops in product(range(1, len(called) + 1), repeat=2):
+        for stop in stops:
+            attempt += 1
+            with suppress(OSError), failing(stop, no_space):
+                save(attempt)
+            found = loaded()
+            assert found in (saved, attempt)
+            seen.add(found == attempt)
+            saved = found
+    assert seen == {True, False}
+    save(-1)
+    assert loaded() == -1
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "config.json",
+        "extra.txt",
+        "model.safetensors",
+    ]
 
 
 def test_an_int8_table_needs_a_scale_for_each_row() -> None:

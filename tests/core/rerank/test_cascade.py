@@ -71,11 +71,22 @@ def test_without_minilm_the_error_names_the_extra(tmp_path: Path, monkeypatch: p
         CascadeReranker(saved(tmp_path, reads=1.0)).score(QUESTION, candidates(TEXTS))
 
 
-def test_tensors_that_do_not_fit_are_refused_at_first_use(tmp_path: Path) -> None:
+def test_tensors_that_do_not_fit_are_refused_at_loading(tmp_path: Path) -> None:
     config = {"n_layers": 6, "n_apart": 3, "blend": {"reads": 1.0}}
-    save_checkpoint(tmp_path, config, {"sides": np.zeros((3, 384), np.float32)})
-    with pytest.raises(ModelError, match="do not fit its config"):
-        CascadeReranker(tmp_path).logits(QUESTION, TEXTS)
+    tensors = trained(minilm_pair_network(CONFIG, minilm()))
+    others = {name: tensor for name, tensor in tensors.items() if name != "together.2.down.weight"}
+    for changed in (
+        {"sides": tensors["sides"]},
+        others,
+        {**tensors, "sides": np.zeros((3, 384), np.float32)},
+        {**tensors, "words.weight": np.zeros((2, 384), np.float32)},
+    ):
+        save_checkpoint(tmp_path, config, changed)
+        with pytest.raises(ModelError, match="tensor"):
+            CascadeReranker(tmp_path)
+    save_checkpoint(tmp_path, {**config, "n_layers": 2}, tensors)
+    with pytest.raises(ModelError, match="n_apart in config"):
+        CascadeReranker(tmp_path)
 
 
 def test_int8_weights_give_nearly_the_same_logits(tmp_path: Path) -> None:

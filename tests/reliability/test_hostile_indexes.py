@@ -17,7 +17,7 @@ import pytest
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
-from precise_rag.index import BM25Index, DenseIndex, HybridIndex, load_index
+from precise_rag.index import BM25Index, DenseIndex, FaissIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document
 from support.figures import count
@@ -27,6 +27,7 @@ from support.saved_indexes import (
     ENCODER,
     QUERIES,
     build,
+    content,
     encoder_of,
     read_manifest,
     replace_array,
@@ -136,7 +137,11 @@ def odd_arrays(array: np.ndarray) -> Iterator[Any]:
     for dtype in ("f8", "f4", "i8", "i4", "u1", ">i8", "M8[s]", "c16"):
         with np.errstate(all="ignore"), suppress(TypeError, ValueError):
             yield array.astype(dtype)
-    extreme = (np.nan, np.inf, -np.inf, 3e38) if array.dtype.kind == "f" else (-1, np.iinfo(array.dtype).max)
+    whole = array.dtype.kind != "f"
+    extreme = (
+        (np.iinfo(array.dtype).min, np.iinfo(array.dtype).max) if whole else (np.nan, np.inf, -np.inf, 3e38)
+    )
+    extreme += (-1,) if array.dtype.kind == "i" else ()
     for value in extreme:
         for place in (slice(None), slice(0, 1), slice(-1, None)):
             changed = array.copy()
@@ -154,8 +159,6 @@ def test_no_array_raises_anything_else(kind: str, share: float, tmp_path: Path) 
     tried = 0
     for part, name in names:
         file = tmp_path / manifest["data"] / f"{name}.npy"
-        if name == "faiss":
-            continue  # see the test below
         data, array = file.read_bytes(), np.load(file)
         for odd in odd_arrays(array):
             if chosen.random() >= share:
@@ -342,15 +345,25 @@ def test_stop_words_that_an_index_names_are_not_looked_for_on_the_disk(tmp_path:
             load_index(tmp_path)
 
 
-def test_a_damaged_faiss_index_ends_in_one_error(tmp_path: Path) -> None:
-    """Checksums that agree leave faiss itself to find out."""
-    build("faiss").save(tmp_path)
+def test_a_saved_faiss_index_is_read_only_if_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """faiss trusts the numbers in it; checksums that agree do not make them true."""
+    faiss = pytest.importorskip("faiss")
+    index = FaissIndex.build(DOCUMENTS, ENCODER, factory="HNSW8")
+    index.save(tmp_path)
     (file,) = tmp_path.glob("data-*/faiss.npy")
     blob = np.load(file)
     for odd in (blob[:0], blob[:10], blob[: len(blob) // 2], np.zeros_like(blob), blob[::-1]):
         replace_array(tmp_path, "extras", "faiss", odd.copy())
         with pytest.raises(IndexFormatError, match="damaged"):
-            load_index(tmp_path, ENCODER)
+            FaissIndex.load(tmp_path, ENCODER, trusted=True)
+    monkeypatch.setattr(faiss, "deserialize_index", lambda *_: pytest.fail("was read"))
+    manifest = read_manifest(tmp_path)
+    for settings in (manifest["settings"], {**manifest["settings"], "trusted": True}):
+        sign(tmp_path, {**manifest, "settings": settings})
+        with suppress(IndexFormatError):
+            assert content(load_index(tmp_path, ENCODER)) == content(index)
 
 
 @pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs links")

@@ -34,7 +34,7 @@ QUERIES = ("Who keeps the lamp?", "otters in March", "zyzzyva")
 BUILD: dict[str, Callable[[], DocumentIndex]] = {
     "bm25": lambda: BM25Index.build(DOCUMENTS),
     "dense": lambda: DenseIndex.build(DOCUMENTS, ENCODER, chunks="sentences", precision="int8"),
-    "faiss": lambda: FaissIndex.build(DOCUMENTS, ENCODER, chunks="sentences"),
+    "faiss": lambda: FaissIndex.build(DOCUMENTS, ENCODER, chunks="sentences", factory="HNSW8"),
     "hybrid": lambda: HybridIndex.build(DOCUMENTS, ENCODER, passages=2),
     "sentence-context": lambda: SentenceContextIndex.build(DOCUMENTS, ENCODER, context="encode"),
     "word-sentence": lambda: WordSentenceIndex.build(DOCUMENTS, ENCODER),

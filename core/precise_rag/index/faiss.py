@@ -1,18 +1,20 @@
 """Dense search by faiss, with the CPU or the GPU build."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import native_work
-from precise_rag.errors import InputError
+from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.vectors import read_vectors
 from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.index.snapshot import Hits, Snapshot
+from precise_rag.index.storage.files import Verify
+from precise_rag.protocols import Encoder
 from precise_rag.types import Document, FloatArray, IntArray
 
 _MAX_DELETED = 1 / 3
@@ -66,7 +68,7 @@ class FaissIndex(DenseIndex):
 
     New documents are added to the faiss index. Entries of deleted documents stay in it, and searches
     skip them; when they are more than a third, the next search builds the faiss index again from the
-    stored vectors. The faiss index is saved, too.
+    stored vectors. The first search after `load` does so, too, unless you trust the saved one.
     """
 
     kind = "faiss"
@@ -154,24 +156,48 @@ class FaissIndex(DenseIndex):
             ) from error
         return index
 
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        encoder: Encoder | None = None,
+        *,
+        verify: Verify = "full",
+        trusted: bool = False,
+        **settings: Any,
+    ) -> Self:
+        """Load a saved index; see `DocumentIndex.load`.
+
+        trusted: use the faiss index that was saved. faiss reads it without checks, so somebody who made
+            it to do harm can harm the process: pass True only for files of your own. By default the
+            first search builds the faiss index again, from the vectors that were checked.
+        """
+        index = super().load(path, encoder, verify=verify, **settings)
+        if trusted:
+            try:
+                index._use_saved(index._loaded[1])
+            except (TypeError, ValueError, RuntimeError) as error:
+                raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
+        return index
+
     def _extras(self) -> Columns:
-        if not len(self._collection):
+        if not len(self._collection) or self.settings.factory == "Flat":  # a copy of the vectors
             return {}
         self._ready(top_k=1)
         assert self._built is not None
         faiss = require("faiss", extra="faiss")
         return {"faiss": faiss.serialize_index(self._built.index), "faiss_rows": self._built.rows}
 
-    def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
-        if "faiss" in extras:
-            index = require("faiss", extra="faiss").deserialize_index(np.array(extras["faiss"]))
-            rows = np.array(extras.get("faiss_rows", np.arange(index.ntotal)))
-            dimension = self._collection.columns["vectors"].shape[1]
-            if (index.ntotal, index.d) != (len(rows), dimension) or rows.max(initial=-1) >= len(
-                self._collection
-            ):
-                raise ValueError("the faiss index does not hold the vectors of this index")
-            self._built = _Built(index, self._collection, rows)
+    def _use_saved(self, extras: Columns) -> None:
+        """Take the faiss index that was saved, if there is one. Raises what faiss raises."""
+        if "faiss" not in extras:
+            return
+        index = require("faiss", extra="faiss").deserialize_index(np.array(extras["faiss"]))
+        rows = np.array(extras.get("faiss_rows", np.arange(index.ntotal)))
+        expected = (len(rows), self._collection.columns["vectors"].shape[1])
+        if (index.ntotal, index.d) != expected or rows.max(initial=-1) >= len(self._collection):
+            raise ValueError("the faiss index does not hold the vectors of this index")
+        self._built = _Built(index, self._collection, rows)
 
 
 def _carried(built: _Built, collection: Collection) -> IntArray:

@@ -102,7 +102,7 @@ def test_faiss_passes_over_what_was_deleted_and_builds_again_when_a_third_is_dea
 
 def test_faiss_keeps_its_dead_entries_over_saving_and_replaces_changed_documents(tmp_path: Path) -> None:
     pytest.importorskip("faiss")
-    index = FaissIndex.build(OLD, HashEncoder())
+    index = FaissIndex.build(OLD, HashEncoder(), factory="HNSW32")
     first = built(index)
     index.delete(["old1", "old2"])
     index.add([Document("old7", "A heron waits in the reeds."), OLD[2]])
@@ -111,9 +111,11 @@ def test_faiss_keeps_its_dead_entries_over_saving_and_replaces_changed_documents
         HashEncoder(),
     )
     index.save(tmp_path / "index")
-    loaded = FaissIndex.load(tmp_path / "index", HashEncoder(), search="")
-    assert built(loaded).ntotal == first.ntotal + 1  # old2 was there still; the heron is new
-    for asked in (index, loaded):
+    trusting = FaissIndex.load(tmp_path / "index", HashEncoder(), search="", trusted=True)
+    assert built(trusting).ntotal == first.ntotal + 1  # old2 was there still; the heron is new
+    loaded = FaissIndex.load(tmp_path / "index", HashEncoder())
+    assert built(loaded).ntotal == len(loaded) == len(index)
+    for asked in (index, loaded, trusting):
         assert nearest(asked, "heron in the reeds", 100) == pytest.approx(
             nearest(expected, "heron in the reeds", 100), abs=1e-4
         )

@@ -8,6 +8,7 @@ import math
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from importlib import import_module
@@ -30,6 +31,10 @@ call_ends_at: ContextVar[float] = ContextVar("call_ends_at", default=math.inf)
 """When the calls of this context end, on the clock of `time.monotonic`."""
 
 _PIECE_BYTES = 2**16
+_LONGEST_PAUSE = 60.0
+"""Seconds of Retry-After that the openai package obeys; it ignores longer ones."""
+_USUAL_PAUSE = 1.0
+"""Seconds between attempts if little time is left and the server names none."""
 
 
 class HttpLimits:
@@ -86,6 +91,8 @@ class HttpLimits:
         }
 
     def _limit(self, response: Any) -> None:
+        if response.status_code >= 400:
+            _shorten_pause(response)
         encoding = response.headers.pop("content-encoding", "identity").strip().lower()
         if encoding not in ("gzip", "identity", ""):
             raise LLMResponseError(
@@ -104,6 +111,22 @@ class HttpLimits:
                 self._http.ReadTimeout,
             ),
         )
+
+
+def _shorten_pause(response: Any) -> None:
+    """Let the client wait before its next attempt no longer than until the calls of this context end.
+
+    The thread of a call that was left behind would sleep as long as Retry-After asks, up to a minute.
+    """
+    left = call_ends_at.get() - time.monotonic()
+    if left > _LONGEST_PAUSE:
+        return
+    asked = _USUAL_PAUSE
+    for name, unit in (("retry-after", 1.0), ("retry-after-ms", 1e-3)):
+        with suppress(KeyError, ValueError):  # none, or a date
+            asked = float(response.headers[name]) * unit
+    pause = asked if 0.0 < asked < left else max(left, 0.0)
+    response.headers["retry-after-ms"] = str(math.ceil(1_000 * pause) + 1)
 
 
 class _Reader:

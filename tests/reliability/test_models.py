@@ -31,6 +31,7 @@ from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceF
 from precise_rag.filtering.relevance_parsing import parse_score
 from precise_rag.limited_http import MAX_REPLY_BYTES
 from precise_rag.llm import Budget, OpenAIChat, load_llm
+from precise_rag.llm.deadline import Worker
 from precise_rag.llm.finish import cut_off, reported_cut_off
 from precise_rag.prompts import Fence, cited_passages
 from precise_rag.rerank import CohereReranker
@@ -165,6 +166,40 @@ def test_a_client_that_was_left_behind_sends_no_further_request() -> None:
                 thread.join(5.0)
         assert len(server.requests) <= 1
         llm.close()
+
+
+@pytest.mark.parametrize(
+    "headers", [{"retry-after": "40"}, {"retry-after": "30.5"}, {"retry-after-ms": "5e4"}, {}]
+)
+def test_the_thread_of_a_call_that_was_left_behind_does_not_sleep_on(
+    headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for its next attempt no longer than until the deadline, and then sends nothing."""
+    naps: list[float] = []
+    monkeypatch.setattr("openai._base_client.time.sleep", naps.append)
+    with ChatServer([Reply({"error": {"message": "busy"}}, 429, headers)]) as server:
+        llm = OpenAIChat("m", base_url=server.url, max_retries=5)
+        worker = Worker(time.monotonic() + 20.0)
+        future = worker.submit(lambda: llm.complete(PROMPT))
+        worker.close()
+        with pytest.raises(LLMError):
+            future.result(timeout=60)
+        llm.close()
+    assert len(naps) == 5
+    assert max(naps) < 20.1
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_reply_of_any_model_is_no_answer(text: str) -> None:
+    """If a later round has none, the earlier draft is the answer."""
+    empty = Completion(text, "m", 1, 1)
+    with pytest.raises(LLMResponseError, match="the completion is empty"):
+        FeedbackLoop(ScriptedLLM([empty])).run(QUESTION, select)
+    again = '{"reason": "so", "score": 4, "adjustment": 1}'
+    controller = FeedbackController(min_k=2)
+    answer = FeedbackLoop(ScriptedLLM(["Ada.", again, empty]), controller=controller).run(QUESTION, select)
+    assert answer.text == "Ada."
+    assert "round 2 has no draft" in answer.note
 
 
 def test_a_foreign_model_is_left_behind_and_the_draft_is_kept() -> None:

@@ -32,8 +32,8 @@ def check_no_code(folder: Path) -> None:
             raise ModelError(f"{file} must be a file or a folder; install the model again")
         if file.suffix in _PICKLES and _torch_version() < _SAFE_TORCH:
             raise ModelError(
-                f"{file} may hold code that torch before {'.'.join(map(str, _SAFE_TORCH))} would run; install a "
-                "newer torch, or save the model as safetensors and remove that file"
+                f"{file} may hold code that this torch would run; install torch "
+                f"{'.'.join(map(str, _SAFE_TORCH))} or newer, or save the model as safetensors and remove it"
             )
         if file.name not in _SETTINGS:
             continue

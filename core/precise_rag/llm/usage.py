@@ -61,7 +61,8 @@ def checked_completion(completion: Any, name: str, messages: Sequence[Message]) 
     """Return the completion of any model, once its values are known to be of the right kind.
 
     name: the model's name. messages: the prompt.
-    Token counts that are no counts are estimated. Raises LLMResponseError if it is not a Completion.
+    Token counts that are no counts are estimated. Raises LLMResponseError if it is not a Completion, and
+    as `counted_completion` if its text is blank or no string.
     """
     if not isinstance(completion, Completion):
         raise LLMResponseError(
@@ -69,10 +70,10 @@ def checked_completion(completion: Any, name: str, messages: Sequence[Message]) 
             "pass a function to load_llm if it returns a text"
         )
     counts = completion.input_tokens, completion.output_tokens
-    if None not in map(_count, counts) and isinstance(completion.text, str):
+    if None not in map(_count, counts) and isinstance(completion.text, str) and completion.text.strip():
         return completion
-    counted = counted_completion(model_name(completion.model, name), completion.text, messages, *counts)
-    return replace(counted, cut_off=completion.cut_off)
+    model = model_name(completion.model, name)
+    return counted_completion(model, completion.text, messages, *counts, cut_off=completion.cut_off)
 
 
 def readable_messages(messages: Sequence[Message]) -> list[Message]:

@@ -30,7 +30,8 @@ class IndexRetriever(BaseRetriever):
 
     index: a core index.
     k: how many documents to return.
-    search_kwargs: further options of the index's `search`, such as `{"returns": "passage"}`.
+    search_kwargs: further options of the index's `search`, such as `{"returns": "passage"}` or
+        `{"filter": {"tenant": "acme", "year": {"$gte": 2020}}}`; see `as_filter`.
     Both options can be set for one call: `invoke(query, k=3, returns="passage")`.
     """
 

@@ -12,6 +12,7 @@ from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBun
 
 from llamaindex_precise.convert import from_candidate, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
+from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from precise_rag._processes import Portable
 from precise_rag.errors import EmptyIndexError
 from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
@@ -29,6 +30,7 @@ class IndexRetriever(Portable, BaseRetriever):
     index: a core index.
     similarity_top_k: how many nodes to return.
     search_options: further options of the index's `search`, such as `{"returns": "passage"}`.
+    filters: what the documents of all nodes must meet, see `to_core_filter`; can be set between calls.
     """
 
     index_class: ClassVar[type[DocumentIndex]]
@@ -42,11 +44,13 @@ class IndexRetriever(Portable, BaseRetriever):
         object_map: dict[str, Any] | None = None,
         objects: list[IndexNode] | None = None,
         verbose: bool = False,
+        filters: MetadataFilterInput | None = None,
     ) -> None:
         super().__init__(callback_manager, object_map, objects, verbose)
         self.index = index
         self.similarity_top_k = similarity_top_k
         self.search_options = dict(search_options or {})
+        self.filters = filters
 
     @classmethod
     def from_documents(
@@ -57,6 +61,7 @@ class IndexRetriever(Portable, BaseRetriever):
         search_options: Mapping[str, Any] | None = None,
         show_progress: bool = False,
         callback_manager: CallbackManager | None = None,
+        filters: MetadataFilterInput | None = None,
         **settings: Any,
     ) -> Self:
         """Return a retriever over a new index of `documents`, which may also be nodes.
@@ -71,7 +76,7 @@ class IndexRetriever(Portable, BaseRetriever):
             show_progress=show_progress,
             **settings,
         )
-        return cls(index, similarity_top_k, search_options, callback_manager)
+        return cls(index, similarity_top_k, search_options, callback_manager, filters=filters)
 
     @classmethod
     def from_index(cls, index: DocumentIndex, similarity_top_k: int = 10, **kwargs: Any) -> Self:
@@ -89,10 +94,11 @@ class IndexRetriever(Portable, BaseRetriever):
         """
         bundle = _bundle(query)
         top_k = self.similarity_top_k if top_k is None else top_k
+        options = self.search_options
+        if self.filters is not None:
+            options = {**options, "filter": to_core_filter(self.filters)}
         try:
-            return self.index.search(
-                bundle.query_str, top_k, vector=self._vector(bundle), **self.search_options
-            )
+            return self.index.search(bundle.query_str, top_k, vector=self._vector(bundle), **options)
         except EmptyIndexError:
             return []
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
+from precise_rag.filters import Filter
 from precise_rag.types import (
     Candidate,
     Completion,
@@ -115,8 +116,15 @@ class Index(Protocol):
 
     def __len__(self) -> int: ...
 
-    def search(self, query: str, top_k: int = 10) -> list[Candidate]:
-        """Return at most `top_k` candidates, best first. Raises EmptyIndexError if nothing is indexed."""
+    def search(
+        self, query: str, top_k: int = 10, *, filter: Filter | Mapping[str, Any] | None = None
+    ) -> list[Candidate]:
+        """Return at most `top_k` candidates, best first, whose documents meet `filter`.
+
+        filter: see `as_filter`; default: all documents. It must be evaluated before candidates are ranked,
+            so that `top_k` of them are found while there are that many.
+        Raises EmptyIndexError if nothing is indexed.
+        """
         ...
 
     def add(self, documents: Iterable[Document]) -> None:

@@ -11,7 +11,9 @@ import numpy as np
 
 from precise_rag._processes import Portable, ProcessLock, check_picklable
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
+from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.matching import DocumentMatcher
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.index.storage.files import Verify
 from precise_rag.index.storage.folder import locked, read_index, write_index
@@ -125,16 +127,27 @@ class DocumentIndex(Portable, ABC):
         with self._writing:
             self._collection = self._collection.without([ids] if isinstance(ids, str) else ids)
 
-    def search(self, query: str, top_k: int = 10, *, vector: FloatArray | None = None) -> list[Candidate]:
+    def search(
+        self,
+        query: str,
+        top_k: int = 10,
+        *,
+        filter: Filter | Mapping[str, Any] | None = None,
+        vector: FloatArray | None = None,
+    ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first.
 
         query: the query as text.
         top_k: maximum number of candidates; at least 1.
+        filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
         vector: (d,) the query's vector; default: `query` is encoded.
         Raises EmptyIndexError if the index holds no text.
         """
-        snapshot = self._ready(top_k, query)
-        return snapshot.candidates(self._hits(snapshot, query, top_k, vector), self.score_scale)
+        snapshot = self._ready(top_k, query, filter)
+        if snapshot.matches_nothing:
+            return []
+        hits = self._hits(snapshot, query, top_k, vector).within(snapshot.matching)
+        return snapshot.candidates(hits, self.score_scale)
 
     def save(self, path: str | Path) -> None:
         """Save the index into the folder `path`; an index that is there is replaced in one step.
@@ -238,7 +251,7 @@ class DocumentIndex(Portable, ABC):
 
     @abstractmethod
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        """Find the best rows for a query."""
+        """Find the best rows for a query, among those that match; see `Snapshot.matching`."""
 
     def _tables(
         self, documents: Sequence[Document], show_progress: bool, *, vectors: bool = True
@@ -283,14 +296,26 @@ class DocumentIndex(Portable, ABC):
         prefix = f"{part}."
         return {name.removeprefix(prefix): extras[name] for name in extras if name.startswith(prefix)}
 
-    def _ready(self, top_k: int, query: str = "") -> Snapshot:
-        """The present state. Raises InputError if `top_k` or `query` is not valid."""
+    def _ready(
+        self, top_k: int, query: str = "", filter: Filter | Mapping[str, Any] | None = None
+    ) -> Snapshot:
+        """The present state, for a search. Raises InputError if an argument is not valid."""
         if not isinstance(query, str):
             raise InputError(f"the query must be a string, got {type(query).__name__}")
         if not isinstance(top_k, int | np.integer):
             raise InputError(f"top_k must be a whole number, got {type(top_k).__name__}")
         if top_k < 1:
             raise InputError(f"top_k must be at least 1, got {top_k}")
+        wanted = None if filter is None else as_filter(filter)
+        snapshot = self._present()
+        if wanted is None:
+            return snapshot
+        if getattr(self.settings, "filter_statistics", "shared") == "shared":
+            return snapshot.within(wanted)
+        with self._preparing:
+            return snapshot.holding_only(wanted, self._prepare)
+
+    def _present(self) -> Snapshot:
         with self._preparing:
             collection = self._collection
             if not len(collection):
@@ -299,7 +324,9 @@ class DocumentIndex(Portable, ABC):
                 )
             if self._snapshot is None or self._snapshot.collection is not collection:
                 documents = tuple(collection.documents.values())
-                self._snapshot = Snapshot(collection, documents, self._prepare(collection))
+                self._snapshot = Snapshot(
+                    collection, documents, self._prepare(collection), DocumentMatcher(documents), {}
+                )
             return self._snapshot
 
     def _query_vector(self, query: str, vector: FloatArray | None) -> FloatArray:

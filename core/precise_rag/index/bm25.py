@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.groups import Groups
@@ -33,6 +35,7 @@ class BM25Index(BM25Base, ChunkIndex):
     settings_type: ClassVar[type] = ChunkBM25Settings
     score_scale: ClassVar[ScoreScale] = "bm25"
     needs_encoder = False
+    search_settings = frozenset({"filter_statistics"})
 
     def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
         return self._vocabulary.columns(texts)
@@ -45,5 +48,7 @@ class BM25Index(BM25Base, ChunkIndex):
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         scores = snapshot.prepared.scores(self._vocabulary.terms(query))
+        if snapshot.matching is not None:
+            scores = np.where(snapshot.matching, scores, np.float32(0))
         rows = top_rows(scores, top_k)
         return Hits.of(rows[scores[rows] > 0], scores, {"bm25": scores})

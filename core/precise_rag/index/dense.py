@@ -4,16 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.products import load_products
-from precise_rag.index.arrays.vectors import VectorSettings, vector_columns
+from precise_rag.index.arrays.products import Products, load_products
+from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.arrays.vectors import VectorSettings, dot, read_vectors, vector_columns
 from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
 from precise_rag.index.snapshot import Hits, Snapshot
-from precise_rag.types import FloatArray, ScoreScale, SentenceTable
+from precise_rag.types import FloatArray, IntArray, ScoreScale, SentenceTable
+
+_GATHER_SHARE = 0.2
+"""If more rows may be found than this share, all are compared: that is faster than picking rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,5 +68,26 @@ class DenseIndex(ChunkIndex):
         return load_products(collection.columns, self.settings.backend)
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
+        if snapshot.matching is not None:
+            rows = np.flatnonzero(snapshot.matching)
+            return self._best_of(snapshot, snapshot.prepared, rows, query, top_k, vector)
         rows, scores = snapshot.prepared.best(self._query_vector(query, vector), top_k)
         return Hits(rows, scores, {"dense": scores})
+
+    def _best_of(
+        self,
+        snapshot: Snapshot,
+        products: Products | None,
+        rows: IntArray,
+        query: str,
+        top_k: int,
+        vector: FloatArray | None,
+    ) -> Hits:
+        """The best of some rows; products: of all rows, None to read the vectors of these rows."""
+        direction = self._query_vector(query, vector)
+        if products is None or len(rows) < _GATHER_SHARE * len(snapshot.collection):
+            scores = dot({"vectors": read_vectors(snapshot.collection.columns, rows)}, direction)
+        else:
+            scores = products.all(direction)[rows]
+        best = top_rows(scores, top_k)
+        return Hits(rows[best], scores[best], {"dense": scores[best]})

@@ -17,6 +17,8 @@ from precise_rag.index.storage.files import Verify
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document, FloatArray, IntArray
 
+_EXACT_SHARE = 0.1
+"""If less than this share of rows may be found, all of these are compared, without the faiss index."""
 _MAX_DELETED = 1 / 3
 """Largest share of deleted entries; with more, the faiss index is built again."""
 
@@ -103,18 +105,25 @@ class FaissIndex(DenseIndex):
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         prepared: _Prepared = snapshot.prepared
+        matching = snapshot.matching
+        n_found = prepared.n_alive if matching is None else int(np.count_nonzero(matching))
+        if matching is not None and n_found < _EXACT_SHARE * prepared.n_alive:
+            return self._best_of(snapshot, None, np.flatnonzero(matching), query, top_k, vector)
         direction = self._query_vector(query, vector)[None]
-        wanted, n_entries = min(top_k, prepared.n_alive), len(prepared.rows)
+        wanted, n_entries = min(top_k, n_found), len(prepared.rows)
         fetched = wanted
         while True:
             with native_work():
                 scores, entries = prepared.index.search(direction, fetched)
             reached = (entries[0] >= 0) & (entries[0] < n_entries)
             rows = prepared.rows[entries[0][reached]]
-            alive = np.flatnonzero(rows >= 0)[:wanted]
+            may_be_found = rows >= 0 if matching is None else (rows >= 0) & matching[rows]
+            alive = np.flatnonzero(may_be_found)[:wanted]
             if len(alive) == wanted or not reached.all() or fetched == n_entries:
                 break
-            fetched = min(2 * fetched, n_entries)  # some of the nearest are deleted
+            fetched = min(2 * fetched, n_entries)  # some of the nearest are deleted, or do not match
+        if matching is not None and len(alive) < wanted:  # an approximate index reaches only a part
+            return self._best_of(snapshot, None, np.flatnonzero(matching), query, top_k, vector)
         found = scores[0][reached][alive]
         return Hits(rows[alive], found, {"dense": found})
 

@@ -102,7 +102,9 @@ class HybridIndex(BM25Base, SentenceIndex):
     kind = "hybrid"
     settings_type: ClassVar[type] = HybridSettings
     score_scale: ClassVar[ScoreScale] = "rank"
-    search_settings = frozenset({"alpha", "dense_weight", "adaptive", "pool", "returns", "backend"})
+    search_settings = frozenset(
+        {"alpha", "dense_weight", "adaptive", "pool", "returns", "backend", "filter_statistics"}
+    )
     settings: HybridSettings
 
     @property
@@ -143,13 +145,19 @@ class HybridIndex(BM25Base, SentenceIndex):
         sentence = prepared.sentences.scores(terms)
         wider = [level.bm25_scores(terms) for level in prepared.levels]
         dense = _weighted(alpha, core, [level.means.scores(core) for level in prepared.levels])
-        bm25 = _weighted(alpha, min_max(sentence), [min_max(scores) for scores in wider])
-        weight = self.settings.dense_weight
-        if self.settings.adaptive and len(core) >= _FEWEST:
-            share = (best_z_score(core) - _NO_WEIGHT) / (_FULL_WEIGHT - _NO_WEIGHT)
-            weight *= min(max(share, 0.0), 1.0)
-        fused = fuse([dense, bm25], [weight, 1 - weight], self.settings.pool)
+        rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
+        bm25 = _weighted(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
+        weight = self._dense_weight(core[rows])
+        fused = np.full(len(core), -np.inf, dtype=np.float32)
+        fused[rows] = fuse([dense[rows], bm25], [weight, 1 - weight], self.settings.pool)
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": wider[0]}
+
+    def _dense_weight(self, core: FloatArray) -> float:
+        """The weight of the dense scores for a query; core: its cosines with all sentences."""
+        if not self.settings.adaptive or len(core) < _FEWEST:
+            return self.settings.dense_weight
+        share = (best_z_score(core) - _NO_WEIGHT) / (_FULL_WEIGHT - _NO_WEIGHT)
+        return self.settings.dense_weight * min(max(share, 0.0), 1.0)
 
     def _extras(self) -> Columns:
         if not len(self._collection):

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from precise_rag.errors import InputError
+from precise_rag.filters import Filter
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.groups import Groups
@@ -44,6 +45,7 @@ class SentenceIndex(DocumentIndex):
         query: str,
         top_k: int = 10,
         *,
+        filter: Filter | Mapping[str, Any] | None = None,
         vector: FloatArray | None = None,
         alpha: float | None = None,
         returns: Returns | None = None,
@@ -54,6 +56,7 @@ class SentenceIndex(DocumentIndex):
 
         query: the query as text.
         top_k: maximum number of candidates; at least 1.
+        filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
         vector: (d,) the query's vector; default: `query` is encoded.
         alpha: weight of a sentence against its context (0 to 1); default: the index's setting.
         returns: "sentence", "passage" or "mixed", see `Returns`; default: the index's `returns`.
@@ -62,9 +65,13 @@ class SentenceIndex(DocumentIndex):
         Raises EmptyIndexError if the index holds no text.
         """
         returns = check_returns(returns or self.returns)
-        snapshot = self._ready(top_k, query)
+        snapshot = self._ready(top_k, query, filter)
+        if snapshot.matches_nothing:
+            return []
         passages: Groups = snapshot.prepared.passages
         scores, parts = self._scores(snapshot, query, self._query_vector(query, vector), self._alpha(alpha))
+        if snapshot.matching is not None:
+            scores = np.where(snapshot.matching, scores, np.float32(-np.inf))
         hits = Hits.of(_ROWS[returns](scores, passages, top_k), scores, parts)
         candidates = snapshot.candidates(hits, self.score_scale)
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(candidates)}[returns]

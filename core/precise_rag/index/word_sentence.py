@@ -17,21 +17,17 @@ from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages
 from precise_rag.index.arrays.postings import Postings
 from precise_rag.index.arrays.products import Products, load_products
-from precise_rag.index.arrays.stop_words import StopWordSettings, load_stop_words
+from precise_rag.index.arrays.stop_words import WordSettings, load_stop_words
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.vectors import dot, read_vectors
 from precise_rag.index.dense import DenseIndex, DenseSettings
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.protocols import Encoder
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray, SentenceTable
 
-_GATHER_SHARE = 0.2
-"""If a larger share of rows passed the filter, all are compared: that is faster than picking rows."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class WordSentenceSettings(DenseSettings, StopWordSettings):
+class WordSentenceSettings(DenseSettings, WordSettings):
     """Settings of WordSentenceIndex; see also `DenseSettings`.
 
     chunks: how sentences are grouped into chunks; default: each sentence alone.
@@ -47,7 +43,7 @@ class WordSentenceSettings(DenseSettings, StopWordSettings):
 
     def __post_init__(self) -> None:
         DenseSettings.__post_init__(self)
-        StopWordSettings.__post_init__(self)
+        WordSettings.__post_init__(self)
         if self.min_overlap < 1:
             raise InputError(f"min_overlap must be at least 1, got {self.min_overlap}")
         if self.max_candidates is not None and self.max_candidates < 1:
@@ -73,7 +69,7 @@ class WordSentenceIndex(DenseIndex):
 
     kind = "word-sentence"
     settings_type: ClassVar[type] = WordSentenceSettings
-    search_settings = frozenset({"backend", "min_overlap", "max_candidates"})
+    search_settings = frozenset({"backend", "min_overlap", "max_candidates", "filter_statistics"})
     settings: WordSentenceSettings
 
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
@@ -86,7 +82,7 @@ class WordSentenceIndex(DenseIndex):
     def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
         """Rows that pass the word filter, ascending."""
         snapshot = self._ready(top_k=1)
-        return self._passing(snapshot.prepared, query)
+        return self._passing(snapshot, query)
 
     def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
         tokens = self._tokens(texts)
@@ -103,22 +99,16 @@ class WordSentenceIndex(DenseIndex):
         return _Prepared(postings, postings.idf(), products)
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        rows = self._passing(snapshot.prepared, query)
+        rows = self._passing(snapshot, query)
         if not len(rows):
             return Hits(rows, np.zeros(0, dtype=np.float32))
-        columns, direction = snapshot.collection.columns, self._query_vector(query, vector)
-        few = len(rows) < _GATHER_SHARE * len(snapshot.collection)
-        scores = (
-            dot({"vectors": read_vectors(columns, rows)}, direction)
-            if few
-            else snapshot.prepared.products.all(direction)[rows]
-        )
-        best = top_rows(scores, top_k)
-        return Hits(rows[best], scores[best], {"dense": scores[best]})
+        return self._best_of(snapshot, snapshot.prepared.products, rows, query, top_k, vector)
 
-    def _passing(self, prepared: _Prepared, query: str) -> npt.NDArray[np.int64]:
+    def _passing(self, snapshot: Snapshot, query: str) -> npt.NDArray[np.int64]:
+        prepared: _Prepared = snapshot.prepared
         terms = np.unique(self._tokens([query])[0])
-        rows = np.flatnonzero(prepared.postings.overlap(terms) >= self.settings.min_overlap)
+        passes = prepared.postings.overlap(terms) >= self.settings.min_overlap
+        rows = np.flatnonzero(passes if snapshot.matching is None else passes & snapshot.matching)
         limit = self.settings.max_candidates
         if limit is None or len(rows) <= limit:
             return rows

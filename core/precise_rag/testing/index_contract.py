@@ -17,11 +17,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
+from precise_rag.filters import as_filter
 from precise_rag.index import DocumentIndex
 from precise_rag.testing.encoder import HashEncoder
 from precise_rag.types import Candidate, Document
@@ -35,6 +37,37 @@ _BANKS = Document("banks", "The bank raised interest rates in March. Loans cost 
 _RIVERS = Document("rivers", "A river bank is where land meets water. Otters sleep there.\n\nFloods move it.")
 _BLANK = Document("blank", " \n\n ")
 _DOCUMENTS = (_CATS, _BANKS, _RIVERS, _BLANK)
+_SHELVED = (
+    _CATS,
+    replace(_BANKS, metadata={"shelf": 4.5, "tags": ["money", "news"], "title": "Rates rise", "open": True}),
+    replace(_RIVERS, metadata={"shelf": 7, "title": "Rivers", "open": False}),
+    replace(_BLANK, metadata={"shelf": 3}),
+    Document("otters", "Otters sleep in water. A cat does not.", {"title": None, "tags": []}),
+)
+_FILTERS: tuple[tuple[dict[str, Any], set[str]], ...] = (
+    ({}, {"cats", "banks", "rivers", "blank", "otters"}),
+    ({"shelf": 3}, {"cats", "blank"}),
+    ({"shelf": {"$ne": 3}}, {"banks", "rivers"}),
+    ({"shelf": {"$gt": 3, "$lte": 7.0}}, {"banks", "rivers"}),
+    ({"shelf": {"$gte": 4, "$lt": 7}}, {"banks"}),
+    ({"shelf": {"$in": [3, 7]}}, {"cats", "rivers", "blank"}),
+    ({"shelf": {"$nin": [3, 7]}}, {"banks"}),
+    ({"shelf": "3"}, set()),
+    ({"open": True}, {"banks"}),
+    ({"open": 1}, set()),
+    ({"open": {"$in": [False, "no"]}}, {"rivers"}),
+    ({"title": {"$gt": "Rates"}}, {"banks", "rivers"}),
+    ({"title": {"$contains": "ise"}}, {"banks"}),
+    ({"tags": {"$contains": "pet"}}, {"cats"}),
+    ({"tags": {"$not": {"$contains": "pet"}}}, {"banks"}),
+    ({"title": {"$exists": True}}, {"banks", "rivers"}),
+    ({"title": {"$exists": False}}, {"cats", "blank", "otters"}),
+    ({"$id": "rivers"}, {"rivers"}),
+    ({"$id": {"$in": ["cats", "otters"]}}, {"cats", "otters"}),
+    ({"$or": [{"shelf": 7}, {"tags": {"$contains": "news"}}]}, {"banks", "rivers"}),
+    ({"$not": {"$or": [{"shelf": 7}, {"open": True}]}}, set()),
+    ({"$and": [{"shelf": {"$lt": 5}}, {"tags": {"$exists": True}}]}, {"cats", "banks"}),
+)
 _QUERIES = ("Where does the cat sleep?", "What did the bank do to interest rates?", "otters and water")
 
 _Found = dict[str, float]
@@ -116,6 +149,49 @@ class IndexContract(ABC):
             vector = 3 * HashEncoder().encode_queries([query])[0]
             found = {c.id: c.score for c in index.search(query, 100, vector=vector)}
             assert _same(found, _found(index, query))
+
+    def test_a_filter_keeps_to_its_documents(self) -> None:
+        """A search with a filter returns as many candidates as its documents have, and no others."""
+        index = self.built(_SHELVED)
+        for wanted, ids in _FILTERS:
+            kept = [document for document in _SHELVED if document.id in ids]
+            assert [document.id for document in kept] == [
+                document.id for document in _SHELVED if as_filter(wanted).matches(document)
+            ]
+            for query in _QUERIES:
+                found = index.search(query, 100, filter=wanted)
+                assert {candidate.doc_id for candidate in found} <= ids
+                with_text = any(document.text.strip() for document in kept)
+                alone = self.built(kept).search(query, 100) if with_text else []
+                assert {candidate.doc_id for candidate in found} == {candidate.doc_id for candidate in alone}
+                for top_k in (1, 2):
+                    assert len(index.search(query, top_k, filter=wanted)) == min(top_k, len(found))
+
+    def test_a_filter_on_an_unknown_field_finds_nothing_and_says_so(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A field that no document has is met by no document, with a warning; so is its negation."""
+        index = self.built(_SHELVED)
+        for wanted in ({"shelve": 3}, {"shelve": {"$ne": 3}}, {"$not": {"shelve": {"$gt": 3}}}):
+            caplog.clear()
+            assert index.search(_QUERIES[0], filter=wanted) == []
+            assert "'shelve', which no document has" in caplog.text
+
+    def test_a_filter_that_is_not_valid_raises(self) -> None:
+        """A malformed filter raises InputError."""
+        index = self.built(_SHELVED)
+        with pytest.raises(InputError, match="unknown operator '\\$like'"):
+            index.search("cat", filter={"shelf": {"$like": "3"}})
+
+    def test_a_filter_sees_changes(self) -> None:
+        """Documents that are added, described anew or deleted are found by their present metadata."""
+        index = self.built(_SHELVED)
+        query, wanted = _QUERIES[0], {"shelf": {"$in": [9]}}
+        assert index.search(query, filter=wanted) == []
+        index.add([replace(_CATS, metadata={"shelf": 9}), Document("new", "A cat sleeps.", {"shelf": 9})])
+        assert {c.doc_id for c in index.search(query, 100, filter=wanted)} == {"cats", "new"}
+        index.delete(["cats"])
+        assert {c.doc_id for c in index.search(query, 100, filter=wanted)} == {"new"}
 
     def test_any_query_is_valid(self) -> None:
         """An unknown word, an empty query and punctuation are valid queries."""

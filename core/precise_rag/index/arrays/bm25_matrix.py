@@ -12,12 +12,12 @@ import numpy.typing as npt
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.stop_words import StopWordSettings
+from precise_rag.index.arrays.stop_words import WordSettings
 from precise_rag.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class BM25Settings(StopWordSettings):
+class BM25Settings(WordSettings):
     """Settings of BM25.
 
     k1: how slowly repeated words stop adding to a score (0 or more); 0 counts each word once.
@@ -29,7 +29,7 @@ class BM25Settings(StopWordSettings):
     b: float = 0.75
 
     def __post_init__(self) -> None:
-        StopWordSettings.__post_init__(self)
+        WordSettings.__post_init__(self)
         if self.k1 < 0:
             raise InputError(f"k1 must be at least 0, got {self.k1}")
         if not 0 <= self.b <= 1:

@@ -58,6 +58,10 @@ class Collection:
             {name: column[self._mask(name, rows)] for name, column in self.columns.items()},
         )
 
+    def only(self, kept: npt.NDArray[np.bool_]) -> Collection:
+        """Return the collection with the documents for which `kept` (n_documents,) is true."""
+        return self.without([i for i, stays in zip(self.documents, kept.tolist(), strict=True) if not stays])
+
     def extended(self, documents: Iterable[Document], blocks: Iterable[Columns]) -> Collection:
         """Return the collection with new documents at its end; blocks[i] has the rows of documents[i]."""
         blocks = list(blocks)

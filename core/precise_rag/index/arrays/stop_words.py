@@ -1,6 +1,7 @@
 """Stop words: words too common to search by."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from precise_rag._extras import require
 from precise_rag.errors import InputError
@@ -20,15 +21,24 @@ _ENGLISH = """
 
 
 @dataclass(frozen=True, kw_only=True)
-class StopWordSettings:
-    """Setting of indexes that leave out stop words.
+class WordSettings:
+    """Settings of indexes that compare words.
 
     stop_words: words to leave out; see `load_stop_words`.
+    filter_statistics: in a search with a filter, what decides how rare a word is and how long a text:
+        "shared", all documents; or "matching", only those that meet the filter, as if there were no
+        others. Choose "matching" if a user must learn nothing from documents that the filter keeps out;
+        the first search with each filter then takes time in proportion to what meets it.
     """
 
     stop_words: str | tuple[str, ...] = "english"
+    filter_statistics: Literal["shared", "matching"] = "shared"
 
     def __post_init__(self) -> None:
+        if self.filter_statistics not in ("shared", "matching"):
+            raise InputError(
+                f"filter_statistics must be 'shared' or 'matching', got {self.filter_statistics!r}"
+            )
         if isinstance(self.stop_words, list):  # from JSON
             object.__setattr__(self, "stop_words", tuple(self.stop_words))
 

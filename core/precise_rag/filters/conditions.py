@@ -1,0 +1,293 @@
+"""Filters as Python objects.
+
+    (Field("tenant") == "acme") & (Field("year") >= 2020) & ~Field("old").exists()
+
+A condition on a field that a document does not have is never met, whether it asks for a value or for
+another one; only `{"$exists": false}` asks for its absence. None and an empty list count as absent. Numbers are compared with
+numbers, strings with strings by code points, and truth values with truth values; other pairs do not match.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from precise_rag.errors import InputError
+from precise_rag.types import Document
+
+Value = str | int | float | bool
+"""What a field can be compared with."""
+
+Operator = Literal["$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$contains", "$exists"]
+"""How a condition compares a field.
+
+$eq: the field has this value.
+$gt, $gte, $lt, $lte: it is greater, or less, than this number or string.
+$in: it has one of these values.
+$contains: it is a list with this value, or a string with this string in it.
+$exists: the document has the field; the value is always True.
+"""
+
+NEGATIONS: Mapping[str, Operator] = {"$ne": "$eq", "$nin": "$in"}
+"""Names of the negated operators in the plain form."""
+_ID = "$id"
+_T = TypeVar("_T")
+
+
+class Filter(ABC):
+    """A condition on documents; combine filters by `&`, `|` and `~`. Immutable, and can be hashed."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def fold(
+        self,
+        condition: Callable[[Condition], _T],
+        all_of: Callable[[Sequence[_T]], _T],
+        any_of: Callable[[Sequence[_T]], _T],
+    ) -> _T:
+        """Build a value from the conditions upward, for example a clause of a query language.
+
+        condition: makes the value of one condition.
+        all_of, any_of: make one value of those that must all be met, or of which one must; the list may
+            be empty: all of nothing is met, any of nothing is not.
+        """
+
+    @abstractmethod
+    def __invert__(self) -> Filter: ...
+
+    def __and__(self, other: Filter) -> Filter:
+        return AllOf((self, other))
+
+    def __or__(self, other: Filter) -> Filter:
+        return AnyOf((self, other))
+
+    def matches(self, document: Document) -> bool:
+        """Whether a document meets the filter."""
+        return self.fold(lambda c: c.holds(field_value(document, c.field)), all, any)
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """All conditions in the filter, in order."""
+        return self.fold(lambda c: (c,), _joined, _joined)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain form; see `as_filter`."""
+        return self.fold(Condition.as_dict, lambda parts: {"$and": [*parts]}, lambda parts: {"$or": [*parts]})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Condition(Filter):
+    """A condition on one field.
+
+    field: name of the field in the metadata; "$id" for the document's id.
+    operator: see `Operator`.
+    value: a Value; a tuple of them for "$in", True for "$exists".
+    negated: whether the field must exist but not compare so; with "$exists", whether it must not exist.
+    Raises InputError if the value does not fit the operator.
+    """
+
+    field: str
+    operator: Operator
+    value: Value | tuple[Value, ...]
+    negated: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.field, str) or not self.field or "\0" in self.field:
+            raise InputError(f"filter: a field must be a non-empty string, got {self.field!r}")
+        if self.field.startswith("$") and self.field != _ID:
+            raise InputError(
+                f"filter: {self.field!r} is no field; use '$and', '$or', '$not', '$id' or a field's name"
+            )
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        if isinstance(self.value, tuple) and self.operator != "$in":
+            raise InputError(
+                f"filter: {self.operator} of {self.field!r} takes one value; for several use $in"
+            )
+        for value in values:
+            _check_value(self.field, self.operator, value)
+
+    def fold(
+        self,
+        condition: Callable[[Condition], _T],
+        all_of: Callable[[Sequence[_T]], _T],
+        any_of: Callable[[Sequence[_T]], _T],
+    ) -> _T:
+        """See `Filter`."""
+        return condition(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condition) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        """What makes it this condition; True is not 1 here."""
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        return self.field, self.operator, self.negated, tuple((_kind(value), value) for value in values)
+
+    def __invert__(self) -> Condition:
+        return replace(self, negated=not self.negated)
+
+    def holds(self, value: object) -> bool:
+        """Whether the condition is met by a field's value; None if the field is missing."""
+        if self.operator == "$exists":
+            return (value is None) == self.negated
+        return value is not None and _COMPARE[self.operator](value, self.value) != self.negated
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the condition."""
+        value = list(self.value) if isinstance(self.value, tuple) else self.value
+        if self.operator == "$exists":
+            return {self.field: {"$exists": not self.negated}}
+        negations = {operator: name for name, operator in NEGATIONS.items()}
+        if self.negated and self.operator in negations:
+            return {self.field: {negations[self.operator]: value}}
+        comparison = {self.operator: value}
+        return {self.field: {"$not": comparison} if self.negated else comparison}
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Filter):
+    """Met if all its parts are; also if it has none."""
+
+    parts: tuple[Filter, ...]
+
+    def fold(
+        self,
+        condition: Callable[[Condition], _T],
+        all_of: Callable[[Sequence[_T]], _T],
+        any_of: Callable[[Sequence[_T]], _T],
+    ) -> _T:
+        """See `Filter`."""
+        return all_of([part.fold(condition, all_of, any_of) for part in self.parts])
+
+    def __invert__(self) -> Filter:
+        return AnyOf(tuple(~part for part in self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Filter):
+    """Met if one of its parts is; never if it has none."""
+
+    parts: tuple[Filter, ...]
+
+    def fold(
+        self,
+        condition: Callable[[Condition], _T],
+        all_of: Callable[[Sequence[_T]], _T],
+        any_of: Callable[[Sequence[_T]], _T],
+    ) -> _T:
+        """See `Filter`."""
+        return any_of([part.fold(condition, all_of, any_of) for part in self.parts])
+
+    def __invert__(self) -> Filter:
+        return AllOf(tuple(~part for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Field:
+    """A field of the metadata; its comparisons with a value are filters.
+
+    name: name of the field, as it is in the metadata.
+    """
+
+    name: str
+
+    def __eq__(self, value: Value) -> Condition:  # type: ignore[override]
+        return Condition(self.name, "$eq", value)
+
+    def __ne__(self, value: Value) -> Condition:  # type: ignore[override]
+        return ~(self == value)
+
+    def __gt__(self, value: Value) -> Condition:
+        return Condition(self.name, "$gt", value)
+
+    def __ge__(self, value: Value) -> Condition:
+        return Condition(self.name, "$gte", value)
+
+    def __lt__(self, value: Value) -> Condition:
+        return Condition(self.name, "$lt", value)
+
+    def __le__(self, value: Value) -> Condition:
+        return Condition(self.name, "$lte", value)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def is_in(self, values: Iterable[Value]) -> Condition:
+        """Whether the field has one of these values; `~` for none of them."""
+        return Condition(self.name, "$in", tuple(values))
+
+    def contains(self, value: Value) -> Condition:
+        """Whether the field is a list with this value, or a string with this string in it."""
+        return Condition(self.name, "$contains", value)
+
+    def exists(self) -> Condition:
+        """Whether the document has the field."""
+        return Condition(self.name, "$exists", True)
+
+
+DOCUMENT_ID = Field(_ID)
+"""The id of a document, as a field."""
+
+
+def field_value(document: Document, field: str) -> object:
+    """The value of a document's field, or of its id for "$id"; None if it has none."""
+    value = document.id if field == _ID else document.metadata.get(field)
+    return None if isinstance(value, list | tuple | set | frozenset) and not value else value
+
+
+def _joined(parts: Sequence[tuple[Condition, ...]]) -> tuple[Condition, ...]:
+    return tuple(condition for part in parts for condition in part)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind(value: object) -> str:
+    return "number" if _is_number(value) else type(value).__name__
+
+
+def _equal(value: object, wanted: object) -> bool:
+    return _kind(value) == _kind(wanted) and value == wanted
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    return lambda value, wanted: _kind(value) == _kind(wanted) and compare(value, wanted)
+
+
+def _contains(value: object, wanted: object) -> bool:
+    if isinstance(value, str):
+        return isinstance(wanted, str) and wanted in value
+    return isinstance(value, list | tuple | set | frozenset) and any(_equal(item, wanted) for item in value)
+
+
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$eq": _equal,
+    "$gt": _ordered(lambda value, wanted: value > wanted),
+    "$gte": _ordered(lambda value, wanted: value >= wanted),
+    "$lt": _ordered(lambda value, wanted: value < wanted),
+    "$lte": _ordered(lambda value, wanted: value <= wanted),
+    "$in": lambda value, wanted: any(_equal(value, item) for item in wanted),
+    "$contains": _contains,
+}
+
+
+def _check_value(field: str, operator: str, value: object) -> None:
+    where = f"filter: {operator} of {field!r}"
+    if value is None:
+        raise InputError(f"{where} cannot be None; for a missing field use {{'$exists': False}}")
+    if not isinstance(value, str | int | float | bool):
+        hint = "; use $in for one of several values" if isinstance(value, list | tuple | set) else ""
+        raise InputError(f"{where} must be a string, a number or a truth value, got {value!r}{hint}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{where} must be a finite number, got {value}")
+    if isinstance(value, str) and "\0" in value:
+        raise InputError(f"{where} must not hold the character NUL")
+    if operator in ("$gt", "$gte", "$lt", "$lte") and isinstance(value, bool):
+        raise InputError(f"{where} must be a number or a string, got {value}")

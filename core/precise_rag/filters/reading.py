@@ -1,0 +1,103 @@
+"""Filters as plain data, which is also the form of LangChain and MongoDB.
+
+    {"tenant": "acme", "year": {"$gte": 2020}, "$or": [{"tags": {"$contains": "tax"}}, {"$id": "a.md"}]}
+
+All names in a mapping must be met. A field has a value, or a mapping of operators to values.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from precise_rag.errors import InputError
+from precise_rag.filters.conditions import NEGATIONS, AllOf, AnyOf, Condition, Filter, Value
+
+_OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$exists", "$not")
+
+
+def as_filter(given: Filter | Mapping[str, Any]) -> Filter:
+    """Return a filter from its plain form, see the module; a Filter is returned as it is.
+
+    An empty mapping is met by every document. Raises InputError if the form is not valid.
+    """
+    if isinstance(given, Filter):
+        return given
+    if not isinstance(given, Mapping):
+        raise InputError(
+            "filter: must be a Filter or a mapping like {'year': {'$gte': 2020}}, "
+            f"got {type(given).__name__}"
+        )
+    try:
+        parts = [part for name, value in given.items() for part in _parts(name, value)]
+    except RecursionError:
+        raise InputError("filter: it is nested too deeply") from None
+    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+
+
+def _parts(name: object, value: Any) -> list[Filter]:
+    if name == "$not":
+        return [~as_filter(value)]
+    if name in ("$and", "$or"):
+        if not isinstance(value, list | tuple):
+            raise InputError(f"filter: {name} takes a list of filters, got {type(value).__name__}")
+        parts = tuple(as_filter(part) for part in value)
+        return [AllOf(parts) if name == "$and" else AnyOf(parts)]
+    field: Any = name
+    if not isinstance(value, Mapping):
+        return [Condition(field, "$eq", value)]  # type: ignore[arg-type]
+    if not value:
+        raise InputError(f"filter: the field {field!r} has no condition, for example {{'$eq': 3}}")
+    return [_comparison(field, operator, wanted) for operator, wanted in value.items()]
+
+
+def _comparison(field: Any, operator: object, value: Any) -> Filter:
+    if operator not in _OPERATORS:
+        raise InputError(
+            f"filter: unknown operator {operator!r} of {field!r}; the operators are {', '.join(_OPERATORS)}"
+        )
+    if operator == "$not":
+        return ~as_filter({field: value})
+    if operator == "$exists":
+        if not isinstance(value, bool):
+            raise InputError(f"filter: $exists of {field!r} must be True or False, got {value!r}")
+        return Condition(field, "$exists", True, negated=not value)
+    if operator in ("$in", "$nin"):
+        if not isinstance(value, list | tuple | set | frozenset):
+            raise InputError(f"filter: {operator} of {field!r} takes a list of values, got {value!r}")
+        value = tuple(value)
+    plain: Any = NEGATIONS.get(str(operator), operator)
+    return Condition(field, plain, value, negated=operator in NEGATIONS)
+
+
+def parse_assignments(texts: Iterable[str]) -> Filter | None:
+    """Return a filter from texts such as "year=2020" or "tenant=acme", which must all hold; None for none.
+
+    A value that is a JSON number, truth value or string in quotes is that value; any other is a string. The
+    same name in two texts means one of the two values. A text that begins with "{" is a filter in JSON.
+    Raises InputError for any other text.
+    """
+    values: dict[str, list[Value]] = {}
+    parts: list[Filter] = []
+    for text in texts:
+        if text.lstrip().startswith("{"):
+            try:
+                parts.append(as_filter(json.loads(text)))
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"filter {text!r} is not valid: {error}") from error
+            continue
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise InputError(
+                f'filter {text!r} must be FIELD=VALUE, or JSON like \'{{"year": {{"$gte": 2020}}}}\''
+            )
+        values.setdefault(name, []).append(_plain_value(value))
+    parts += [Condition(name, "$in", tuple(wanted)) for name, wanted in values.items()]
+    return None if not parts else parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+
+
+def _plain_value(text: str) -> Value:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, str | int | float | bool) else text

@@ -1,0 +1,73 @@
+"""Which documents and rows of a collection meet a filter."""
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.filters import Condition, Filter, field_value
+from precise_rag.types import Document
+
+BoolArray = npt.NDArray[np.bool_]
+
+_log = logging.getLogger(__name__)
+_MOST_FILTERS = 64
+"""Filters whose documents are remembered."""
+
+
+def warn_of_unknown_field(field: str) -> None:
+    """Log that a filter names a field that no document has."""
+    _log.warning("the filter names %r, which no document has in its metadata, so nothing meets it", field)
+
+
+class DocumentMatcher:
+    """Tells which documents meet a filter. Each field is read once, and compared once per value.
+
+    documents: the documents, in order; they must not change.
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+        self._fields: dict[str, tuple[npt.NDArray[np.int64], list[object]]] = {}
+        self._matching: dict[Filter, BoolArray] = {}
+
+    def matching(self, wanted: Filter) -> BoolArray:
+        """(n_documents,) whether each document meets the filter."""
+        for condition in wanted.conditions():
+            if condition.operator != "$exists" and self._values(condition.field)[1] == [None]:
+                warn_of_unknown_field(condition.field)
+        found = self._matching.get(wanted)
+        if found is None:
+            found = wanted.fold(self._meeting, self._all, self._any)
+            if len(self._matching) >= _MOST_FILTERS:
+                self._matching.clear()
+            self._matching[wanted] = found
+        return found
+
+    def _meeting(self, condition: Condition) -> BoolArray:
+        numbers, values = self._values(condition.field)
+        holds = np.array([condition.holds(value) for value in values], dtype=np.bool_)
+        found: BoolArray = holds[numbers]
+        return found
+
+    def _all(self, parts: Sequence[BoolArray]) -> BoolArray:
+        return np.all([np.ones(len(self._documents), dtype=np.bool_), *parts], axis=0)
+
+    def _any(self, parts: Sequence[BoolArray]) -> BoolArray:
+        return np.any([np.zeros(len(self._documents), dtype=np.bool_), *parts], axis=0)
+
+    def _values(self, field: str) -> tuple[npt.NDArray[np.int64], list[object]]:
+        """The number of each document's value of a field, and the values by their numbers."""
+        if field not in self._fields:
+            numbers: dict[object, int] = {}
+            values: list[object] = []
+            column = np.empty(len(self._documents), dtype=np.int64)
+            for place, document in enumerate(self._documents):
+                value = field_value(document, field)
+                key = (type(value), value) if isinstance(value, str | int | float | None) else place
+                column[place] = number = numbers.setdefault(key, len(values))
+                if number == len(values):
+                    values.append(value)
+            self._fields[field] = column, values
+        return self._fields[field]

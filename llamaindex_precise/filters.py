@@ -1,0 +1,60 @@
+"""LlamaIndex's metadata filters as filters of the core."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from llama_index.core.vector_stores.types import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+)
+
+from precise_rag.errors import InputError
+from precise_rag.filters import AllOf, AnyOf, Field, Filter, as_filter
+
+MetadataFilterInput = MetadataFilters | MetadataFilter | Filter | Mapping[str, Any]
+"""LlamaIndex's filters, or a filter of the core in any form; see `to_core_filter`."""
+
+_COMPARISONS = {
+    FilterOperator.EQ: "$eq",
+    FilterOperator.NE: "$ne",
+    FilterOperator.GT: "$gt",
+    FilterOperator.GTE: "$gte",
+    FilterOperator.LT: "$lt",
+    FilterOperator.LTE: "$lte",
+    FilterOperator.IN: "$in",
+    FilterOperator.NIN: "$nin",
+    FilterOperator.CONTAINS: "$contains",
+    FilterOperator.TEXT_MATCH: "$contains",
+}
+
+
+def to_core_filter(filters: MetadataFilterInput) -> Filter:
+    """Return LlamaIndex's filters as a filter of the core.
+
+    filters: MetadataFilters, one MetadataFilter, or a filter of the core, which is returned as it is. The
+        key "$id" is the id of the document or node. NOT asks that none of its filters is met.
+    Raises InputError for `TEXT_MATCH_INSENSITIVE`, which the core does not have.
+    """
+    if isinstance(filters, MetadataFilters):
+        parts = tuple(to_core_filter(part) for part in filters.filters)
+        if filters.condition == FilterCondition.OR:
+            return AnyOf(parts)
+        return ~AnyOf(parts) if filters.condition == FilterCondition.NOT else AllOf(parts)
+    if isinstance(filters, MetadataFilter):
+        return _condition(filters)
+    return as_filter(filters)
+
+
+def _condition(given: MetadataFilter) -> Filter:
+    field, value = Field(given.key), given.value
+    if given.operator == FilterOperator.IS_EMPTY:
+        return ~field.exists()
+    if given.operator in (FilterOperator.ANY, FilterOperator.ALL):
+        values = value if isinstance(value, list) else [value]
+        parts = tuple(as_filter({given.key: {"$contains": item}}) for item in values)
+        return AnyOf(parts) if given.operator == FilterOperator.ANY else AllOf(parts)
+    if given.operator not in _COMPARISONS:
+        raise InputError(f"the filter on {given.key!r} has the operator {given.operator.name}; use TEXT_MATCH")
+    return as_filter({given.key: {_COMPARISONS[given.operator]: value}})

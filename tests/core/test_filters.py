@@ -1,0 +1,102 @@
+"""The filter language: its plain form, its objects and what they match."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.errors import InputError
+from precise_rag.filters import (
+    DOCUMENT_ID,
+    AllOf,
+    AnyOf,
+    Condition,
+    Field,
+    Filter,
+    as_filter,
+    parse_assignments,
+)
+from precise_rag.types import Document
+
+_NAMES = st.sampled_from(["a", "b"])
+_VALUES = st.one_of(
+    st.integers(0, 3), st.sampled_from(["x", "xy"]), st.booleans(), st.sampled_from([0.0, 1.5])
+)
+_CONDITIONS = st.one_of(
+    st.builds(Condition, _NAMES, st.sampled_from(["$eq", "$contains"]), _VALUES, st.booleans()),
+    st.builds(
+        Condition, _NAMES, st.sampled_from(["$gt", "$lte"]), st.one_of(st.integers(0, 3), st.just("x"))
+    ),
+    st.builds(Condition, _NAMES, st.just("$in"), st.lists(_VALUES, max_size=3).map(tuple), st.booleans()),
+    st.builds(Condition, _NAMES, st.just("$exists"), st.just(True), st.booleans()),
+)
+_FILTERS: st.SearchStrategy[Filter] = st.recursive(
+    _CONDITIONS,
+    lambda parts: st.one_of(
+        st.lists(parts, max_size=3).map(tuple).map(AllOf), st.lists(parts, max_size=3).map(tuple).map(AnyOf)
+    ),
+    max_leaves=6,
+)
+_METADATA = st.dictionaries(_NAMES, st.one_of(_VALUES, st.lists(_VALUES, max_size=2), st.none()))
+
+
+@given(_FILTERS, _METADATA)
+def test_the_plain_form_says_the_same(wanted: Filter, metadata: dict[str, Any]) -> None:
+    document = Document("a", "text", metadata)
+    assert as_filter(wanted.to_dict()).matches(document) == wanted.matches(document)
+    assert ~~wanted == wanted
+    assert not (wanted.matches(document) and (~wanted).matches(document))
+
+
+@given(_FILTERS)
+def test_a_filter_or_its_negation_holds_where_no_field_is_missing(wanted: Filter) -> None:
+    document = Document("a", "text", {"a": 1, "b": "xy"})
+    assert wanted.matches(document) != (~wanted).matches(document)
+
+
+def test_objects_and_plain_form_are_the_same() -> None:
+    wanted = (Field("year") >= 2020) & ~Field("tag").is_in(["x"]) | (DOCUMENT_ID != "b")
+    plain = {"$or": [{"$and": [{"year": {"$gte": 2020}}, {"tag": {"$nin": ["x"]}}]}, {"$id": {"$ne": "b"}}]}
+    assert as_filter(plain) == wanted
+    assert hash(as_filter(plain)) == hash(wanted)
+    assert wanted.to_dict() == plain
+
+
+def test_a_truth_value_is_no_number() -> None:
+    assert as_filter({"a": True}) != as_filter({"a": 1})
+    assert as_filter({"a": 1.0}) == as_filter({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ([], "must be a Filter or a mapping"),
+        ({"a": {}}, "has no condition"),
+        ({"a": {"$like": "x"}}, r"unknown operator '\$like'"),
+        ({"$nor": []}, r"'\$nor' is no field"),
+        ({"$or": {"a": 1}}, "takes a list of filters"),
+        ({"a": None}, "cannot be None"),
+        ({"a": [1]}, r"use \$in"),
+        ({"a": {"$in": 1}}, "takes a list of values"),
+        ({"a": {"$in": [[1]]}}, "must be a string, a number or a truth value"),
+        ({"a": {"$gt": True}}, "must be a number or a string"),
+        ({"a": {"$exists": 1}}, "must be True or False"),
+        ({"a": float("nan")}, "finite"),
+        ({3: 1}, "must be a non-empty string"),
+    ],
+)
+def test_what_is_no_filter_is_refused(wanted: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        as_filter(wanted)
+
+
+def test_assignments_of_the_command_line() -> None:
+    wanted = parse_assignments(["year=2020", "tenant=acme", "tenant=b=c", '{"open": {"$ne": true}}'])
+    assert wanted == as_filter(
+        {"$and": [{"open": {"$ne": True}}, {"year": {"$in": [2020]}}, {"tenant": {"$in": ["acme", "b=c"]}}]}
+    )
+    assert parse_assignments([]) is None
+    for text in ("year", "=3", "{"):
+        with pytest.raises(InputError, match="filter"):
+            parse_assignments([text])

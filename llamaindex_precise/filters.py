@@ -56,5 +56,5 @@ def _condition(given: MetadataFilter) -> Filter:
         parts = tuple(as_filter({given.key: {"$contains": item}}) for item in values)
         return AnyOf(parts) if given.operator == FilterOperator.ANY else AllOf(parts)
     if given.operator not in _COMPARISONS:
-        raise InputError(f"the filter on {given.key!r} has the operator {given.operator.name}; use TEXT_MATCH")
+        raise InputError(f"the filter on {given.key!r}: {given.operator.name} is not known; use TEXT_MATCH")
     return as_filter({given.key: {_COMPARISONS[given.operator]: value}})

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from precise_rag.filtering import DynamicThreshold as DynamicThreshold
     from precise_rag.filtering import RedundancyFilter as RedundancyFilter
     from precise_rag.filtering import RelevanceFilter as RelevanceFilter
+    from precise_rag.filters import Field as Field
+    from precise_rag.filters import Filter as Filter
     from precise_rag.index import BM25Index as BM25Index
     from precise_rag.index import DenseIndex as DenseIndex
     from precise_rag.index import FaissIndex as FaissIndex
@@ -71,6 +73,8 @@ _MODULE = {
     "EmptyIndexError": "errors",
     "FaissIndex": "index",
     "FeedbackController": "feedback",
+    "Field": "filters",
+    "Filter": "filters",
     "GradientSelector": "selection",
     "GreedySegmenter": "segmentation",
     "HybridIndex": "index",

@@ -3,8 +3,9 @@
     (Field("tenant") == "acme") & (Field("year") >= 2020) & ~Field("old").exists()
 
 A condition on a field that a document does not have is never met, whether it asks for a value or for
-another one; only `{"$exists": false}` asks for its absence. None and an empty list count as absent. Numbers are compared with
-numbers, strings with strings by code points, and truth values with truth values; other pairs do not match.
+another one; only `{"$exists": false}` asks for its absence. None and an empty list count as absent. Numbers
+are compared with numbers, strings with strings by code points, and truth values with truth values; other
+pairs do not match.
 """
 
 from __future__ import annotations

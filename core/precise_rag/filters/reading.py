@@ -44,7 +44,7 @@ def _parts(name: object, value: Any) -> list[Filter]:
         return [AllOf(parts) if name == "$and" else AnyOf(parts)]
     field: Any = name
     if not isinstance(value, Mapping):
-        return [Condition(field, "$eq", value)]  # type: ignore[arg-type]
+        return [Condition(field, "$eq", value)]
     if not value:
         raise InputError(f"filter: the field {field!r} has no condition, for example {{'$eq': 3}}")
     return [_comparison(field, operator, wanted) for operator, wanted in value.items()]

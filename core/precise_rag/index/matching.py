@@ -52,10 +52,16 @@ class DocumentMatcher:
         return found
 
     def _all(self, parts: Sequence[BoolArray]) -> BoolArray:
-        return np.all([np.ones(len(self._documents), dtype=np.bool_), *parts], axis=0)
+        met = np.ones(len(self._documents), dtype=np.bool_)
+        for part in parts:
+            met &= part
+        return met
 
     def _any(self, parts: Sequence[BoolArray]) -> BoolArray:
-        return np.any([np.zeros(len(self._documents), dtype=np.bool_), *parts], axis=0)
+        met = np.zeros(len(self._documents), dtype=np.bool_)
+        for part in parts:
+            met |= part
+        return met
 
     def _values(self, field: str) -> tuple[npt.NDArray[np.int64], list[object]]:
         """The number of each document's value of a field, and the values by their numbers."""

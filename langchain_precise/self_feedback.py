@@ -74,8 +74,8 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
     budget: Budget | None = None
     style: AnswerStyle = _WORDING.style
     judge_prompt: JudgeStyle = _WORDING.judge_style
-    answer_instructions: str | None = _WORDING.answer_instructions
-    judge_instructions: str | None = _WORDING.judge_instructions
+    answer_instructions: str | None = None
+    judge_instructions: str | None = None
     prices: PriceTable | None = None
     live_final: bool = False
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from precise_rag.llm import OpenAIChat as OpenAIChat
     from precise_rag.llm import load_llm as load_llm
     from precise_rag.pipeline import PreciseRAG as PreciseRAG
-    from precise_rag.presets import chunkrag as chunkrag
     from precise_rag.rerank import load_reranker as load_reranker
     from precise_rag.rewriting import QueryRewriter as QueryRewriter
     from precise_rag.segmentation import GreedySegmenter as GreedySegmenter
@@ -102,7 +101,6 @@ _MODULE = {
     "Trace": "trace",
     "WordSentenceIndex": "index",
     "WorkerError": "errors",
-    "chunkrag": "presets",
     "load_encoder": "encoders",
     "load_index": "index",
     "load_llm": "llm",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from precise_rag.context import Passage
 from precise_rag.trace import Trace
 from precise_rag.types import Judgement, Selection
 
@@ -36,6 +39,11 @@ class Answer:
     rounds: all rounds of the feedback loop, in order.
     note: why the loop stopped, and warnings.
     trace: the record of every stage, if one was made.
+    question: the question that was answered, as it can be understood without the chat before it.
+    passages: what the model saw of the selection, in its order.
+    citations: the passages that the answer cites, in the order in which it cites them; empty if it cites
+        none. A number without a passage is in `note`.
+    choice: the option that the model chose in a multiple-choice question, from 0; None if it chose none.
     """
 
     text: str
@@ -45,3 +53,34 @@ class Answer:
     rounds: Sequence[Round] = ()
     note: str = ""
     trace: Trace | None = None
+    question: str = ""
+    passages: Sequence[Passage] = ()
+    citations: Sequence[Passage] = ()
+    choice: int | None = None
+
+    @property
+    def pieces(self) -> list[str]:
+        """The text in pieces of a word each, for streams."""
+        return re.findall(r"\S+\s*|\s+", self.text)
+
+
+def in_pieces(items: Iterator[str | Answer]) -> Iterator[str | Answer]:
+    """Yield what was shown live, or else the text of the answer in pieces, then the Answer."""
+    shown = False
+    for item in items:
+        if isinstance(item, Answer) and not shown:
+            yield from item.pieces
+        shown = True
+        yield item
+
+
+async def ain_pieces(items: AsyncGenerator[str | Answer, None]) -> AsyncGenerator[str | Answer, None]:
+    """`in_pieces` for an asynchronous generator, which is closed at the end."""
+    async with aclosing(items):
+        shown = False
+        async for item in items:
+            if isinstance(item, Answer) and not shown:
+                for piece in item.pieces:
+                    yield piece
+            shown = True
+            yield item

@@ -1,67 +1,120 @@
-"""Presets of `PreciseRAG` that follow a paper."""
+"""Presets: the index and the stages that `PreciseRAG` takes where it is told nothing else.
 
-from collections.abc import Iterable
-from typing import Any
+"precise" is the default. The others follow a paper; what differs from it is named.
+"""
 
-from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from precise_rag.context import Order
+from precise_rag.errors import InputError
 from precise_rag.feedback import FeedbackController
 from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter
-from precise_rag.index import HybridIndex
-from precise_rag.pipeline import PreciseRAG
-from precise_rag.protocols import Encoder
-from precise_rag.rerank import load_reranker
+from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.prompts import JudgeStyle
+from precise_rag.protocols import Encoder, Reranker
+from precise_rag.rerank import default_reranker, load_reranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.segmentation import GreedySegmenter
-from precise_rag.selection import GradientSelector
-from precise_rag.types import Document
+from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector
+from precise_rag.types import ScoreScale
+
+PresetName = Literal["precise", "sage", "paretorag", "chunkrag", "recursive"]
+
+Make = Callable[[Encoder | None], Any]
+"""Makes a stage for an index with this encoder; None leaves the stage out."""
 
 
-def chunkrag(
-    documents: Iterable[Document],
-    llm: Any,
-    *,
-    encoder: Encoder | str = DEFAULT_ENCODER,
-    reranker: Any = "packaged",
-    n_candidates: int = 15,
-    show_progress: bool = False,
-    **options: Any,
-) -> PreciseRAG:
-    """Build the pipeline of the ChunkRAG paper over `documents`.
+def _off(encoder: Encoder | None) -> None:
+    return None
 
-    documents: the texts to index.
-    llm: any model that `load_llm` accepts; it rewrites the question, scores the chunks and answers.
-    encoder: for chunking, search and redundancy; a name, a path or an Encoder.
-    reranker: anything `load_reranker` accepts; the paper's is "cohere:rerank-english-v3.0" (needs a key).
-    n_candidates: chunks to retrieve.
-    show_progress: show progress bars while indexing.
-    options: further arguments of `PreciseRAG`, which replace those set here.
 
-    The stages: greedy chunks of at most 500 characters; search for the question and its rewrite, with
-    dense and BM25 scores weighted 0.5/0.5; reranking; chunks with a cosine above 0.9 dropped; relevance
-    scores by the model with the paper's threshold and a floor of 0.1, under which nothing is relevant;
-    one answer from all that is left.
-    Source: ChunkRAG, section 3. Differs: the vector of a chunk is the mean of its sentences' vectors; the
-    original question is searched, too; a batch of chunks is scored in one call.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """An index and the stages that follow it.
+
+    index: builds the index from documents, an encoder and options of the index.
+    index_options: makes the options from the encoder.
+    rewriter … feedback: make the stages of `PreciseRAG`.
+    score_scale: the scale of a cross-encoder's scores that is given by its name; None for its own.
+    n_candidates, order, judge_prompt: defaults of `PreciseRAG`.
     """
-    encoder = load_encoder(encoder)
-    index = HybridIndex.build(
-        documents,
-        encoder,
-        passages=GreedySegmenter(encoder),
-        surroundings=None,
-        alpha=0.0,
-        dense_weight=0.5,
-        adaptive=False,
-        returns="passage",
-        show_progress=show_progress,
-    )
-    preset: dict[str, Any] = {
-        "rewriter": QueryRewriter(llm),
-        "reranker": load_reranker(reranker),
-        "redundancy": RedundancyFilter(threshold=0.9, encoder=encoder),
-        "relevance": RelevanceFilter(llm, threshold=DynamicThreshold(floor=0.1, ceiling=1.0)),
-        "selector": GradientSelector(min_k=2 * n_candidates),
-        "controller": FeedbackController(max_rounds=0),
-        "n_candidates": n_candidates,
+
+    index: Callable[..., Any] = HybridIndex.build
+    index_options: Callable[[Encoder], Mapping[str, Any]] = lambda encoder: {}
+    rewriter: Make = _off
+    reranker: Make = _off
+    redundancy: Make = _off
+    relevance: Make = _off
+    evidence: Make = _off
+    selector: Make = _off
+    feedback: Make = _off
+    score_scale: ScoreScale | None = None
+    n_candidates: int = 50
+    order: Order = "document"
+    judge_prompt: JudgeStyle = "json"
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "precise": Preset(
+            reranker=default_reranker,
+            redundancy=lambda encoder: RedundancyFilter(),
+            selector=lambda encoder: DEFAULT_SELECTOR,
+            feedback=lambda encoder: FeedbackController(),
+        ),
+        # SAGE. Differs: the default reranker is ours. A cross-encoder that is given by its name has raw
+        # logits, as in Figs. 8 and 9.
+        "sage": Preset(
+            index=DenseIndex.build,
+            index_options=lambda encoder: {"chunks": "small"},
+            reranker=default_reranker,
+            selector=lambda encoder: GradientSelector(min_k=7, ratio=0.3, assume_ratio=True),
+            feedback=lambda encoder: FeedbackController(accept=9, max_rounds=3),
+            score_scale="logit",
+            judge_prompt="sage",
+        ),
+        # ParetoRAG: the best sentences with their own scores, in the order of the scores.
+        "paretorag": Preset(
+            index=SentenceContextIndex.build,
+            index_options=lambda encoder: {"alpha": 0.8, "context": "encode", "similarity": "dot"},
+            n_candidates=20,
+            order="score",
+        ),
+        # ChunkRAG. Differs: the vector of a chunk is the mean of its sentences' vectors; the original
+        # question is searched, too; a batch of chunks is scored in one call; under 0.1 no chunk is relevant;
+        # without a key for Cohere the packaged reranker is used.
+        "chunkrag": Preset(
+            index_options=lambda encoder: {
+                "passages": GreedySegmenter(encoder),
+                "surroundings": None,
+                "alpha": 0.0,
+                "dense_weight": 0.5,
+                "adaptive": False,
+                "returns": "passage",
+            },
+            rewriter=lambda encoder: QueryRewriter(),
+            reranker=lambda encoder: _cohere_or_packaged(),
+            redundancy=lambda encoder: RedundancyFilter(threshold=0.9, encoder=encoder),
+            relevance=lambda encoder: RelevanceFilter(threshold=DynamicThreshold(floor=0.1, ceiling=1.0)),
+            n_candidates=15,
+        ),
+        # Recursive retrieval: sentences that share a word with the question, ranked by meaning.
+        "recursive": Preset(index=WordSentenceIndex.build, n_candidates=10, order="score"),
     }
-    return PreciseRAG(index, llm=llm, **{**preset, **options})
+)
+"""The presets by name."""
+
+
+def load_preset(name: str) -> Preset:
+    """Return a preset by name. Raises InputError for an unknown name."""
+    if name not in PRESETS:
+        raise InputError(f"preset must be one of {', '.join(get_args(PresetName))}, got {name!r}")
+    return PRESETS[name]
+
+
+def _cohere_or_packaged() -> Reranker:
+    return load_reranker("cohere:rerank-english-v3.0" if os.environ.get("CO_API_KEY") else "packaged")

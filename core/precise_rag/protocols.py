@@ -111,6 +111,18 @@ class StreamingLLM(LLM, Protocol):
 
 
 @runtime_checkable
+class Source(Protocol):
+    """What a pipeline searches: an index, or anything else that finds candidates.
+
+    It may also have `asearch`, an asynchronous `search`.
+    """
+
+    def search(self, query: str, top_k: int, /) -> list[Candidate]:
+        """Return at most `top_k` candidates, best first. A filter is passed as `filter=`, if there is one."""
+        ...
+
+
+@runtime_checkable
 class Index(Protocol):
     """A searchable collection of documents that can grow, shrink and be saved."""
 

@@ -1,39 +1,48 @@
-"""Rewrite a question in the words of the documents, and merge the results of both searches.
+"""Questions in other words: self-contained ones and search queries; and the results of several searches.
 
 Source: ChunkRAG, section 3, query rewriting. Differs: the original question is searched, too, so a bad
 rewrite loses nothing that the original finds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from precise_rag._processes import Portable
-from precise_rag.errors import LLMError
+from precise_rag.errors import InputError, LLMError
 from precise_rag.llm import Budget, load_llm
-from precise_rag.llm.calls import CallOutcome, Calls
-from precise_rag.prompts import Prompt, rewrite_prompt
-from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
-from precise_rag.trace import Bill, Trace
+from precise_rag.llm.driver import adrive, drive
+from precise_rag.llm.session import Conversation, Session
+from precise_rag.prompts import Prompt, Wording
+from precise_rag.protocols import LLM
+from precise_rag.tokens import estimate_tokens
+from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable
-from precise_rag.types import Candidate, best_first
+from precise_rag.types import Candidate, Message, best_first
+
+LONGEST_QUESTION = 400
+"""Most characters of a question that a model wrote."""
+
+HISTORY_TOKENS = 2_000
+"""Most tokens of a conversation that are shown to a model, estimated; older messages are left out."""
 
 _RANK_OFFSET = 60
-_MAX_LENGTH = 400
 
 
 class QueryRewriter(Portable):
     """Rewrites questions for search with a language model.
 
-    llm: any model that `load_llm` accepts.
-    budget: limits for each question; default: none.
-    prices: prices of the models; default: the packaged table.
+    llm: any model that `load_llm` accepts; default: that of the pipeline.
+    budget: limits for each question when it is used alone; in a pipeline its budget counts. Default: none.
+    prices: prices of the models when it is used alone; default: the packaged table.
 
     A rewrite that fails, or that is not a single short line, is left out with a note in the trace.
     """
 
-    def __init__(self, llm: Any, *, budget: Budget | None = None, prices: PriceTable | None = None) -> None:
-        self.llm = load_llm(llm)
+    def __init__(
+        self, llm: Any = None, *, budget: Budget | None = None, prices: PriceTable | None = None
+    ) -> None:
+        self.llm = None if llm is None else load_llm(llm)
         self.budget = budget or Budget()
         self.prices = prices or PriceTable.load()
 
@@ -42,51 +51,98 @@ class QueryRewriter(Portable):
 
         trace: record that the call is added to; default: a new one.
         """
-        trace = trace or Trace(question)
-        return _queries(question, self._calls(trace).ask(_prompts(question)), trace)
+        return drive(self.steps(question, self._session(question, trace)))
 
     async def aqueries(self, question: str, *, trace: Trace | None = None) -> tuple[str, ...]:
         """`queries` without blocking the event loop."""
-        trace = trace or Trace(question)
-        return _queries(question, await self._calls(trace).aask(_prompts(question)), trace)
+        return await adrive(self.steps(question, self._session(question, trace)))
 
-    def estimate(self, question: str) -> Bill:
-        """Estimate the call, tokens and cost of rewriting without calling the model."""
-        n_input = estimate_prompt_tokens(rewrite_prompt(question).messages)
-        n_output = estimate_tokens(question)
-        return Bill(1, n_input, n_output, self.prices.cost(self.llm.name, n_input, n_output))
+    def steps(
+        self, question: str, session: Session, wording: Wording | None = None
+    ) -> Conversation[tuple[str, ...]]:
+        """Rewrite in the session of a pipeline, see `precise_rag.llm.session`."""
+        if not question.strip():
+            return (question,)
+        prompt = (wording or Wording()).rewrite(question)
+        written = yield from _one_line("rewrite", self.llm, prompt, session)
+        is_new = written and written.casefold() != question.strip().casefold()
+        return (question, written) if is_new else (question,)
 
-    def _calls(self, trace: Trace) -> Calls:
-        return Calls(
-            role="rewrite",
-            llm=self.llm,
-            spending=self.budget.start(),
-            prices=self.prices,
-            trace=trace,
-            max_concurrency=1,
-        )
+    def _session(self, question: str, trace: Trace | None) -> Session:
+        return Session.open(question, budget=self.budget, prices=self.prices, trace=trace)
 
 
-def _prompts(question: str) -> list[Prompt]:
-    """The prompt for the model; none for a blank question."""
-    return [rewrite_prompt(question)] if question.strip() else []
+def make_standalone(
+    question: str, history: Sequence[Message], session: Session, wording: Wording
+) -> Conversation[str]:
+    """Return the question as it can be understood without the conversation before it.
+
+    history: the messages so far, the oldest first. Without any, no model is asked.
+    A reply that fails, or that is not a single short line, leaves the question as it is, with a note in
+    the trace.
+    """
+    recent = recent_messages(history)
+    if not recent:
+        return question
+    prompt = wording.standalone(question, recent)
+    return (yield from _one_line("standalone", None, prompt, session)) or question
 
 
-def _queries(question: str, outcomes: Sequence[CallOutcome], trace: Trace) -> tuple[str, ...]:
-    if not outcomes:
-        return (question,)
-    (outcome,) = outcomes
+def read_history(history: Iterable[Any]) -> tuple[Message, ...]:
+    """Return the messages of a conversation: each a Message, a (role, content) pair or a mapping of both.
+
+    Raises InputError for anything else.
+    """
+    return tuple(map(_message, history))
+
+
+def recent_messages(history: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the last messages, of at most HISTORY_TOKENS together; the last one always."""
+    recent: list[Message] = []
+    tokens = 0
+    for message in reversed(history):
+        tokens += estimate_tokens(message.content)
+        if recent and tokens > HISTORY_TOKENS:
+            break
+        recent.append(message)
+    return tuple(reversed(recent))
+
+
+def _message(given: Any) -> Message:
+    roles = get_args(Message.__annotations__["role"])
+    if isinstance(given, Mapping):
+        given = (given.get("role"), given.get("content"))
+    match given:
+        case (str(role), str(content)) if role in roles:
+            return Message(role, content)  # type: ignore[arg-type]
+    raise InputError(
+        "history must hold messages: Message(role, content), (role, content) or "
+        f'{{"role": …, "content": …}}, with a role of {", ".join(roles)}; got {given!s:.80}'
+    )
+
+
+def _one_line(role: str, own: LLM | None, prompt: Prompt, session: Session) -> Conversation[str]:
+    """The reply to a prompt, if it is a single short line; else an empty string, with a note."""
+    llm = session.model(own, f"the stage {role!r}")
+    (outcome,) = yield from session.ask(role, llm, [prompt])
+    problem = ""
     if isinstance(outcome, LLMError):
-        trace.notes.append(f"the question was not rewritten: {outcome}")
-        return (question,)
-    if outcome.cut_off:
-        trace.notes.append("the question was not rewritten: the reply is cut off")
-        return (question,)
-    rewritten = outcome.text.strip().strip("\"'“”`").strip()
-    if not rewritten or "\n" in rewritten or len(rewritten) > _MAX_LENGTH:
-        trace.notes.append("the question was not rewritten: the model did not reply with a single short line")
-        return (question,)
-    return (question,) if rewritten.casefold() == question.strip().casefold() else (question, rewritten)
+        problem = str(outcome)
+    elif outcome.cut_off:
+        problem = "the reply is cut off"
+    else:
+        line = outcome.text.strip().strip("\"'“”`").strip()
+        if line and "\n" not in line and len(line) <= LONGEST_QUESTION:
+            return line
+        problem = "the model did not reply with a single short line"
+    session.trace.notes.append(f"{_LEFT[role]}: {problem}")
+    return ""
+
+
+_LEFT = {
+    "rewrite": "the question was not rewritten",
+    "standalone": "the question was not made self-contained",
+}
 
 
 def merge_searches(found: Iterable[Sequence[Candidate]]) -> list[Candidate]:

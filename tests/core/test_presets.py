@@ -1,11 +1,12 @@
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from precise_rag import PreciseRAG
 from precise_rag.index import load_index
-from precise_rag.presets import chunkrag
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Document, Message
@@ -36,9 +37,13 @@ def model(messages: Sequence[Message]) -> str:
     return "At six in the morning [1]."
 
 
+def chunkrag(llm: ScriptedLLM, **options: Any) -> PreciseRAG:
+    return PreciseRAG.from_documents(DOCUMENTS, llm, preset="chunkrag", encoder=HashEncoder(), **options)
+
+
 def test_the_whole_pipeline_in_its_order() -> None:
     llm = ScriptedLLM(model)
-    rag = chunkrag(DOCUMENTS, llm, encoder=HashEncoder())
+    rag = chunkrag(llm)
     trace = Trace(QUESTION)
     answer = rag.answer(QUESTION, trace=trace)
     assert answer.text == "At six in the morning [1]."
@@ -57,20 +62,20 @@ def test_without_relevant_chunks_no_answer_is_written() -> None:
     def finds_nothing(messages: Sequence[Message]) -> str:
         return model(messages).replace("0.9", "0.0")
 
-    answer = chunkrag(DOCUMENTS, ScriptedLLM(finds_nothing), encoder=HashEncoder()).answer(QUESTION)
+    answer = chunkrag(ScriptedLLM(finds_nothing)).answer(QUESTION)
     assert answer.selection.kept == ()
     assert answer.kind == "context"
 
 
 def test_parts_can_be_replaced() -> None:
     llm = ScriptedLLM(model)
-    rag = chunkrag(DOCUMENTS, llm, encoder=HashEncoder(), relevance=None, rewriter=None)
+    rag = chunkrag(llm, relevance=None, rewriter=None)
     assert {c.doc_id for c in rag.retrieve(QUESTION).kept} >= {"ferry"}
     assert llm.calls == []
 
 
 def test_a_saved_index_returns_the_same_passages(tmp_path) -> None:
-    index = chunkrag(DOCUMENTS, ScriptedLLM(model), encoder=HashEncoder()).index
+    index = chunkrag(ScriptedLLM(model)).index
     index.save(tmp_path / "index")
     loaded = load_index(tmp_path / "index", HashEncoder())
     found, expected = loaded.search(QUESTION), index.search(QUESTION)

@@ -74,10 +74,3 @@ def test_one_search_stays_as_it_is() -> None:
 
 def test_a_blank_question_is_not_rewritten() -> None:
     assert QueryRewriter(ScriptedLLM([])).queries(" ") == (" ",)
-
-
-def test_the_estimate_calls_no_model() -> None:
-    llm = ScriptedLLM([])
-    estimate = QueryRewriter(llm).estimate(QUESTION)
-    assert (estimate.calls, estimate.output_tokens, estimate.cost) == (1, 9, None)
-    assert 100 < estimate.input_tokens < 250

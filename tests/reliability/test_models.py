@@ -33,7 +33,7 @@ from precise_rag.limited_http import MAX_REPLY_BYTES
 from precise_rag.llm import Budget, OpenAIChat, load_llm
 from precise_rag.llm.deadline import Worker
 from precise_rag.llm.finish import cut_off, reported_cut_off
-from precise_rag.prompts import Fence, cited_passages
+from precise_rag.prompts import Fence, cited_numbers
 from precise_rag.rerank import CohereReranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.selection import GradientSelector
@@ -524,7 +524,7 @@ def test_long_numbers_in_replies_are_read_as_none(digits: int) -> None:
     for reply in (f'{{"score": {number}}}', f'{{"score": "{number}"}}', f"Evaluation Score: {number}"):
         assert parse_judgement(reply).status == "unparsed"
         assert parse_score(reply) is None
-    assert cited_passages(f"Ada [{number}].", CANDIDATES) == ()
+    assert cited_numbers(f"Ada [{number}].") == []
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1, 0, "3", True, 10**400])

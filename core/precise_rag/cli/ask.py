@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 
 from precise_rag.answer import Answer
 from precise_rag.cli.output import (
@@ -21,8 +22,8 @@ from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import load_index
 from precise_rag.llm import Budget, OpenAIChat
-from precise_rag.pipeline import DEFAULT_SELECTOR, PreciseRAG
-from precise_rag.selection import GradientSelector
+from precise_rag.pipeline import PreciseRAG
+from precise_rag.selection import DEFAULT_SELECTOR
 from precise_rag.trace import Bill, PriceTable, Trace
 
 
@@ -111,8 +112,12 @@ def run(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.encoder, device=args.device) if args.encoder else None
     rag = PreciseRAG(
         load_index(args.index, encoder, device=args.device),
-        selector=GradientSelector(
-            min_k=args.min_k, ratio=args.ratio, floor=args.floor, max_tokens=args.max_tokens
+        selector=replace(
+            DEFAULT_SELECTOR,
+            min_k=args.min_k,
+            ratio=args.ratio,
+            floor=args.floor,
+            max_tokens=args.max_tokens,
         ),
         llm=OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None,
         budget=Budget(cost=args.max_cost),

@@ -75,7 +75,10 @@ def run(args: argparse.Namespace) -> int:
 
     encoder = load_encoder(DEFAULT_ENCODER)
     rag = PreciseRAG.from_documents(
-        documents, encoder=encoder, passages="segments", show_progress=is_terminal("stderr")
+        documents,
+        encoder=encoder,
+        index_options={"passages": "segments"},
+        show_progress=is_terminal("stderr"),
     )
     fixed = _FixedChunks(documents, encoder)
 

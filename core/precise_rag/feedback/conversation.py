@@ -1,19 +1,11 @@
-"""The feedback loop as a generator that does no input or output.
-
-It yields requests, is sent what they ask for, and returns the Answer:
-
-    SelectionRequest → Selection
-    CompletionRequest → Completion, or an LLMError thrown into the generator
-
-The synchronous, asynchronous and streaming drivers in `feedback.loop` share it.
-"""
+"""The feedback loop as a conversation that does no input or output (`precise_rag.llm.session`)."""
 
 import time
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from precise_rag.answer import Answer, Round
+from precise_rag.context import Order, Passage, context_passages, shown_texts
 from precise_rag.errors import (
     BudgetExceeded,
     ContentFilterError,
@@ -23,76 +15,58 @@ from precise_rag.errors import (
 )
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.judgement import parse_judgement
-from precise_rag.llm.budget import Spending
-from precise_rag.llm.calls import CallOutcome
-from precise_rag.llm.usage import checked_completion, record_call
-from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Wording
+from precise_rag.llm.session import Ask, Conversation, Session
+from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Wording, chosen_option, cited_numbers
 from precise_rag.protocols import LLM
-from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
-from precise_rag.trace import CallRecord, RoundRecord, StageRecord, Trace
-from precise_rag.trace.prices import PriceTable
+from precise_rag.tokens import estimate_tokens
+from precise_rag.trace import RoundRecord, StageRecord
 from precise_rag.types import Candidate, Completion, Judgement, Selection
 
+SelectAt = Callable[[int], Selection]
+"""Returns the selection for a `min_k`."""
 
-class SelectionRequest(NamedTuple):
-    """Asks for the selection at `min_k`."""
-
-    min_k: int
-
-
-class CompletionRequest(NamedTuple):
-    """Asks `llm` for a completion.
-
-    live: it may be shown to the reader while it is written. shown: the pieces that were shown so far.
-    """
-
-    llm: LLM
-    prompt: Prompt
-    live: bool
-    spending: Spending
-    shown: list[str]
-
-
-Steps = Generator[SelectionRequest | CompletionRequest, Any, Answer]
-
+MOST_REFUSALS = 8
+"""How often a question goes on with less context after the model has refused a prompt."""
 
 _CUT_OFF: Mapping[str, str] = {"length": "by the length limit", "content_filter": "by the content filter"}
-_MOST_REFUSED_ALONE = 4
-"""How often the loop goes on without a chunk that was refused alone."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Conversation:
+class FeedbackConversation:
     """The state of one question in the loop. Use an instance once.
 
-    The fields are the settings of `FeedbackLoop` and the arguments of its methods. rounds: the rounds so
-    far. max_chunks: most chunks that fit into the model's context; None until a prompt was too long.
-    left_out: ids of the chunks that the model does not accept, not even alone, and why. refused_alone: how
-    often a chunk was refused alone. is_shown: whether the reader has seen a part of a reply.
+    question, options: the question, and the choices of a multiple-choice question.
+    select: returns the selection for a `min_k`.
+    llm, judge: the models that write and judge.
+    order: order of the passages that they see.
+    live_final: show the last draft while it is written; it is then the answer.
+    rounds: the rounds so far. max_chunks: most chunks that fit into the model's context; None until a
+    prompt was too long. left_out: ids of the chunks that the model does not accept, not even alone, and
+    why. refusals: how many prompts were refused. is_shown: whether the reader has seen a part of a reply.
     """
 
     question: str
     options: Sequence[str]
+    select: SelectAt
     llm: LLM
     judge: LLM
     controller: FeedbackController
-    spending: Spending
-    prices: PriceTable
     wording: Wording
+    order: Order
     live_final: bool
-    trace: Trace
+    session: Session
     rounds: list[Round] = field(default_factory=list)
     max_chunks: int | None = None
     left_out: dict[str, str] = field(default_factory=dict)
-    refused_alone: int = 0
+    refusals: int = 0
     is_shown: bool = False
 
-    def steps(self) -> Steps:
-        """The generator. Raises LLMError only if not even one draft was written."""
+    def steps(self) -> Conversation[Answer]:
+        """Answer the question. Raises LLMError only if not even one draft was written."""
         min_k: int | None = self.controller.min_k
         reason = ""
         while min_k is not None:
-            min_k, selection = yield from self._select(min_k)
+            min_k, selection = self._select(min_k)
             if not selection.kept:
                 reason = "no passage was kept"
                 break
@@ -118,17 +92,18 @@ class Conversation:
         """Whether the draft of this round is shown while it is written: it is the last one."""
         return self.live_final and len(self.rounds) + 1 >= self.controller.max_rounds
 
-    def _select(self, min_k: int) -> Generator[SelectionRequest, Any, tuple[int, Selection]]:
+    def _select(self, min_k: int) -> tuple[int, Selection]:
         """The first new selection from `min_k` on, within the reach of the controller, and its `min_k`."""
         started = time.perf_counter()
         for step in self.controller.steps_from(min_k, self.rounds):
             min_k = step
-            selection: Selection = yield SelectionRequest(min_k)
-            selection = self._accepted(selection)
+            selection = self._accepted(self.select(min_k))
             if self.controller.is_new(selection, self.rounds):
                 break
         ms = (time.perf_counter() - started) * 1e3
-        self.trace.add(StageRecord("selection", selection, ms, {"min_k": min_k}, len(self.rounds) + 1))
+        self.session.trace.add(
+            StageRecord("selection", selection, ms, {"min_k": min_k}, len(self.rounds) + 1)
+        )
         return min_k, selection
 
     def _accepted(self, selection: Selection) -> Selection:
@@ -136,7 +111,7 @@ class Conversation:
         selection = _leave_out(selection, self.left_out)
         return selection if self.max_chunks is None else _keep_best(selection, self.max_chunks)
 
-    def _draft(self, selection: Selection) -> Generator[CompletionRequest, Any, tuple[Completion, Selection]]:
+    def _draft(self, selection: Selection) -> Conversation[tuple[Completion, Selection]]:
         """A draft, and the selection it was written from.
 
         While the model refuses the prompt, because it is too long or for its content, the selection is
@@ -144,7 +119,7 @@ class Conversation:
         """
         whole = selection
         while True:
-            prompt = self.wording.answer(self.question, selection.kept, self.options)
+            prompt = self.wording.answer(self.question, self._texts(selection), self.options)
             try:
                 draft = yield from self._ask("answer", self.llm, prompt, live=self._is_live)
             except (ContextLengthError, ContentFilterError) as error:
@@ -153,7 +128,7 @@ class Conversation:
                 selection = self._after_refusal(whole, selection, error)
                 continue
             if draft.cut_off:
-                self.trace.notes.append(
+                self.session.trace.notes.append(
                     f"the draft of round {len(self.rounds) + 1} is cut off ({_CUT_OFF[draft.cut_off]})"
                 )
             return draft, selection
@@ -172,24 +147,22 @@ class Conversation:
             culprits = _as_long(refused.kept[0], whole) if why == "context limit" else refused.kept
             self.left_out |= dict.fromkeys((candidate.id for candidate in culprits), why)
             self.max_chunks = None
-            self.refused_alone += 1
             selection = self._accepted(whole)
             did = f"left out {_chunks(len(culprits))} that the model does not accept"
-        if not selection.kept or self.refused_alone > _MOST_REFUSED_ALONE:
+        self.refusals += 1
+        if not selection.kept or self.refusals > MOST_REFUSALS:
             raise error
         note = f"{why}, {did}: {error}"
-        self.trace.notes.append(note)
+        self.session.trace.notes.append(note)
         settings = {"max_chunks": self.max_chunks, "left_out": len(self.left_out)}
-        self.trace.add(StageRecord(why, selection, 0.0, settings, len(self.rounds) + 1, note))
+        self.session.trace.add(StageRecord(why, selection, 0.0, settings, len(self.rounds) + 1, note))
         return selection
 
-    def _judgement(
-        self, draft: str, selection: Selection
-    ) -> Generator[CompletionRequest, Any, tuple[Judgement | None, str]]:
+    def _judgement(self, draft: str, selection: Selection) -> Conversation[tuple[Judgement | None, str]]:
         """The judgement, asked for at most twice, and what went wrong; an empty string if nothing did."""
         if self.controller.max_rounds == 0:
             return None, "judging is off"
-        prompt = self.wording.judge(self.question, selection.kept, draft, self.options)
+        prompt = self.wording.judge(self.question, self._texts(selection), draft, self.options)
         judgement, problem = Judgement(None, 0, "failed"), ""
         for _ in range(2):
             try:
@@ -210,49 +183,71 @@ class Conversation:
                     return judgement, ""
         return judgement, problem
 
-    def _ask(
-        self, role: str, llm: LLM, prompt: Prompt, *, live: bool = False
-    ) -> Generator[CompletionRequest, Any, Completion]:
+    def _ask(self, role: str, llm: LLM, prompt: Prompt, *, live: bool = False) -> Conversation[Completion]:
         """One call within the budget. It is recorded whether it succeeds or fails."""
-        expected = estimate_prompt_tokens(prompt.messages)
-        # A later draft is useless without its judgement, so there must be room for both.
-        needed = 2 if role == "answer" and self.rounds and not live else 1
-        self.spending.check(llm.name, expected, self.prices.cost(llm.name, expected, 0), calls=needed)
-        record = CallRecord(
-            role, prompt.version, llm.name, 0.0, round=len(self.rounds) + 1, messages=prompt.messages
+        request = Ask(
+            session=self.session,
+            role=role,
+            llm=llm,
+            prompts=[prompt],
+            round=len(self.rounds) + 1,
+            # A later draft is useless without its judgement, so there must be room for both.
+            reserve=1 if role == "answer" and self.rounds and not live else 0,
+            live=live,
         )
-        request = CompletionRequest(llm, prompt, live, self.spending, [])
-        started = time.perf_counter()
-        outcome: CallOutcome = LLMError("the call was given up before its reply was complete")
         try:
-            outcome = checked_completion((yield request), llm.name, prompt.messages)
-        except LLMError as error:
-            outcome = error
+            (outcome,) = yield request
         finally:
             self.is_shown = self.is_shown or bool(request.shown)
-            record = replace(record, ms=(time.perf_counter() - started) * 1e3, text="".join(request.shown))
-            record_call(record, outcome, spending=self.spending, prices=self.prices, trace=self.trace)
         if isinstance(outcome, LLMError):
             raise outcome
+        assert isinstance(outcome, Completion)
         return outcome
+
+    def _passages(self, selection: Selection) -> tuple[Passage, ...]:
+        return context_passages(selection.kept, self.order)
+
+    def _texts(self, selection: Selection) -> list[str]:
+        return shown_texts(self._passages(selection))
 
     def _record_round(self, decision: str) -> None:
         turn = self.rounds[-1]
         kept = tuple(candidate.id for candidate in turn.selection.kept)
-        self.trace.add(RoundRecord(len(self.rounds), turn.min_k, kept, turn.judgement, decision, turn.text))
+        self.session.trace.add(
+            RoundRecord(len(self.rounds), turn.min_k, kept, turn.judgement, decision, turn.text)
+        )
 
     def _answer(self, selection: Selection, reason: str) -> Answer:
-        note = "; ".join((*self.trace.notes, reason))
-        self.trace.notes.append(reason)
+        trace = self.session.trace
         if not self.rounds:
-            self.trace.answer = NOT_IN_PASSAGES
-            note = f"{note}, so no model was asked"
-            return Answer(NOT_IN_PASSAGES, "context", selection, note=note, trace=self.trace)
+            trace.answer = NOT_IN_PASSAGES
+            note = f"{'; '.join((*trace.notes, reason))}, so no answer was written"
+            trace.notes.append(reason)
+            return Answer(
+                NOT_IN_PASSAGES, "context", selection, note=note, trace=trace, question=self.question
+            )
         shown = self.live_final and len(self.rounds) >= self.controller.max_rounds
         best = self.rounds[-1] if shown else self.controller.best(self.rounds)
-        self.trace.answer = best.text
+        trace.answer = best.text
+        passages = self._passages(best.selection)
+        numbers = [] if self.options or self.wording.style != "open" else cited_numbers(best.text)
+        if unknown := [f"[{number}]" for number in numbers if not 1 <= number <= len(passages)]:
+            trace.notes.append(
+                f"the answer cites {', '.join(unknown)}, but it was written from {_passages(len(passages))}"
+            )
+        trace.notes.append(reason)
         return Answer(
-            best.text, "generated", best.selection, best.judgement, tuple(self.rounds), note, self.trace
+            best.text,
+            "generated",
+            best.selection,
+            best.judgement,
+            tuple(self.rounds),
+            "; ".join(trace.notes),
+            trace,
+            question=self.question,
+            passages=passages,
+            citations=tuple(passages[number - 1] for number in numbers if 1 <= number <= len(passages)),
+            choice=chosen_option(best.text, self.options) if self.options else None,
         )
 
 
@@ -284,6 +279,10 @@ def _as_long(candidate: Candidate, selection: Selection) -> list[Candidate]:
     """The chunks that `selection` keeps and that are estimated to be at least as long as `candidate`."""
     least = estimate_tokens(candidate.text)
     return [kept for kept in selection.kept if estimate_tokens(kept.text) >= least]
+
+
+def _passages(n: int) -> str:
+    return "1 passage" if n == 1 else f"{n} passages"
 
 
 def _chunks(n: int) -> str:

@@ -4,32 +4,30 @@ Source: ChunkRAG, section 3. Differs: one call scores a batch of chunks by defau
 cannot be read stays unscored.
 """
 
-import hashlib
-import logging
-from collections.abc import Generator, Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from precise_rag._processes import Portable
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError, LLMResponseError
-from precise_rag.filtering.relevance_parsing import Relevance, parse_score, relevance_of
-from precise_rag.filtering.relevance_scoring import Scoring, score_in_batches, score_one_by_one
+from precise_rag.filtering.relevance_cache import RelevanceCache, StoredScores
+from precise_rag.filtering.relevance_parsing import Relevance, parse_score
+from precise_rag.filtering.relevance_scoring import Ask, Scoring, score_in_batches, score_one_by_one
 from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 from precise_rag.llm import Budget, load_llm
-from precise_rag.llm.calls import CallOutcome, Calls
-from precise_rag.prompts import Prompt
-from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, RELEVANCE_VERSION, threshold_prompt
-from precise_rag.redaction import said_by
-from precise_rag.tokens import estimate_prompt_tokens
-from precise_rag.trace import Bill, Trace
+from precise_rag.llm.driver import adrive, drive
+from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate, bill_of, rehearse
+from precise_rag.llm.session import Conversation, Session
+from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, threshold_prompt
+from precise_rag.protocols import LLM
+from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Candidate, Completion, Selection, best_first, check_query
 
-_log = logging.getLogger(__name__)
-
-_OUTPUT_TOKENS = {"batch": 45, "single": 12}
-"""Estimated tokens of a reply, for each chunk that is scored."""
+_WIDEST_SCORE = 1.23457e-05
+"""A score that takes as many tokens in a prompt as any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +69,10 @@ class RelevanceSettings:
 class RelevanceFilter(Portable):
     """Keeps the candidates that a language model scores as relevant.
 
-    llm: any model that `load_llm` accepts.
+    llm: any model that `load_llm` accepts; default: that of the pipeline.
     cache: mapping that stores the scores by content, for instance a dict or a shelf; default: none.
-    budget: limits for each question; default: none.
-    prices: prices of the models; default: the packaged table.
+    budget: limits for each question when it is used alone; in a pipeline its budget counts. Default: none.
+    prices: prices of the models when it is used alone; default: the packaged table.
     options: fields of `RelevanceSettings`.
 
     Adds "relevance", "relevance_base", "relevance_reflection" and "relevance_critic" to the `scores` of
@@ -88,14 +86,14 @@ class RelevanceFilter(Portable):
 
     def __init__(
         self,
-        llm: Any,
+        llm: Any = None,
         *,
-        cache: MutableMapping[str, tuple[float, float, float]] | None = None,
+        cache: MutableMapping[str, StoredScores] | None = None,
         budget: Budget | None = None,
         prices: PriceTable | None = None,
         **options: Any,
     ) -> None:
-        self.llm = load_llm(llm)
+        self.llm = None if llm is None else load_llm(llm)
         self.settings = RelevanceSettings(**options)
         self.cache = cache
         self.budget = budget or Budget()
@@ -106,155 +104,133 @@ class RelevanceFilter(Portable):
 
         trace: record that the calls are added to; default: a new one.
         """
-        steps, calls = self._steps(check_query(query), best_first(candidates)), self._calls(query, trace)
-        try:
-            prompts = next(steps)
-            while True:
-                prompts = steps.send(calls.ask(prompts))
-        except StopIteration as stop:
-            selection: Selection = stop.value
-            return selection
+        return drive(self.steps(query, candidates, self._session(query, trace)))
 
     async def afilter(
         self, query: str, candidates: Iterable[Candidate], *, trace: Trace | None = None
     ) -> Selection:
         """`filter` without blocking the event loop."""
-        steps, calls = self._steps(check_query(query), best_first(candidates)), self._calls(query, trace)
-        try:
-            prompts = next(steps)
-            while True:
-                prompts = steps.send(await calls.aask(prompts))
-        except StopIteration as stop:
-            selection: Selection = stop.value
-            return selection
+        return await adrive(self.steps(query, candidates, self._session(query, trace)))
 
-    def estimate(self, query: str, candidates: Iterable[Candidate]) -> Bill:
-        """Estimate the calls, tokens and cost of `filter` without calling the model.
+    def steps(
+        self,
+        query: str,
+        candidates: Iterable[Candidate],
+        session: Session,
+        instructions: str | None = None,
+    ) -> Conversation[Selection]:
+        """Filter in the session of a pipeline, see `precise_rag.llm.session`.
 
-        Calls that are made again, because they failed or could not be read, are not counted.
+        instructions: used if the settings have none.
         """
-        texts = [c.text for c in candidates if self._cached(query, c.text) is None]
-        per_reply = _OUTPUT_TOKENS[self.settings.mode]
-        calls = n_input = n_output = 0
-        scoring = self._scoring(query, texts)
-        try:
-            prompts = next(scoring)
-            while True:
-                calls += len(prompts)
-                n_input += sum(estimate_prompt_tokens(prompt.messages) for prompt in prompts)
-                n_output += per_reply * len(texts)
-                if self.settings.mode == "batch":
-                    break
-                prompts = scoring.send([Completion('{"score": 0.5}')] * len(prompts))
-        except StopIteration:
-            pass
-        if self.settings.ask_threshold and texts:
-            calls += 1
-            n_input += estimate_prompt_tokens(threshold_prompt(query, [0.5] * len(texts)).messages)
-            n_output += _OUTPUT_TOKENS["single"]
-        return Bill(calls, n_input, n_output, self.prices.cost(self.llm.name, n_input, n_output))
+        return self._filter(self._worded(instructions), query, best_first(candidates), session)
 
-    def _calls(self, query: str, trace: Trace | None) -> Calls:
-        return Calls(
-            role="relevance",
-            llm=self.llm,
-            spending=self.budget.start(),
-            prices=self.prices,
-            trace=trace or Trace(query),
-            max_concurrency=self.settings.max_concurrency,
-        )
+    def _worded(self, instructions: str | None) -> RelevanceSettings:
+        own = self.settings.instructions
+        return self.settings if own else replace(self.settings, instructions=instructions)
 
-    def _scoring(self, query: str, texts: Sequence[str]) -> Scoring:
-        s = self.settings
-        if s.mode == "single":
-            return score_one_by_one(query, texts, heuristics=s.heuristics, instructions=s.instructions)
-        return score_in_batches(
-            query,
-            texts,
-            batch_size=s.batch_size,
-            heuristics=s.heuristics,
-            instructions=s.instructions,
-        )
+    def _filter(
+        self, settings: RelevanceSettings, query: str, ranked: Sequence[Candidate], session: Session
+    ) -> Conversation[Selection]:
+        llm = session.model(self.llm, "the relevance filter")
+        cache = RelevanceCache(self.cache, settings, llm.name, check_query(query))
+        ask = partial(session.ask, "relevance", llm, max_concurrency=settings.max_concurrency)
 
-    def _steps(
-        self, query: str, ranked: Sequence[Candidate]
-    ) -> Generator[list[Prompt], list[CallOutcome], Selection]:
-        """The whole filter as a generator, driven like those of `relevance_scoring`."""
-        results: list[Relevance | str | None] = [self._cached(query, c.text) for c in ranked]
+        results: list[Relevance | str | None] = [cache.get(c.text) for c in ranked]
         unknown = [row for row, result in enumerate(results) if result is None]
-        scored = yield from self._scoring(query, [ranked[row].text for row in unknown])
+        scored = yield from _scoring(settings, ask, query, [ranked[row].text for row in unknown])
         for row, result in zip(unknown, scored, strict=True):
             results[row] = result
             if isinstance(result, Relevance):
-                self._remember(query, ranked[row].text, result)
+                cache.put(ranked[row].text, result)
         known = [result.score for result in results if isinstance(result, Relevance)]
-        if ranked and not known and self.settings.unscored == "drop":
+        if ranked and not known and settings.unscored == "drop":
             raise LLMResponseError(f"no chunk has a relevance score: {results[0]}")
-        threshold = yield from self._threshold(query, known)
-        return self._selection(ranked, results, threshold)
+        threshold = yield from _threshold(settings, ask, query, known)
+        return _selection(settings, ranked, results, threshold)
 
-    def _threshold(
-        self, query: str, scores: Sequence[float]
-    ) -> Generator[list[Prompt], list[CallOutcome], Threshold]:
-        rule = self.settings.threshold
-        if self.settings.ask_threshold and scores:
-            (outcome,) = yield [threshold_prompt(query, scores)]
-            value = None
-            if isinstance(outcome, Completion) and not outcome.cut_off:
-                value = parse_score(outcome.text)
-            if value is not None:
-                return rule.bounded(value, "which the model chose")
-        return rule.of(scores)
+    def estimate(
+        self,
+        query: str,
+        candidates: Iterable[Candidate],
+        *,
+        llm: LLM | None = None,
+        instructions: str | None = None,
+        reply_tokens: int = REPLY_TOKENS,
+    ) -> Estimate:
+        """Return the least and the most that `filter` can use, without calling the model.
 
-    def _selection(
-        self, ranked: Sequence[Candidate], results: Sequence[Relevance | str | None], threshold: Threshold
-    ) -> Selection:
-        known = [result.score for result in results if isinstance(result, Relevance)]
-        relevant = iter(self.settings.threshold.relevant(known, threshold))
-        verdicts: list[tuple[Candidate, bool, str]] = []
-        for candidate, result in zip(ranked, results, strict=True):
-            if isinstance(result, Relevance):
-                kept = next(relevant)
-                side = "reaches" if result.score >= threshold.value else "is under"
-                reason = f"relevance {result.score:.2f} {side} {threshold.value:.2f}, {threshold.reason}"
-                if kept and side == "is under":
-                    reason += f"; among the best {self.settings.threshold.min_keep} (min_keep)"
-                given = {"relevance": result.score}
-                given |= {f"relevance_{stage}": score for stage, score in result._asdict().items()}
-                candidate = replace(candidate, scores={**candidate.scores, **given})
-            else:
-                kept = self.settings.unscored == "keep"
-                reason = f"unscored ({result}); such chunks are {'kept' if kept else 'dropped'}"
-            verdicts.append((candidate, kept, reason))
-        return Selection.of(verdicts)
+        query, candidates: as for `filter`.
+        llm, instructions: used if the filter has none of its own; default: none.
+        reply_tokens: tokens of the longest reply.
+        The least: every score is in the first reply, or its call fails. The most: every reply is cut off
+        before the first score, or, for "single", is readable only the second time.
+        """
+        # Made-up replies hold no score for a batch, which "drop" would not accept.
+        settings = replace(self._worded(instructions), unscored="keep")
+        ranked = best_first(candidates)
+        session = replace(Session.open(query, budget=None, prices=self.prices), llm=llm)
+        cut_off = Completion("-", output_tokens=reply_tokens, cut_off="length")
+        scored = replace(cut_off, text=f'{{"score": {_WIDEST_SCORE}}}', cut_off="")
+        worst = (cut_off, scored if settings.mode == "single" else cut_off)
 
-    def _cached(self, query: str, text: str) -> Relevance | None:
-        if self.cache is None:
-            return None
-        try:
-            found = self.cache.get(self._key(query, text))
-        except Exception as error:
-            _log.warning("the cache of relevance scores cannot be read: %s", said_by(error))
-            return None
-        return relevance_of(found)
+        def steps() -> Conversation[Selection]:
+            return self._filter(settings, query, ranked, session)
 
-    def _remember(self, query: str, text: str, relevance: Relevance) -> None:
-        """Store scores in the cache. A cache that fails does not cost the scores that were paid for."""
-        if self.cache is None:
-            return
-        try:
-            self.cache[self._key(query, text)] = (*relevance,)
-        except Exception as error:
-            _log.warning("the cache of relevance scores cannot be written: %s", said_by(error))
+        least = rehearse(steps(), lambda n: replace(cut_off, output_tokens=1), self.prices, most_rounds=1)
+        most = rehearse(steps(), lambda n: worst[n % 2], self.prices)
+        if settings.ask_threshold and settings.mode == "batch" and ranked:
+            asked = threshold_prompt(query, [_WIDEST_SCORE] * len(ranked))
+            model = session.model(self.llm, "the relevance filter")
+            most = most.plus(bill_of(model, asked, reply_tokens, self.prices))
+        return Estimate(least, most)
 
-    def _key(self, query: str, text: str) -> str:
-        settings = self.settings
-        asked = (
-            RELEVANCE_VERSION,
-            self.llm.name,
-            settings.mode,
-            settings.instructions or "",
-            *settings.heuristics,
-        )
-        content = "\0".join((*asked, query, text)).encode("utf-8", "surrogatepass")
-        return hashlib.sha256(content).hexdigest()
+    def _session(self, query: str, trace: Trace | None) -> Session:
+        return Session.open(query, budget=self.budget, prices=self.prices, trace=trace)
+
+
+def _scoring(settings: RelevanceSettings, ask: Ask, query: str, texts: Sequence[str]) -> Scoring:
+    rules: dict[str, Any] = {"heuristics": settings.heuristics, "instructions": settings.instructions}
+    if settings.mode == "single":
+        return score_one_by_one(ask, query, texts, **rules)
+    return score_in_batches(ask, query, texts, batch_size=settings.batch_size, **rules)
+
+
+def _threshold(
+    settings: RelevanceSettings, ask: Ask, query: str, scores: Sequence[float]
+) -> Conversation[Threshold]:
+    rule = settings.threshold
+    if settings.ask_threshold and scores:
+        (outcome,) = yield from ask([threshold_prompt(query, scores)])
+        value = None
+        if isinstance(outcome, Completion) and not outcome.cut_off:
+            value = parse_score(outcome.text)
+        if value is not None:
+            return rule.bounded(value, "which the model chose")
+    return rule.of(scores)
+
+
+def _selection(
+    settings: RelevanceSettings,
+    ranked: Sequence[Candidate],
+    results: Sequence[Relevance | str | None],
+    threshold: Threshold,
+) -> Selection:
+    known = [result.score for result in results if isinstance(result, Relevance)]
+    relevant = iter(settings.threshold.relevant(known, threshold))
+    verdicts: list[tuple[Candidate, bool, str]] = []
+    for candidate, result in zip(ranked, results, strict=True):
+        if isinstance(result, Relevance):
+            kept = next(relevant)
+            side = "reaches" if result.score >= threshold.value else "is under"
+            reason = f"relevance {result.score:.2f} {side} {threshold.value:.2f}, {threshold.reason}"
+            if kept and side == "is under":
+                reason += f"; among the best {settings.threshold.min_keep} (min_keep)"
+            given = {"relevance": result.score}
+            given |= {f"relevance_{stage}": score for stage, score in result._asdict().items()}
+            candidate = replace(candidate, scores={**candidate.scores, **given})
+        else:
+            kept = settings.unscored == "keep"
+            reason = f"unscored ({result}); such chunks are {'kept' if kept else 'dropped'}"
+        verdicts.append((candidate, kept, reason))
+    return Selection.of(verdicts)

@@ -1,19 +1,14 @@
-"""Score chunks for relevance, as generators that do no input or output.
-
-A generator yields lists of prompts, is sent one CallOutcome for each prompt in the same order, and
-returns, for each text, its Relevance or why it has none. The synchronous and the asynchronous filter
-drive the same generators.
-"""
+"""Score chunks for relevance, as conversations that do no input or output (`precise_rag.llm.session`)."""
 
 import secrets
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from precise_rag.errors import ContentFilterError, ContextLengthError, LLMError
 from precise_rag.filtering.relevance_parsing import Relevance, parse_score, parse_scores
-from precise_rag.llm.calls import CallOutcome
+from precise_rag.llm.session import CallOutcome, Conversation
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import (
     RELEVANCE_STAGES,
@@ -24,7 +19,10 @@ from precise_rag.prompts.relevance import (
 from precise_rag.types import Completion
 
 Score = TypeVar("Score")
-Scoring = Generator[list[Prompt], list[CallOutcome], list[Relevance | str]]
+Ask = Callable[[Sequence[Prompt]], Conversation[list[CallOutcome]]]
+"""Asks the model; returns one outcome for each prompt."""
+Scoring = Conversation[list[Relevance | str]]
+"""Returns, for each text, its Relevance or why it has none."""
 Rows = Mapping[str, int]
 """The rows of the texts in one prompt, by the ids that the model is shown."""
 
@@ -33,6 +31,7 @@ _TRIES = 2
 
 
 def score_in_batches(
+    ask: Ask,
     question: str,
     texts: Sequence[str],
     *,
@@ -49,12 +48,17 @@ def score_in_batches(
         chunks = {key: texts[row] for key, row in rows.items()}
         return relevance_prompt(question, chunks, heuristics=heuristics, instructions=instructions)
 
-    results = yield from _ask_twice(range(len(texts)), batch_size, prompt, _parse_all_scores)
+    results = yield from _ask_twice(ask, range(len(texts)), batch_size, prompt, _parse_all_scores)
     return [results[row] for row in range(len(texts))]
 
 
 def score_one_by_one(
-    question: str, texts: Sequence[str], *, heuristics: Sequence[str], instructions: str | None = None
+    ask: Ask,
+    question: str,
+    texts: Sequence[str],
+    *,
+    heuristics: Sequence[str],
+    instructions: str | None = None,
 ) -> Scoring:
     """Ask for base score, reflection and critic of each text in three calls, as the paper does."""
     scores: list[dict[RelevanceStage, float]] = [{} for _ in texts]
@@ -73,7 +77,7 @@ def score_one_by_one(
 
     for stage in RELEVANCE_STAGES:
         rows = [row for row in range(len(texts)) if row not in failed]
-        results = yield from _ask_twice(rows, 1, partial(prompt, stage), _parse_only_score)
+        results = yield from _ask_twice(ask, rows, 1, partial(prompt, stage), _parse_only_score)
         for row, result in results.items():
             if isinstance(result, str):
                 failed[row] = result
@@ -95,11 +99,12 @@ class _Batch:
 
 
 def _ask_twice(
+    ask: Ask,
     rows: Sequence[int],
     batch_size: int,
     prompt: Callable[[Rows], Prompt],
     parse: Callable[[Completion, Rows], Mapping[str, Score]],
-) -> Generator[list[Prompt], list[CallOutcome], dict[int, Score | str]]:
+) -> Conversation[dict[int, Score | str]]:
     """Ask about `rows`, and once more about those whose score cannot be read.
 
     A batch that the model refuses, because it is too long or for its content, and one whose reply is cut
@@ -110,7 +115,7 @@ def _ask_twice(
     batches = _in_batches(rows, batch_size, _TRIES)
     while batches:
         shown = [{f"{row}-{secrets.token_hex(3)}": row for row in batch.rows} for batch in batches]
-        outcomes = yield [prompt(keys) for keys in shown]
+        outcomes = yield from ask([prompt(keys) for keys in shown])
         smaller: list[_Batch] = []
         unread: list[int] = []
         for batch, keys, outcome in zip(batches, shown, outcomes, strict=True):

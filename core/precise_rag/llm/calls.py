@@ -1,27 +1,22 @@
-"""Send many prompts to one model, concurrently and within a budget, and record each call."""
+"""Send prompts to one model, concurrently and within a budget, and record each call."""
 
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
-from precise_rag.llm.budget import Budget, Spending
+from precise_rag.llm.budget import Budget
 from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.failures import failure_of
+from precise_rag.llm.session import Ask, CallOutcome
 from precise_rag.llm.usage import checked_completion, record_call
 from precise_rag.prompts import Prompt
-from precise_rag.protocols import LLM
 from precise_rag.tokens import estimate_prompt_tokens
-from precise_rag.trace import CallRecord, Trace
-from precise_rag.trace.prices import PriceTable
+from precise_rag.trace import CallRecord
 from precise_rag.types import Completion
-
-CallOutcome = Completion | LLMError
-"""What a call returned, or why it failed."""
 
 _Timed = tuple[CallOutcome | Exception, float]
 """An outcome, or an exception that is no failure of the model, and the milliseconds that the call took."""
@@ -29,133 +24,148 @@ _Timed = tuple[CallOutcome | Exception, float]
 _CANCELLED = LLMError("the call was cancelled")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
-    """Sends prompts to a language model for one stage of one question.
-
-    role: name of the stage in the trace.
-    llm: the model.
-    spending: the budget that the calls count against.
-    prices: prices for the budget and the trace.
-    trace: gets a record of each call.
-    max_concurrency: calls at a time.
+def ask(request: Ask) -> list[CallOutcome]:
+    """Return one outcome per prompt, in order. Concurrent calls run in threads.
 
     A call that fails, or that the budget has no room for, gives an LLMError in place of a completion.
     Only LLMAuthenticationError is raised, because every other call would fail, too; the calls made at the
     same time are recorded first. With a budget the prompts are sent in waves of `max_concurrency`, so it
     is exceeded by the replies of one wave at most.
     """
-
-    role: str
-    llm: LLM
-    spending: Spending
-    prices: PriceTable
-    trace: Trace
-    max_concurrency: int
-
-    def ask(self, prompts: Sequence[Prompt]) -> list[CallOutcome]:
-        """Return one outcome per prompt, in order. Concurrent calls run in threads."""
-        outcomes: list[CallOutcome] = []
-        with ThreadPoolExecutor(self.max_concurrency) as pool:
-            for wave in self._waves(prompts):
-                admitted = self._admitted(wave)
-                if self.max_concurrency == 1 or len(wave) == 1:
-                    timed = [self._one(prompt) for prompt in admitted]
-                else:
-                    jobs = [pool.submit(copy_context().run, self._one, prompt) for prompt in admitted]
-                    timed = [job.result() for job in jobs]
-                outcomes += self._counted(admitted, timed)
-        return outcomes
-
-    async def aask(self, prompts: Sequence[Prompt]) -> list[CallOutcome]:
-        """`ask` without blocking the event loop. Cancelling it cancels the running calls."""
-        outcomes: list[CallOutcome] = []
-        turns = asyncio.Semaphore(self.max_concurrency)
-        for wave in self._waves(prompts):
-            admitted = self._admitted(wave)
-            timed: list[_Timed | None] = [None] * len(admitted)
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for row, prompt in enumerate(admitted):
-                        group.create_task(self._aone(prompt, turns, timed, row))
-            except asyncio.CancelledError:
-                self._counted(admitted, timed)
-                raise
-            outcomes += self._counted(admitted, timed)
-        return outcomes
-
-    def _waves(self, prompts: Sequence[Prompt]) -> Iterator[Sequence[Prompt]]:
-        size = self.max_concurrency if self.spending.budget != Budget() else max(len(prompts), 1)
-        for first in range(0, len(prompts), size):
-            yield prompts[first : first + size]
-
-    def _admitted(self, wave: Sequence[Prompt]) -> list[Prompt | BudgetExceeded]:
-        """Each prompt of a wave, or BudgetExceeded if the budget has no room for it beside those before."""
-        admitted: list[Prompt | BudgetExceeded] = []
-        calls = tokens = 0
-        for prompt in wave:
-            more = tokens + estimate_prompt_tokens(prompt.messages)
-            try:
-                self.spending.check(
-                    self.llm.name, more, self.prices.cost(self.llm.name, more, 0), calls=calls + 1
-                )
-            except BudgetExceeded as error:
-                admitted.append(error)
+    outcomes: list[CallOutcome] = []
+    with ThreadPoolExecutor(request.max_concurrency) as pool:
+        for wave in _waves(request):
+            admitted = _admitted(request, wave)
+            if request.max_concurrency == 1 or len(wave) == 1:
+                timed = [_one(request, prompt) for prompt in admitted]
             else:
-                admitted.append(prompt)
-                calls, tokens = calls + 1, more
-        return admitted
+                jobs = [pool.submit(copy_context().run, _one, request, prompt) for prompt in admitted]
+                timed = [job.result() for job in jobs]
+            outcomes += _counted(request, admitted, timed)
+    return outcomes
 
-    def _one(self, prompt: Prompt | BudgetExceeded) -> _Timed:
-        if isinstance(prompt, BudgetExceeded):
-            return prompt, 0.0
+
+async def aask(request: Ask) -> list[CallOutcome]:
+    """`ask` without blocking the event loop. Cancelling it cancels the running calls."""
+    outcomes: list[CallOutcome] = []
+    turns = asyncio.Semaphore(request.max_concurrency)
+    for wave in _waves(request):
+        admitted = _admitted(request, wave)
+        timed: list[_Timed | None] = [None] * len(admitted)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for row, prompt in enumerate(admitted):
+                    group.create_task(_aone(request, prompt, turns, timed, row))
+        except asyncio.CancelledError:
+            _counted(request, admitted, timed)
+            raise
+        outcomes += _counted(request, admitted, timed)
+    return outcomes
+
+
+def check_budget(request: Ask, n_calls: int, input_tokens: int) -> None:
+    """Raise BudgetExceeded if the budget has no room for calls with so many tokens of input together."""
+    session, name = request.session, request.llm.name
+    cost = session.prices.cost(name, input_tokens, 0)
+    session.spending.check(name, input_tokens, cost, calls=n_calls + request.reserve)
+
+
+def record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> None:
+    """Count a call against the budget and add it to the trace."""
+    made = CallRecord(
+        request.role,
+        prompt.version,
+        request.llm.name,
+        ms,
+        round=request.round,
+        messages=prompt.messages,
+        text="".join(request.shown),
+    )
+    session = request.session
+    record_call(made, outcome, spending=session.spending, prices=session.prices, trace=session.trace)
+
+
+def _waves(request: Ask) -> Iterator[Sequence[Prompt]]:
+    prompts = request.prompts
+    has_budget = request.session.spending.budget != Budget()
+    size = request.max_concurrency if has_budget else max(len(prompts), 1)
+    for first in range(0, len(prompts), size):
+        yield prompts[first : first + size]
+
+
+def _admitted(request: Ask, wave: Sequence[Prompt]) -> list[Prompt | BudgetExceeded]:
+    """Each prompt of a wave, or BudgetExceeded if the budget has no room for it beside those before."""
+    admitted: list[Prompt | BudgetExceeded] = []
+    calls = tokens = 0
+    for prompt in wave:
+        more = tokens + estimate_prompt_tokens(prompt.messages)
+        try:
+            check_budget(request, calls + 1, more)
+        except BudgetExceeded as error:
+            admitted.append(error)
+        else:
+            admitted.append(prompt)
+            calls, tokens = calls + 1, more
+    return admitted
+
+
+def _one(request: Ask, prompt: Prompt | BudgetExceeded) -> _Timed:
+    if isinstance(prompt, BudgetExceeded):
+        return prompt, 0.0
+    llm = request.llm
+    started = time.perf_counter()
+    try:
+        with Deadline(request.session.spending) as deadline:
+            reply = deadline.call(partial(llm.complete, prompt.messages, schema=prompt.schema))
+        outcome: CallOutcome | Exception = checked_completion(reply, llm.name, prompt.messages)
+    except Exception as error:
+        outcome = failure_of(error, llm.name)
+    return outcome, (time.perf_counter() - started) * 1e3
+
+
+async def _aone(
+    request: Ask,
+    prompt: Prompt | BudgetExceeded,
+    turns: asyncio.Semaphore,
+    timed: list[_Timed | None],
+    row: int,
+) -> None:
+    """Put what `_one` returns into a row of `timed`."""
+    if isinstance(prompt, BudgetExceeded):
+        timed[row] = prompt, 0.0
+        return
+    llm = request.llm
+    async with turns:
+        timed[row] = _CANCELLED, 0.0
         started = time.perf_counter()
         try:
-            with Deadline(self.spending) as deadline:
-                reply = deadline.call(partial(self.llm.complete, prompt.messages, schema=prompt.schema))
-            outcome: CallOutcome | Exception = checked_completion(reply, self.llm.name, prompt.messages)
+            async with request.session.spending.time_limit():
+                reply = await llm.acomplete(prompt.messages, schema=prompt.schema)
+            outcome: CallOutcome | Exception = checked_completion(reply, llm.name, prompt.messages)
         except Exception as error:
-            outcome = failure_of(error, self.llm.name)
-        return outcome, (time.perf_counter() - started) * 1e3
+            outcome = failure_of(error, llm.name)
+        timed[row] = outcome, (time.perf_counter() - started) * 1e3
 
-    async def _aone(
-        self, prompt: Prompt | BudgetExceeded, turns: asyncio.Semaphore, timed: list[_Timed | None], row: int
-    ) -> None:
-        """Put what `_one` returns into a row of `timed`."""
+
+def _counted(
+    request: Ask, prompts: Sequence[Prompt | BudgetExceeded], timed: Sequence[_Timed | None]
+) -> list[CallOutcome]:
+    """The outcomes, once all are counted against the budget and recorded. Raises those it must."""
+    outcomes: list[CallOutcome] = []
+    fatal: Exception | None = None
+    for prompt, result in zip(prompts, timed, strict=True):
+        if result is None:
+            continue
+        outcome, ms = result
+        if not isinstance(outcome, Completion | LLMError):
+            fatal = fatal or outcome
+            continue
+        outcomes.append(outcome)
         if isinstance(prompt, BudgetExceeded):
-            timed[row] = prompt, 0.0
-            return
-        async with turns:
-            timed[row] = _CANCELLED, 0.0
-            started = time.perf_counter()
-            try:
-                async with self.spending.time_limit():
-                    reply = await self.llm.acomplete(prompt.messages, schema=prompt.schema)
-                outcome: CallOutcome | Exception = checked_completion(reply, self.llm.name, prompt.messages)
-            except Exception as error:
-                outcome = failure_of(error, self.llm.name)
-            timed[row] = outcome, (time.perf_counter() - started) * 1e3
-
-    def _counted(
-        self, prompts: Sequence[Prompt | BudgetExceeded], timed: Sequence[_Timed | None]
-    ) -> list[CallOutcome]:
-        """The outcomes, once all are counted against the budget and recorded. Raises those it must."""
-        outcomes: list[CallOutcome] = []
-        fatal: Exception | None = None
-        for prompt, result in zip(prompts, timed, strict=True):
-            if result is None:
-                continue
-            outcome, ms = result
-            if not isinstance(outcome, Completion | LLMError):
-                fatal = fatal or outcome
-                continue
-            outcomes.append(outcome)
-            if isinstance(prompt, BudgetExceeded):
-                continue
-            record = CallRecord(self.role, prompt.version, self.llm.name, ms, messages=prompt.messages)
-            record_call(record, outcome, spending=self.spending, prices=self.prices, trace=self.trace)
-            if isinstance(outcome, LLMAuthenticationError):
-                fatal = fatal or outcome
-        if fatal is not None:
-            raise fatal
-        return outcomes
+            continue
+        record(request, prompt, outcome, ms)
+        if isinstance(outcome, LLMAuthenticationError):
+            fatal = fatal or outcome
+    if fatal is not None:
+        raise fatal
+    return outcomes

@@ -5,7 +5,7 @@ from precise_rag.prompts.answer import AnswerStyle as AnswerStyle
 from precise_rag.prompts.answer import answer_instructions as answer_instructions
 from precise_rag.prompts.answer import answer_prompt as answer_prompt
 from precise_rag.prompts.answer import chosen_option as chosen_option
-from precise_rag.prompts.answer import cited_passages as cited_passages
+from precise_rag.prompts.answer import cited_numbers as cited_numbers
 from precise_rag.prompts.judge import JUDGEMENT_SCHEMA as JUDGEMENT_SCHEMA
 from precise_rag.prompts.judge import JudgeStyle as JudgeStyle
 from precise_rag.prompts.judge import judge_instructions as judge_instructions
@@ -17,5 +17,8 @@ from precise_rag.prompts.relevance import relevance_instructions as relevance_in
 from precise_rag.prompts.relevance import relevance_prompt as relevance_prompt
 from precise_rag.prompts.relevance import single_relevance_prompt as single_relevance_prompt
 from precise_rag.prompts.relevance import threshold_prompt as threshold_prompt
+from precise_rag.prompts.rewrite import rewrite_instructions as rewrite_instructions
 from precise_rag.prompts.rewrite import rewrite_prompt as rewrite_prompt
+from precise_rag.prompts.standalone import standalone_instructions as standalone_instructions
+from precise_rag.prompts.standalone import standalone_prompt as standalone_prompt
 from precise_rag.prompts.wording import Wording as Wording

@@ -6,22 +6,23 @@ the given options).
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 from precise_rag.errors import InputError
 from precise_rag.prompts.prompt import Fence, Prompt, lettered
-from precise_rag.types import Candidate, Message
+from precise_rag.types import Message
 
 AnswerStyle = Literal["open", "short", "choice"]
 
-ANSWER_VERSION = "answer/1"
+ANSWER_VERSION = "answer/2"
 NOT_IN_PASSAGES = "The passages do not contain the answer."
 """The sentence with which the model replies if the passages do not contain the answer."""
 
 _TASK = (
     "You answer a question from the passages you are given. Use only what they say: no outside "
-    "knowledge, no guesses. Where they contradict each other, say so. If they do not contain the "
+    "knowledge, no guesses. A line that begins with Source names where the passages from there on come "
+    "from. Where passages contradict each other, say so. If they do not contain the "
     f"answer, reply with exactly this sentence: {NOT_IN_PASSAGES}"
 )
 _STYLE = {
@@ -43,7 +44,7 @@ _STYLE = {
 
 def answer_prompt(
     question: str,
-    passages: Sequence[Candidate],
+    passages: Iterable[str],
     *,
     style: AnswerStyle = "open",
     options: Sequence[str] = (),
@@ -53,7 +54,7 @@ def answer_prompt(
     """Build the prompt that asks for an answer.
 
     question: the question.
-    passages: the context, numbered from 1 in this order.
+    passages: the texts of the context, numbered from 1 in this order.
     style: form of the answer.
     options: for style "choice": 1 to 26 options, lettered in this order.
     instructions: text to use instead of `answer_instructions(style)`; the prompt's version then ends in
@@ -70,7 +71,7 @@ def answer_prompt(
         )
     fence = Fence(mark)
     data = [
-        fence.blocks("passage", (passage.text for passage in passages)),
+        fence.blocks("passage", passages),
         fence.block("question", question),
     ]
     if options:
@@ -89,15 +90,10 @@ def answer_instructions(style: AnswerStyle) -> str:
     return f"{_TASK}\n\n{_STYLE[style]}"
 
 
-def cited_passages(text: str, passages: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Find the passages that an answer cites.
-
-    text: the answer, with citations such as [2] or [1, 3].
-    passages: the passages of the prompt, in its order.
-    Returns the cited passages in that order. Numbers without a passage are ignored.
-    """
-    numbers = {int(n) for group in _CITATION.findall(text) for n in re.findall(r"\d+", group) if len(n) < 10}
-    return tuple(passage for n, passage in enumerate(passages, start=1) if n in numbers)
+def cited_numbers(text: str) -> list[int]:
+    """Return the numbers that an answer cites, such as [2] or [1, 3], each once, in their order in it."""
+    found = (n for group in _CITATION.findall(text) for n in re.findall(r"\d+", group) if len(n) < 10)
+    return list(dict.fromkeys(map(int, found)))
 
 
 def chosen_option(text: str, options: Sequence[str]) -> int | None:

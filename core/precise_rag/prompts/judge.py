@@ -4,12 +4,12 @@ Styles: "json" (default) asks for JSON. "sage" asks for everything that the prom
 asks for, in different words, including its reply format and its 60/40 instruction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from precise_rag.errors import InputError
 from precise_rag.prompts.prompt import Fence, Prompt, lettered
-from precise_rag.types import Candidate, Message
+from precise_rag.types import Message
 
 JudgeStyle = Literal["json", "sage"]
 
@@ -59,7 +59,7 @@ Context Adjustment: -1"""
 
 def judge_prompt(
     question: str,
-    passages: Sequence[Candidate],
+    passages: Iterable[str],
     answer: str,
     *,
     task: str = "",
@@ -84,7 +84,7 @@ def judge_prompt(
     objective, schema = _STYLES[style]
     fence = Fence(mark)
     data = [fence.block("task", task)] if task else []
-    data += [fence.blocks("passage", (p.text for p in passages)), fence.block("question", question)]
+    data += [fence.blocks("passage", passages), fence.block("question", question)]
     if options:
         data.append(fence.block("options", lettered(options)))
     data.append(fence.block("answer", answer))

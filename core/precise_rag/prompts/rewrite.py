@@ -12,10 +12,23 @@ _TASK = (
 )
 
 
-def rewrite_prompt(question: str, *, mark: str | None = None) -> Prompt:
-    """Build the prompt that asks to rewrite a question as a search query. mark: see `Fence`."""
+def rewrite_prompt(question: str, *, instructions: str | None = None, mark: str | None = None) -> Prompt:
+    """Build the prompt that asks to rewrite a question as a search query.
+
+    instructions: text to use instead of `rewrite_instructions()`; the prompt's version then ends in
+    "custom".
+    mark: see `Fence`.
+    """
     fence = Fence(mark)
     return Prompt(
-        REWRITE_VERSION,
-        (Message("system", f"{_TASK}\n\n{fence.rule}"), Message("user", fence.block("question", question))),
+        f"{REWRITE_VERSION}/custom" if instructions else REWRITE_VERSION,
+        (
+            Message("system", f"{instructions or _TASK}\n\n{fence.rule}"),
+            Message("user", fence.block("question", question)),
+        ),
     )
+
+
+def rewrite_instructions() -> str:
+    """Return the default instructions."""
+    return _TASK

@@ -1,44 +1,86 @@
-"""The prompts of one feedback loop."""
+"""The prompts of one question, with a caller's own instructions in place of the default ones."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import get_args
 
+from precise_rag.errors import InputError
 from precise_rag.prompts.answer import AnswerStyle, answer_instructions, answer_prompt
 from precise_rag.prompts.judge import JudgeStyle, judge_prompt
 from precise_rag.prompts.prompt import Prompt
-from precise_rag.types import Candidate
+from precise_rag.prompts.rewrite import rewrite_prompt
+from precise_rag.prompts.standalone import standalone_prompt
+from precise_rag.types import Message
+
+ROLES = ("standalone", "rewrite", "relevance", "answer", "judge")
+"""What a model is asked for, in the order of a question: the keys of `Wording.instructions`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """The style or instructions of the answer prompt and of the judge prompt.
+    """The styles and instructions of the prompts.
 
     style: form of the answer (see `answer_prompt`).
     judge_style: form of the judgement (see `judge_prompt`).
-    answer_instructions, judge_instructions: texts to use instead of the styles' default instructions.
+    instructions: texts to use instead of the default instructions, by role (see `ROLES`).
+    Raises InputError for an unknown style or role.
     """
 
     style: AnswerStyle = "open"
     judge_style: JudgeStyle = "json"
-    answer_instructions: str | None = None
-    judge_instructions: str | None = None
+    instructions: Mapping[str, str] = field(default_factory=dict)
 
-    def answer(self, question: str, passages: Sequence[Candidate], options: Sequence[str] = ()) -> Prompt:
+    def __post_init__(self) -> None:
+        for name, value, kind in (
+            ("style", self.style, AnswerStyle),
+            ("judge_prompt", self.judge_style, JudgeStyle),
+        ):
+            if value not in get_args(kind):
+                raise InputError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}")
+        for role, text in self.instructions.items():
+            if role not in ROLES or not isinstance(text, str):
+                raise InputError(
+                    f"prompts must have texts under the keys {', '.join(ROLES)}, "
+                    f"got {type(text).__name__} under {role!r}"
+                )
+
+    def for_options(self, options: Sequence[str]) -> "Wording":
+        """Return the wording of a question with these options: with any, its style is "choice".
+
+        Raises InputError for the style "choice" without options.
+        """
+        if self.style == "choice" and not options:
+            raise InputError('style "choice" is for questions with options; pass options=')
+        return replace(self, style="choice") if options else self
+
+    def standalone(self, question: str, history: Sequence[Message]) -> Prompt:
+        """Build the prompt that asks for a question that stands alone."""
+        return standalone_prompt(question, history, instructions=self.instructions.get("standalone"))
+
+    def rewrite(self, question: str) -> Prompt:
+        """Build the prompt that asks for a search query."""
+        return rewrite_prompt(question, instructions=self.instructions.get("rewrite"))
+
+    def answer(self, question: str, passages: Sequence[str], options: Sequence[str] = ()) -> Prompt:
         """Build the prompt that asks for an answer."""
         return answer_prompt(
-            question, passages, style=self.style, options=options, instructions=self.answer_instructions
+            question,
+            passages,
+            style=self.style,
+            options=options,
+            instructions=self.instructions.get("answer"),
         )
 
     def judge(
-        self, question: str, passages: Sequence[Candidate], draft: str, options: Sequence[str] = ()
+        self, question: str, passages: Sequence[str], draft: str, options: Sequence[str] = ()
     ) -> Prompt:
         """Build the prompt that asks for a judgement of `draft`; it shows the answer's instructions."""
         return judge_prompt(
             question,
             passages,
             draft,
-            task=self.answer_instructions or answer_instructions(self.style),
+            task=self.instructions.get("answer") or answer_instructions(self.style),
             style=self.judge_style,
             options=options,
-            instructions=self.judge_instructions,
+            instructions=self.instructions.get("judge"),
         )

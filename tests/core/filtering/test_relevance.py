@@ -259,7 +259,7 @@ def test_a_cache_saves_calls_and_keeps_scores() -> None:
     first = RelevanceFilter(ScriptedLLM(honest), cache=cache).filter(QUESTION, candidates())
     llm = ScriptedLLM([])
     assert RelevanceFilter(llm, cache=cache).filter(QUESTION, candidates()) == first
-    assert RelevanceFilter(llm, cache=cache).estimate(QUESTION, candidates()).calls == 0
+    assert RelevanceFilter(llm, cache=cache).estimate(QUESTION, candidates()).most.calls == 0
     other = ScriptedLLM(honest)
     RelevanceFilter(other, cache=cache).filter("Another question?", candidates())
     assert len(other.calls) == 1
@@ -328,24 +328,33 @@ async def test_seconds_over_leave_chunks_unscored() -> None:
 
 
 @pytest.mark.parametrize("mode", ["batch", "single"])
-def test_the_estimate_names_the_calls_and_tokens_that_are_then_used(mode: str) -> None:
+def test_an_estimate_holds_the_calls_and_tokens_that_are_then_used(mode: str) -> None:
     llm = ScriptedLLM(honest if mode == "batch" else one_at_a_time, name="priced")
     prices = PriceTable({"priced": Price(input=1.0, output=2.0)})
     relevance = RelevanceFilter(llm, mode=mode, batch_size=3, prices=prices)
-    estimate = relevance.estimate(QUESTION, candidates())
+    least, most = relevance.estimate(QUESTION, candidates())
     assert llm.calls == []
     trace = Trace(QUESTION)
     relevance.filter(QUESTION, candidates(), trace=trace)
-    assert estimate.calls == len(trace.calls) == (2 if mode == "batch" else 12)
-    assert estimate.input_tokens == pytest.approx(trace.input_tokens, rel=0.02)
-    assert trace.output_tokens <= estimate.output_tokens <= 3 * trace.output_tokens
-    assert estimate.cost == pytest.approx((estimate.input_tokens + 2 * estimate.output_tokens) / 1e6)
+    assert (least.calls, len(trace.calls)) == ((2, 2) if mode == "batch" else (4, 12))
+    for name in ("input_tokens", "output_tokens", "cost"):
+        assert getattr(least, name) <= getattr(trace, name) <= getattr(most, name)
+    assert most.cost == pytest.approx((most.input_tokens + 2 * most.output_tokens) / 1e6)
+
+
+def test_the_most_is_what_unreadable_replies_use() -> None:
+    llm = ScriptedLLM(lambda messages: Completion("-", output_tokens=300, cut_off="length"))
+    relevance = RelevanceFilter(llm, batch_size=3)
+    most = relevance.estimate(QUESTION, candidates()).most
+    relevance.filter(QUESTION, candidates())
+    assert most.calls == len(llm.calls) == 2 * (5 + 1)  # 3 chunks in 5 calls, 1 in 1, and all once more
+    assert most.output_tokens == 300 * len(llm.calls)
 
 
 def test_no_candidates_no_calls() -> None:
     relevance = RelevanceFilter(ScriptedLLM([]), unscored="drop", ask_threshold=True)
     assert relevance.filter(QUESTION, []).decisions == ()
-    assert relevance.estimate(QUESTION, []) == (0, 0, 0, None)
+    assert relevance.estimate(QUESTION, []).most == (0, 0, 0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,197 @@
+"""Run conversations with models: the only place where their requests are carried out.
+
+`stream` and `astream` yield the pieces of replies that are shown live, then the conversation's result;
+`drive` and `adrive` return the result alone.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from contextlib import aclosing, closing
+from functools import partial
+from typing import Any
+
+from precise_rag.errors import LLMError, LLMResponseError
+from precise_rag.llm.budget import Spending
+from precise_rag.llm.calls import aask, ask, check_budget, record
+from precise_rag.llm.deadline import Deadline
+from precise_rag.llm.failures import failure_of
+from precise_rag.llm.session import Ask, CallOutcome, Conversation, Request, Result, Work
+from precise_rag.llm.usage import checked_completion, counted_completion
+from precise_rag.protocols import StreamingLLM
+from precise_rag.tokens import estimate_prompt_tokens
+from precise_rag.types import Completion
+
+
+def drive(conversation: Conversation[Result]) -> Result:
+    """Return the result of a conversation."""
+    *_, result = stream(conversation)
+    return result  # type: ignore[return-value]
+
+
+async def adrive(conversation: Conversation[Result]) -> Result:
+    """`drive` without blocking the event loop. Cancelling it cancels the running calls."""
+    async with aclosing(astream(conversation)) as items:
+        result = [item async for item in items][-1]
+    return result  # type: ignore[return-value]
+
+
+def stream(conversation: Conversation[Result]) -> Iterator[str | Result]:
+    """Yield what is shown live, then the result. Calls are made on the caller's thread."""
+    with closing(conversation):
+        exchange = _Exchange(conversation)
+        while (request := exchange.next_request()) is not None:
+            try:
+                if isinstance(request, Work):
+                    exchange.reply = request.run()
+                elif request.live and isinstance(request.llm, StreamingLLM):
+                    exchange.reply = yield from _show(request)
+                else:
+                    exchange.reply = ask(request)
+            except Exception as error:
+                exchange.failure = error
+        yield exchange.result
+
+
+async def astream(conversation: Conversation[Result]) -> AsyncGenerator[str | Result, None]:
+    """`stream` without blocking the event loop. If you leave it early, close it (`contextlib.aclosing`)."""
+    with closing(conversation):
+        exchange = _Exchange(conversation)
+        while (request := exchange.next_request()) is not None:
+            try:
+                if isinstance(request, Work):
+                    work = asyncio.to_thread(request.run) if request.arun is None else request.arun()
+                    exchange.reply = await work
+                elif request.live and isinstance(request.llm, StreamingLLM):
+                    live = _LiveReply(request)
+                    async with aclosing(_ashow(live)) as pieces:
+                        async for piece in pieces:
+                            yield piece
+                    exchange.reply = live.outcomes()
+                else:
+                    exchange.reply = await aask(request)
+            except Exception as error:
+                exchange.failure = error
+        yield exchange.result
+
+
+class _Exchange:
+    """A conversation with the reply to its last request, or why there is none."""
+
+    def __init__(self, conversation: Conversation[Any]) -> None:
+        self.reply: Any = None
+        self.failure: Exception | None = None
+        self.result: Any = None
+        self._conversation = conversation
+
+    def next_request(self) -> Request | None:
+        """Send the reply or the failure; returns the next request, None once the result is there."""
+        reply, failure = self.reply, self.failure
+        self.reply = self.failure = None
+        try:
+            if failure is not None:
+                return self._conversation.throw(failure)
+            return self._conversation.send(reply)
+        except StopIteration as stop:
+            self.result = stop.value
+            return None
+
+
+class _LiveReply:
+    """A reply that is shown while it is written. It is recorded however it ends."""
+
+    def __init__(self, request: Ask) -> None:
+        (self.prompt,) = request.prompts
+        self.request = request
+        self.outcome: CallOutcome = LLMError("the call was given up before its reply was complete")
+        self._completion: Completion | None = None
+        self._error: Exception | None = None
+
+    def __enter__(self) -> "_LiveReply":
+        check_budget(self.request, 1, estimate_prompt_tokens(self.prompt.messages))
+        self._started = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        record(self.request, self.prompt, self.outcome, (time.perf_counter() - self._started) * 1e3)
+
+    def add(self, item: str | Completion) -> str:
+        """Take one item of the stream; returns the piece to show, empty if there is none."""
+        if isinstance(item, Completion):
+            self._completion = item
+            return ""
+        self.request.session.spending.check_time()
+        if not isinstance(item, str):
+            raise LLMResponseError(
+                f"{self.request.llm.name}: the stream must hold strings, got {type(item).__name__}"
+            )
+        if item:
+            self.request.shown.append(item)
+        return item
+
+    def end(self) -> None:
+        """Set the outcome; its tokens are estimated if the stream did not end with a Completion."""
+        name, messages = self.request.llm.name, self.prompt.messages
+        if self._completion is None:
+            self.outcome = counted_completion(name, "".join(self.request.shown), messages)
+        else:
+            self.outcome = checked_completion(self._completion, name, messages)
+
+    def fail(self, error: Exception) -> None:
+        """Keep what the model raised."""
+        failure = failure_of(error, self.request.llm.name)
+        if isinstance(failure, LLMError):
+            self.outcome = failure
+        else:
+            self._error = failure
+
+    def outcomes(self) -> list[CallOutcome]:
+        """Return the outcome, as `ask` does. Raises what is no failure of the model."""
+        if self._error is not None:
+            raise self._error
+        return [self.outcome]
+
+
+def _show(request: Ask) -> Generator[str, None, list[CallOutcome]]:
+    llm, messages = request.llm, request.prompts[0].messages
+    assert isinstance(llm, StreamingLLM)
+    with _LiveReply(request) as live, Deadline(request.session.spending) as deadline:
+        try:
+            items = iter(deadline.call(partial(llm.stream, messages)))
+            while (item := deadline.call(partial(next, items, None))) is not None:
+                if piece := live.add(item):
+                    yield piece
+            live.end()
+        except Exception as error:
+            live.fail(error)
+    return live.outcomes()
+
+
+async def _ashow(live: _LiveReply) -> AsyncGenerator[str, None]:
+    llm, messages = live.request.llm, live.prompt.messages
+    assert isinstance(llm, StreamingLLM)
+    with live:
+        try:
+            async with aclosing(_timed(llm.astream(messages), live.request.session.spending)) as items:
+                async for item in items:
+                    if piece := live.add(item):
+                        yield piece
+            live.end()
+        except Exception as error:
+            live.fail(error)
+
+
+async def _timed(
+    items: AsyncIterator[str | Completion], spending: Spending
+) -> AsyncGenerator[str | Completion, None]:
+    """The items, each within the seconds that are left. `items` is closed at the end if it is a generator."""
+    try:
+        while True:
+            async with spending.time_limit():
+                item = await anext(items, None)
+            if item is None:
+                return
+            yield item
+    finally:
+        if isinstance(items, AsyncGenerator):
+            await items.aclose()

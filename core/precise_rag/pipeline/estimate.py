@@ -1,0 +1,177 @@
+"""The least and the most that a question can cost, without asking a model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from precise_rag.context import heading_of
+from precise_rag.feedback import FeedbackController
+from precise_rag.feedback.conversation import MOST_REFUSALS
+from precise_rag.filtering import RelevanceFilter
+from precise_rag.llm import Budget
+from precise_rag.llm.rehearsal import Estimate, bill_of
+from precise_rag.prompts import Prompt, Wording
+from precise_rag.protocols import LLM
+from precise_rag.rewriting import LONGEST_QUESTION, QueryRewriter, recent_messages
+from precise_rag.tokens import estimate_tokens
+from precise_rag.trace import Bill, PriceTable
+from precise_rag.types import Candidate, Message, Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostEstimator:
+    """What is known about a question before a model is asked. Use an instance once.
+
+    question, history, options: as asked.
+    ranked: what the stages that ask no model leave of the search for `question`.
+    is_searched: whether the index is searched, so that other words find other pieces.
+    n_candidates: candidates of one search.
+    rewriter, relevance: the stages that ask a model, if there are any.
+    select: the selection at a `min_k` from `ranked`.
+    llm, judge, controller, wording, budget, prices: as for the question.
+    reply_tokens: tokens of the longest reply that is expected.
+    """
+
+    question: str
+    history: Sequence[Message]
+    options: Sequence[str]
+    ranked: Sequence[Candidate]
+    is_searched: bool
+    n_candidates: int
+    rewriter: QueryRewriter | None
+    relevance: RelevanceFilter | None
+    select: Callable[[int], Selection]
+    llm: LLM
+    judge: LLM
+    controller: FeedbackController
+    wording: Wording
+    budget: Budget
+    prices: PriceTable
+    reply_tokens: int
+
+    def estimate(self) -> Estimate:
+        """Return the least and the most."""
+        return Estimate(self._least(), self._most())
+
+    @property
+    def _finds_others(self) -> bool:
+        """Whether other pieces than `ranked` may be found."""
+        return self.is_searched and (bool(self.history) or self.rewriter is not None)
+
+    def _least(self) -> Bill:
+        limits = self.budget
+        is_tight = (limits.tokens, limits.seconds, limits.cost) != (None, None, None)
+        before = Bill() if is_tight else self._before(self._shortest_question, 1)
+        if self.relevance is not None and not self._finds_others and not is_tight:
+            before = before.plus(self._relevance(self._shortest_question, self.ranked).least)
+        is_answered, after = self._first_round(is_tight)
+        room = None if limits.calls is None else max(0, limits.calls - 1)
+        if room is not None and before.calls > room:
+            before = Bill(room)
+        least = before.plus(after) if is_answered else before
+        if limits.calls is not None and least.calls > limits.calls:
+            least = Bill(limits.calls)
+        return least
+
+    def _first_round(self, is_tight: bool) -> tuple[bool, Bill]:
+        """Whether there will be a draft, and the bill of an accepted one."""
+        if self._finds_others or self.relevance is not None:
+            return False, Bill()
+        kept = self.select(self.controller.min_k).kept
+        if not kept:
+            return False, Bill()
+        question = self._shortest_question
+        texts = [piece.text for piece in kept[:1]]
+        bill = self._bill(self.llm, self.wording.answer(question, texts, self.options), 1)
+        if self.controller.max_rounds > 0 and not is_tight:
+            judging = self.wording.judge(question, texts, "x", self.options)
+            bill = bill.plus(self._bill(self.judge, judging, 1))
+        return True, bill
+
+    def _most(self) -> Bill:
+        question = self._longest_question
+        most = self._before(question, self.reply_tokens)
+        found = self._most_found()
+        if self.relevance is not None:
+            most = most.plus(self._relevance(question, found).most)
+        rounds = max(1, self.controller.max_rounds)
+        for n_before in range(rounds if found else 0):
+            texts = self._most_sent(found, n_before)
+            most = most.plus(
+                self._bill(self.llm, self.wording.answer(question, texts, self.options), self.reply_tokens)
+            )
+            if self.controller.max_rounds == 0:
+                continue
+            judging = self.wording.judge(question, texts, "", self.options)
+            judged = self._bill(self.judge, judging, self.reply_tokens, more=self.reply_tokens)
+            most = most.plus(judged).plus(judged)
+        if found:
+            most = most.plus(Bill(MOST_REFUSALS + 1))
+        return self._limited(most)
+
+    def _before(self, question: str, reply_tokens: int) -> Bill:
+        """The bill of the calls before the search."""
+        bill = Bill()
+        if recent := recent_messages(self.history):
+            bill = self._bill(self.llm, self.wording.standalone(self.question, recent), reply_tokens)
+        if self.is_searched and self.rewriter is not None:
+            own = self.rewriter.llm or self.llm
+            bill = bill.plus(self._bill(own, self.wording.rewrite(question), reply_tokens))
+        return bill
+
+    def _relevance(self, question: str, found: Sequence[Candidate]) -> Estimate:
+        assert self.relevance is not None
+        return self.relevance.estimate(
+            question,
+            found,
+            llm=self.llm,
+            instructions=self.wording.instructions.get("relevance"),
+            reply_tokens=self.reply_tokens,
+        )
+
+    def _most_found(self) -> Sequence[Candidate]:
+        """The candidates that take the most tokens; unknown ones are as long as the longest that is known."""
+        if not self._finds_others or not self.ranked:
+            return self.ranked
+        longest = max(self.ranked, key=lambda piece: estimate_tokens(piece.text))
+        n_found = self.n_candidates * (1 if self.rewriter is None else 2)
+        return [replace(longest, doc_id=str(n)) for n in range(max(n_found, len(self.ranked)))]
+
+    def _most_sent(self, found: Sequence[Candidate], n_before: int) -> list[str]:
+        """The longest texts that a round can send, after so many rounds before it.
+
+        Each piece counts as a passage of its own with its heading, although neighbours are joined.
+        """
+        if self._finds_others or self.relevance is not None:
+            return [_headed(piece) for piece in found]
+        first, reach = self.controller.min_k, n_before * self.controller.reach
+        steps = range(max(1, first - reach), min(first + reach, first + len(found)) + 1)
+        sent = [[_headed(piece) for piece in self.select(min_k).kept] for min_k in steps]
+        return max(sent, key=lambda texts: sum(map(estimate_tokens, texts)) + len(texts))
+
+    @property
+    def _longest_question(self) -> str:
+        """The question; after a chat, one that takes at least as many tokens as any that is written."""
+        if not self.history:
+            return self.question
+        return "." * max(estimate_tokens(self.question), min(LONGEST_QUESTION, self.reply_tokens))
+
+    @property
+    def _shortest_question(self) -> str:
+        return "x" if self.history else self.question
+
+    def _limited(self, bill: Bill) -> Bill:
+        """The bill under the limits of the budget."""
+        calls, tokens = self.budget.calls, self.budget.tokens
+        return bill._replace(
+            calls=bill.calls if calls is None else min(calls, bill.calls),
+            input_tokens=bill.input_tokens if tokens is None else min(tokens, bill.input_tokens),
+        )
+
+    def _bill(self, llm: LLM, prompt: Prompt, reply_tokens: int, *, more: int = 0) -> Bill:
+        return bill_of(llm, prompt, reply_tokens, self.prices, more=more)
+
+
+def _headed(piece: Candidate) -> str:
+    """A piece as a passage of its own."""
+    heading = heading_of(piece.metadata) or "untitled"
+    return f"Source: {heading}\n{piece.text}"

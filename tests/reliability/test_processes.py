@@ -235,7 +235,7 @@ def test_what_cannot_be_pickled_is_named_with_what_to_do():
 def test_cloudpickle_takes_the_functions_that_pickle_refuses():
     cloudpickle = pytest.importorskip("cloudpickle")
     rag = PreciseRAG.from_documents(DOCUMENTS, lambda prompt: "yes", encoder=HashEncoder())
-    assert cloudpickle.loads(cloudpickle.dumps(rag)).loop is not None
+    assert cloudpickle.loads(cloudpickle.dumps(rag)).llm is not None
     with pytest.raises(InputError, match="make it in the worker"):
         pickle.dumps(rag)
 

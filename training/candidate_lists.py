@@ -91,7 +91,10 @@ def candidate_lists(
 def _lists(dataset: Dataset, kind: str, encoder: Encoder) -> Iterator[CandidateList]:
     index, options = _index(dataset, kind, encoder)
     for question in dataset.questions:
-        found = [replace(c, metadata={}) for c in index.search(question.text, N_CANDIDATES, **options)]
+        found = [
+            replace(c, metadata={"title": c.metadata.get("title") or ""})
+            for c in index.search(question.text, N_CANDIDATES, **options)
+        ]
         relevant = np.array([is_relevant(c, question) for c in found], dtype=bool)
         yield CandidateList(question.text, question.group, found, relevant, question.evidence)
 

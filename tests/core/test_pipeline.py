@@ -4,7 +4,7 @@ from contextlib import aclosing
 
 import pytest
 
-from precise_rag import Document, FeedbackController, GradientSelector, PreciseRAG
+from precise_rag import Document, FeedbackController, GradientSelector, PreciseRAG, load_reranker
 from precise_rag.answer import Answer
 from precise_rag.errors import InputError, LLMServerError
 from precise_rag.filtering import RelevanceFilter
@@ -30,7 +30,10 @@ DOCUMENTS = [
 @pytest.fixture(scope="module")
 def rag():
     return PreciseRAG.from_documents(
-        DOCUMENTS, encoder=HashEncoder(), selector=GradientSelector(min_k=1, ratio=0.3)
+        DOCUMENTS,
+        encoder=HashEncoder(),
+        reranker=load_reranker("packaged"),
+        selector=GradientSelector(min_k=1, ratio=0.3),
     )
 
 
@@ -81,7 +84,7 @@ ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
 
 def answering(rag, llm, **options):
     """The same index with a language model."""
-    return PreciseRAG(rag.index, selector=rag.selector, llm=llm, **options)
+    return PreciseRAG(rag.index, llm=llm, **{"reranker": rag.reranker, "selector": rag.selector, **options})
 
 
 def judged(text):

@@ -34,6 +34,7 @@ _SUBJECT = re.compile(
     r"^((?:The |A |An )?[A-Z][\w'’\-]+(?: [A-Z][\w'’\-]+)*) "
     r"((?:[a-z]+(?:ed|s)|was|were|is|are|had|has|can|made|gave|took|became|wrote|led|won) .*)$"
 )
+_PRONOUN = re.compile(r"^(?:He|She|It|They)\b")
 _HE = re.compile(r"^(?:He|She|It|They|This|That|These|Those|There|We|You|I)\b")
 
 _LONGEST = 14
@@ -141,6 +142,11 @@ def question_from(sentence: str, random: np.random.Generator) -> str | None:
         if made := RULES[rule][1](sentence, random):
             return made
     return None
+
+
+def about(sentence: str, title: str) -> str:
+    """ "She died in Paris.", "Ada Byron (writer)" → "Ada Byron died in Paris." """
+    return _PRONOUN.sub(lambda _: title.partition(" (")[0], sentence)
 
 
 def as_typed(query: str, random: np.random.Generator) -> str:

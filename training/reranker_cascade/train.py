@@ -1,20 +1,20 @@
-"""Train the small cross-encoder of the cascade.
+"""Train the small cross-encoder of the cascade, on lists of `build.py`.
 
-    python -m training.reranker_cascade.train OUT --data DIR [--vectors FILE] [--cache DIR]
+    python -m training.reranker_cascade.train STATE --lists LISTS [--steps N] [--cool N]
 
 The embeddings and lower layers are MiniLM's and stay as they are. The upper layers, which read query and
-candidate together, are trained on the lists that the packaged reranker may be trained on, and on weak
-questions (`examples.py`). The weights of both judgements are fitted on two sets, with networks of both
-kinds that were trained without these sets. --vectors and --cache keep the slow parts between runs. The
-card is docs/models/reranker-cascade.md.
+candidate together, are trained further, from those in the package (`--from-minilm`: from MiniLM's).
+
+STATE is a folder: `state.pt` has the network, the optimizer, the step and the place in the data. The
+command takes it up and goes on, so training can be stopped at any time and has no planned end. --cool N
+trains a copy N steps further with a rate that falls to 0, and saves it as `cooled.pt` for `calibrate.py`.
 """
 
-import argparse
-import pickle
 import time
-from collections.abc import Sequence
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,11 +22,8 @@ from tokenizers import Tokenizer
 from torch.nn import functional as F
 
 from precise_rag.encoders.sentence_transformer import fast_precision
-from precise_rag.models.checkpoint import load_checkpoint, quantized, save_checkpoint
+from precise_rag.models.checkpoint import dequantized, load_checkpoint
 from precise_rag.models.packaged import packaged_model
-from precise_rag.rerank.cascade import CascadeReranker
-from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
-from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (
     PairNetwork,
     TransformerConfig,
@@ -35,36 +32,32 @@ from precise_rag.rerank.pair_network import (
     padded,
     token_ids,
 )
-from training.candidate_lists import CandidateList, cached_encoder, calibrates, new_parser
-from training.reranker.idf_table import build_idf_table
-from training.reranker.logistic_regression import fit_logistic_regression
-from training.reranker.train import SEED, PaddedLists, regression_columns, training_lists
-from training.reranker.train import fit as fit_features
-from training.reranker_cascade.examples import KINDS, Example, from_lists, weak_examples
-from training.reranker_cascade.questions import as_typed
+from training.reranker_cascade.build import LEFT_OUT, SEED, read
+from training.reranker_cascade.examples import Example
+from training.reranker_cascade.monitor import monitored
 
-QUESTIONS = {"sentences": 2500, "passages": 600, "dense": 600, "bm25": 2500}
-"""Questions of each set, at most, by kind of list."""
+ROUND = 1_024
+"""Examples that are drawn, and put into batches, at a time."""
 
-WEAK_PER_SOURCE = 500
-WEAK_SHARE = 0.45
-EXAMPLES = 7_000
+SHARES = {"sentences": 0.6, "bm25": 0.2, "passages": 0.14, "dense": 0.06}
+"""Shares of the kinds of lists among the real examples."""
+
+WEAK_SHARE = 0.4
+TITLED = 0.5
+"""Share of the examples whose candidates are read with the titles of their documents."""
+
 QUESTION_TOKENS = 40
-CANDIDATE_TOKENS = 144
-BATCH_TOKENS = 4500
+CANDIDATE_TOKENS = 160
+BATCH_TOKENS = 4_500
 BLOCK = 256
 """Examples that are sorted by length before they are put into batches."""
 
-RATE = 1e-4
-HEAD_RATE = 5e-4
-GATE_RATE = 3e-3
+RATES = {"layers": 7e-5, "head": 3e-4, "gates": 1.5e-3}
 """Learning rates of the layers, of the head, and of the parameters for attention across the texts."""
 
-LEFT_OUT = ("squad", "covidqa")
-"""Sets on which the weights of both judgements are fitted, with networks trained without them."""
-
-REGRESSION_LISTS = 60
-"""Lists for the regression of each set and kind, at most, of documents kept out of training."""
+WARM_UP = 60
+SAVE_EVERY, WATCH_EVERY = 50, 300
+"""Steps between two states, and between two looks at documents kept out."""
 
 LEVEL = 0.25
 """Weight of each pair's cross-entropy beside the listwise loss."""
@@ -78,84 +71,51 @@ class Tokens(NamedTuple):
     relevant: np.ndarray
 
 
-class RealExamples(NamedTuple):
-    """The real training data.
+class Pool:
+    """The examples in a folder of lists.
 
-    fitting: lists for training, by set. examples: made from them, by set and kind. kept_out: lists of
-    documents kept out of training, by set and kind.
+    files: of the folder; default: those that are there now, without those of LEFT_OUT.
     """
 
-    fitting: dict[str, list[CandidateList]]
-    examples: dict[tuple[str, str], list[Example]]
-    kept_out: dict[tuple[str, str], list[CandidateList]]
+    def __init__(self, folder: Path, files: Sequence[str] | None = None) -> None:
+        there = sorted(p.name for p in folder.glob("*.pickle") if p.name.startswith(("real-", "weak-")))
+        self.files = list(files or (name for name in there if not any(s in name for s in LEFT_OUT)))
+        self._examples = {name: read(folder / name) for name in self.files}
+        self._weak = [e for name in self.files if name.startswith("weak-") for e in self._examples[name]]
 
-    def without(self, names: Sequence[str]) -> "RealExamples":
-        """Return the same without some sets."""
-        return RealExamples(
-            {name: several for name, several in self.fitting.items() if name not in names},
-            {key: several for key, several in self.examples.items() if key[0] not in names},
-            {key: several for key, several in self.kept_out.items() if key[0] not in names},
-        )
-
-
-def real_examples(options: argparse.Namespace, random: np.random.Generator) -> RealExamples:
-    """Retrieve all lists that may be trained on."""
-    found = RealExamples({}, {}, {})
-    for name, kind, lists in training_lists(options, QUESTIONS):
-        out = [one for one in lists if calibrates(one.group) and one.candidates]
-        found.kept_out.setdefault((name, kind), []).extend(out)
-        fitting = [one for one in lists if not calibrates(one.group)]
-        found.fitting.setdefault(name, []).extend(fitting)
-        asked = [one._replace(question=as_typed(one.question, random)) for one in fitting]
-        found.examples.setdefault((name, kind), []).extend(from_lists(asked, kind, name, random))
-    return found
+    def drawn(self, number: int) -> list[Example]:
+        """Draw the examples of a round. The weight of a real file is its size to the power 0.75."""
+        random = np.random.default_rng((SEED, number))
+        real = {
+            name: SHARES[name.removesuffix(".pickle").rpartition("-")[2]] * len(self._examples[name]) ** 0.75
+            for name in self.files
+            if name.startswith("real-")
+        }
+        out = []
+        for name, weight in real.items():
+            wanted = round(ROUND * (1 - WEAK_SHARE) * weight / sum(real.values()))
+            out += _take(self._examples[name], wanted, random)
+        out += _take(self._weak, ROUND - len(out), random)
+        return [_maybe_titled(out[row], random) for row in random.permutation(len(out))]
 
 
-def weak(options: argparse.Namespace) -> list[Example]:
-    """Make the weak examples, or read them from the cache."""
-    path = options.cache and options.cache / f"weak-{WEAK_PER_SOURCE}.pickle"
-    if path and path.exists():
-        return pickle.loads(path.read_bytes())
-    random = np.random.default_rng(SEED)
-    found = list(weak_examples(options.data, WEAK_PER_SOURCE, cached_encoder(None), random))
-    if path:
-        path.write_bytes(pickle.dumps(found))
-    return found
+def _take(examples: Sequence[Example], wanted: int, random: np.random.Generator) -> list[Example]:
+    return [examples[row] for row in random.permutation(len(examples))[:wanted]]
 
 
-def curriculum(
-    real: dict[tuple[str, str], list[Example]], weak: Sequence[Example], random: np.random.Generator
-) -> list[Example]:
-    """Choose EXAMPLES examples and order them: more weak ones first, more real ones last.
-
-    The weight of a set and kind is its size to the power 0.75.
-    """
-    shares = {key: KINDS[key[1]] * len(several) ** 0.75 for key, several in real.items()}
-    wanted = EXAMPLES * (1.0 - WEAK_SHARE) / sum(shares.values())
-    placed: list[tuple[float, Example]] = []
-    for key, several in real.items():
-        rows = random.permutation(len(several))[: round(wanted * shares[key])]
-        placed += [(random.random() ** 0.6, several[row]) for row in rows]
-    rows = random.permutation(len(weak))[: EXAMPLES - len(placed)]
-    placed += [(0.85 * random.random(), weak[row]) for row in rows]
-    return [example for _, example in sorted(placed, key=lambda pair: pair[0])]
+def _maybe_titled(one: Example, random: np.random.Generator) -> Example:
+    if random.random() >= TITLED:
+        return one
+    texts = (f"{title}: {text}" if title else text for title, text in zip(one.titles, one.texts, strict=True))
+    return one._replace(texts=tuple(texts))
 
 
-def batches(
-    examples: Sequence[Example], tokenizer: Tokenizer, random: np.random.Generator
-) -> list[list[Tokens]]:
+def batches(examples: Sequence[Example], tokenizer: Tokenizer, number: int) -> list[list[Tokens]]:
     """Put examples of similar length into batches; the batches of a block are in random order."""
-    tokens = [
-        Tokens(
-            token_ids(tokenizer, [e.question], QUESTION_TOKENS)[0],
-            token_ids(tokenizer, e.texts, CANDIDATE_TOKENS),
-            e.relevant,
-        )
-        for e in examples
-    ]
+    random = np.random.default_rng((SEED, number, 1))
     out = []
-    for first in range(0, len(tokens), BLOCK):
-        block = sorted(tokens[first : first + BLOCK], key=_longest)
+    for first in range(0, len(examples), BLOCK):
+        block = sorted((_tokens(e, tokenizer) for e in examples[first : first + BLOCK]), key=_longest)
         several: list[list[Tokens]] = [[]]
         for one in block:
             pairs = sum(len(t.candidates) for t in [*several[-1], one])
@@ -166,62 +126,85 @@ def batches(
     return out
 
 
+def _tokens(example: Example, tokenizer: Tokenizer) -> Tokens:
+    question = token_ids(tokenizer, [example.question], QUESTION_TOKENS)[0]
+    return Tokens(question, token_ids(tokenizer, example.texts, CANDIDATE_TOKENS), example.relevant)
+
+
 def _longest(tokens: Tokens) -> int:
     return max(map(len, tokens.candidates))
 
 
-def trained(
-    examples: Sequence[Example], random: np.random.Generator, name: str, cache: Path | None
-) -> PairNetwork:
-    """Train a network on the examples in their order, or read the one of that name from the cache."""
-    encoder = minilm()
-    network = minilm_pair_network(TransformerConfig(), encoder)
-    path = cache and cache / f"{name}.pt"
-    if path and path.exists():
-        network.load_state_dict(torch.load(path))
-        return network
-    several = batches(examples, encoder.tokenizer, random)
-    n_weak = sum(e.source.startswith("weak/") for e in examples)
-    pairs = sum(len(e.texts) for e in examples)
-    print(f"{len(examples)} lists, {n_weak} of them weak, {pairs} pairs, {len(several)} steps", flush=True)
-    fit(network, several)
-    if path:
-        torch.save(network.state_dict(), path)
-    return network
+class Trainer:
+    """The network in training, and its place in the data.
 
+    Attributes: network; step: steps so far; number: of the round; place: batches of the round so far;
+    files: of the round's pool, None before the first round.
+    """
 
-def fit(network: PairNetwork, several: Sequence[Sequence[Tokens]]) -> None:
-    """Train the upper layers and the head."""
-    for part in (network.words, network.places, network.norm, network.apart):
-        part.requires_grad_(False)
-    groups = [
-        {"params": list(network.together.parameters()), "lr": RATE},
-        {"params": list(network.head.parameters()), "lr": HEAD_RATE},
-        {"params": [network.sides, network.across], "lr": GATE_RATE},
-    ]
-    trained = [p for group in groups for p in group["params"]]
-    optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer,
-        [group["lr"] for group in groups],
-        total_steps=len(several),
-        pct_start=0.05,
-        anneal_strategy="linear",
-        cycle_momentum=False,
-    )
-    started, total = time.monotonic(), 0.0
-    for step, batch in enumerate(several, start=1):
-        loss = batch_loss(network, batch)
-        optimizer.zero_grad()
+    def __init__(self, *, from_minilm: bool = False) -> None:
+        encoder = minilm()
+        self.tokenizer = encoder.tokenizer
+        self.network = minilm_pair_network(TransformerConfig(), encoder)
+        if not from_minilm:
+            _, tensors = load_checkpoint(packaged_model("reranker-cascade"))
+            self._load({k: torch.from_numpy(v) for k, v in dequantized(tensors).items()})
+        net = self.network
+        for part in (net.words, net.places, net.norm, net.apart):
+            part.requires_grad_(False)
+        groups = {"layers": net.together.parameters(), "head": net.head.parameters()}
+        named = {**groups, "gates": (net.sides, net.across)}
+        self._rates = [RATES[name] for name in named]
+        self.optimizer = torch.optim.AdamW(
+            [{"params": list(several), "lr": RATES[name]} for name, several in named.items()],
+            betas=(0.9, 0.98),
+            weight_decay=0.01,
+        )
+        self.step = self.number = self.place = 0
+        self.files: list[str] | None = None
+
+    def _load(self, tensors: dict[str, torch.Tensor]) -> None:
+        self.network.load_state_dict({**self.network.state_dict(), **tensors})
+
+    def state(self) -> dict[str, Any]:
+        """Return all that is needed to go on."""
+        return {
+            "network": trained_tensors(self.network),
+            "optimizer": self.optimizer.state_dict(),
+            **{name: getattr(self, name) for name in ("step", "number", "place", "files")},
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._load(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        for name in ("step", "number", "place", "files"):
+            setattr(self, name, state[name])
+
+    def steps(self, lists: Path) -> Iterator[list[Tokens]]:
+        """Yield batches without end, from the place in the data on; new files join with the next round."""
+        while True:
+            pool = Pool(lists, self.files if self.place else None)
+            self.files = pool.files
+            several = batches(pool.drawn(self.number), self.tokenizer, self.number)
+            print(f"round {self.number}: {len(self.files)} files, {len(several)} batches", flush=True)
+            while self.place < len(several):
+                self.place += 1
+                yield several[self.place - 1]
+            self.number, self.place = self.number + 1, 0
+
+    def train(self, batch: Sequence[Tokens], factor: float) -> float:
+        """Take one step and return the loss; factor: of the learning rates."""
+        for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate * factor
+        loss = batch_loss(self.network, batch)
+        self.optimizer.zero_grad()
         loss.backward()
+        trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        optimizer.step()
-        schedule.step()
-        total += loss.item()
-        if step % 50 == 0:
-            minutes = (time.monotonic() - started) / 60
-            print(f"step {step} of {len(several)}: loss {total / 50:.4f}, {minutes:.1f} minutes", flush=True)
-            total = 0.0
+        self.optimizer.step()
+        self.step += 1
+        return loss.item()
 
 
 def batch_loss(network: PairNetwork, batch: Sequence[Tokens]) -> torch.Tensor:
@@ -246,75 +229,52 @@ def batch_loss(network: PairNetwork, batch: Sequence[Tokens]) -> torch.Tensor:
     return order / len(batch) + LEVEL * F.binary_cross_entropy_with_logits(logits, truth)
 
 
-def trained_tensors(network: PairNetwork) -> dict[str, np.ndarray]:
-    """Return the tensors that differ from MiniLM's, as numpy arrays."""
+def trained_tensors(network: PairNetwork) -> dict[str, torch.Tensor]:
+    """Return the tensors that differ from MiniLM's."""
     ours = ("together.", "sides", "across", "head.")
-    return {k: v.numpy() for k, v in network.state_dict().items() if k.startswith(ours)}
+    return {name: tensor for name, tensor in network.state_dict().items() if name.startswith(ours)}
 
 
-def save(network: PairNetwork, folder: Path, weights: dict[str, float]) -> None:
-    """Write the trained layers, their matrices as int8, and the weights of the regression."""
-    tensors = trained_tensors(network)
-    matrices = [name for name in tensors if name.startswith("together.") and tensors[name].ndim == 2]
-    config = {
-        "kind": "cascade",
-        "n_layers": network.config.n_layers,
-        "n_apart": network.config.n_apart,
-        "packaged_sha256": packaged_reranker().weights_sha256,
-        "blend": weights,
-        "seed": SEED,
-    }
-    save_checkpoint(folder, config, quantized(tensors, matrices))
-
-
-def fit_judgements(
-    without_sets: CascadeReranker, found: RealExamples, folder: str | None
-) -> dict[str, float]:
-    """Fit the regression over both judgements, with networks that were trained without LEFT_OUT.
-
-    without_sets: the cascade with such a cross-encoder. The proportion of the judgements is fitted on
-    LEFT_OUT; level and spread of the probabilities on the documents kept out of all sets.
-    """
-    table = build_idf_table(folder)
-    known = found.without(LEFT_OUT).fitting
-    features = fit_features(PaddedLists.joined([PaddedLists(lists, table) for lists in known.values()]))
-    packaged = LogisticRegression(load_checkpoint(packaged_model("reranker"))[0]["blend"]["ranked"])
-    names, seen, truth, weight = [], [], [], []
-    for (name, _), lists in found.kept_out.items():
-        some = lists[:REGRESSION_LISTS]
-        for one, by_features in zip(
-            some, regression_columns(features, PaddedLists(some, table)), strict=True
-        ):
-            rows, both, _ = without_sets.shortlist(one.question, one.candidates)
-            names.append(name)
-            seen.append({**both, "packaged": log_odds(packaged(by_features)[rows])})
-            truth.append(one.relevant[rows])
-            weight.append(1.0 / len(some))
-    rows_left_out = [row for row, name in enumerate(names) if name in LEFT_OUT]
-    proportion = fit_logistic_regression(
-        *([of[row] for row in rows_left_out] for of in (seen, truth, weight))
-    )
-    regression = LogisticRegression(proportion)
-    odds = [{"odds": log_odds(regression(columns))} for columns in seen]
-    level = fit_logistic_regression(odds, truth, weight)
-    scaled = {name: level["odds"] * value for name, value in proportion.items()}
-    return {**scaled, "offset": scaled["offset"] + level["offset"]}
+def save(path: Path, state: dict[str, Any]) -> None:
+    """Write a state; the former one stays if it fails."""
+    part = path.with_suffix(".part")
+    torch.save(state, part)
+    part.replace(path)
 
 
 def main() -> None:
-    options = new_parser("training.reranker_cascade.train", __doc__).parse_args()
-    random = np.random.default_rng(SEED)
+    parser = ArgumentParser(prog="python -m training.reranker_cascade.train", description=__doc__)
+    parser.add_argument("state", type=Path, metavar="STATE", help="folder that keeps the state")
+    parser.add_argument("--lists", type=Path, required=True, help="folder of build.py")
+    parser.add_argument("--steps", type=int, default=100_000, help="steps in all, from the first on")
+    parser.add_argument("--cool", type=int, metavar="N", help="train a copy for N steps with a falling rate")
+    parser.add_argument("--from-minilm", action="store_true", help="begin with MiniLM's layers")
+    options = parser.parse_args()
     torch.manual_seed(SEED)
     torch.set_flush_denormal(True)
-    found, weak_ones = real_examples(options, random), weak(options)
-    network = trained(curriculum(found.examples, weak_ones, random), random, "cross-encoder", options.cache)
-    random = np.random.default_rng(SEED + 1)
-    examples = curriculum(found.without(LEFT_OUT).examples, weak_ones, random)
-    without_sets = trained(examples, random, "cross-encoder-without-sets", options.cache)
-    save(without_sets, options.out, {"reads": 1.0})
-    weights = fit_judgements(CascadeReranker(options.out), found, options.data)
-    save(network, options.out, weights)
-    print(f"{weights}; saved in {options.out}")
+    options.state.mkdir(parents=True, exist_ok=True)
+    path = options.state / "state.pt"
+    trainer = Trainer(from_minilm=options.from_minilm)
+    if path.exists():
+        trainer.resume(torch.load(path))
+    first = trainer.step
+    last = first + options.cool if options.cool else options.steps
+    started, losses = time.process_time(), []
+    for batch in trainer.steps(options.lists):
+        if trainer.step >= last:
+            break
+        fall = (last - trainer.step) / options.cool if options.cool else 1.0
+        losses.append(trainer.train(batch, fall * min(1.0, (trainer.step + 1) / WARM_UP)))
+        if trainer.step % SAVE_EVERY == 0:
+            minutes = (time.process_time() - started) / 60
+            mean = np.mean(losses[-SAVE_EVERY:])
+            print(f"step {trainer.step}: loss {mean:.4f}, {minutes:.1f} CPU-minutes", flush=True)
+            if not options.cool:
+                save(path, trainer.state())
+        if trainer.step % WATCH_EVERY == 0 and not options.cool:
+            print(monitored(trainer.network, trainer.tokenizer, options.lists), flush=True)
+    save(options.state / "cooled.pt" if options.cool else path, trainer.state())
+    print(monitored(trainer.network, trainer.tokenizer, options.lists), flush=True)
 
 
 if __name__ == "__main__":

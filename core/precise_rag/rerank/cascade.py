@@ -17,6 +17,7 @@ from precise_rag.models.checks import check_config, check_tensors, numbers, whol
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
+from precise_rag.rerank.script import mostly_latin
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class CascadeReranker(Shared):
     The cross-encoder reads the query together with each of the `n_read` candidates that the packaged
     reranker puts first, up to their 256th token. A logistic regression over both judgements gives
     their probabilities. The remaining candidates keep their order and rank below those that were read.
+    Texts that are mostly in another script than Latin are left to the packaged reranker alone.
 
     folder: a saved model; default: the one in the package. n_read: candidates to read, at least 1;
     default 20. device: where the network runs, such as "cpu"; default: CUDA if there is one.
@@ -102,6 +104,12 @@ class CascadeReranker(Shared):
         """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
+        if not mostly_latin([query, *(candidate.text for candidate in candidates)]):
+            return packaged_reranker().score(query, candidates)
+        return self.read(query, candidates)
+
+    def read(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        """Return (n,) probabilities of n > 0 candidates, whatever script they are in."""
         rows, columns, scores = self.shortlist(query, candidates)
         read = self._regression(columns)
         if len(rows) < len(scores):

@@ -1,9 +1,11 @@
 """Rerankers by name, path or object."""
 
+import logging
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from precise_rag.encoders.packaged import MINILM
+from precise_rag.encoders.packaged import MINILM, packaged_minilm
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, Reranker
 from precise_rag.rerank.cascade import cascade_reranker
@@ -12,6 +14,8 @@ from precise_rag.rerank.cross_encoder import CrossEncoderReranker
 from precise_rag.rerank.framework import FrameworkReranker, is_framework_reranker
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import ScoreScale
+
+_log = logging.getLogger(__name__)
 
 
 def load_reranker(
@@ -54,6 +58,21 @@ def load_reranker(
     )
 
 
-def default_reranker(encoder: Encoder | None) -> Reranker:
-    """Return the default reranker: the cascade if the encoder is all-MiniLM-L6-v2, else the packaged one."""
-    return load_reranker("cascade" if encoder is not None and encoder.name == MINILM else "packaged")
+def default_reranker(encoder: Encoder | None = None) -> Reranker:
+    """Return the default reranker: the cascade, with any encoder; the packaged one without MiniLM.
+
+    encoder: of the index; if it is all-MiniLM-L6-v2, the cascade finds MiniLM where the encoder did.
+    Otherwise it needs the extra "offline"; without it a warning is logged once.
+    """
+    if (encoder is not None and encoder.name == MINILM) or packaged_minilm() is not None:
+        return load_reranker("cascade")
+    _note_missing()
+    return load_reranker("packaged")
+
+
+@cache
+def _note_missing() -> None:
+    _log.warning(
+        "the packaged reranker is used, because all-MiniLM-L6-v2 is not installed; for more precise ranking "
+        "with any encoder run: pip install 'precise-rag[offline]'"
+    )

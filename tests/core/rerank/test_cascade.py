@@ -108,3 +108,10 @@ def test_the_packaged_cascade_prefers_the_answer() -> None:
 def test_the_packaged_cascade_was_fitted_to_this_packaged_reranker() -> None:
     config, _ = load_checkpoint(packaged_model("reranker-cascade"))
     assert config["packaged_sha256"] == packaged_reranker().weights_sha256
+
+
+def test_scripts_that_the_network_cannot_read_are_left_to_the_packaged_reranker() -> None:
+    texts = ["Ильза Брандт хранит лампу гавани с весны.", "Лампу зажигают в сумерках.", "Хлеб подорожал."]
+    query = "Кто хранит лампу гавани?"
+    scores = load_reranker("cascade").score(query, candidates(texts))
+    assert scores == pytest.approx(packaged_reranker().score(query, candidates(texts)))

@@ -7,7 +7,7 @@ import pytest
 
 from precise_rag.encoders.packaged import MINILM
 from precise_rag.errors import InputError
-from precise_rag.rerank import CrossEncoderReranker, default_reranker, load_reranker
+from precise_rag.rerank import CrossEncoderReranker, default_reranker, load, load_reranker
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
@@ -51,6 +51,16 @@ def test_objects_that_score_are_returned_and_others_refused() -> None:
         load_reranker(cast(Any, {}))
 
 
-def test_the_default_is_the_cascade_only_beside_minilm() -> None:
-    assert default_reranker(None).name == default_reranker(HashEncoder()).name == "packaged"
+def test_the_default_is_the_cascade_with_any_encoder() -> None:
+    assert default_reranker().name == default_reranker(HashEncoder()).name == "cascade"
+
+
+def test_without_minilm_the_default_is_the_packaged_reranker_and_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    load._note_missing.cache_clear()
+    monkeypatch.setattr(load, "packaged_minilm", lambda: None)
+    assert default_reranker().name == default_reranker(HashEncoder()).name == "packaged"
+    (record,) = caplog.records
+    assert "pip install 'precise-rag[offline]'" in record.getMessage()
     assert default_reranker(cast(Any, SimpleNamespace(name=MINILM))).name == "cascade"

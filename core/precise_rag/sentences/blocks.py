@@ -1,32 +1,55 @@
-"""Sentence ends that follow from layout: blank lines, list items, headings, table rows."""
+"""Sentence ends that follow from structure: blocks, blank lines, table rows, lines of code."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from precise_rag.structure import Structure
 from precise_rag.types import IntArray, Span
 
 _BLANK_LINE = re.compile(r"(?>\r\n?|\n|\u2029)[^\S\r\n\u2029]*(?>\r\n?|\n|\u2029)\s*")
-_BLOCK_START = re.compile(
-    rf"{_BLANK_LINE.pattern}"
-    r"|(?>\r\n?|\n)[ \t]*(?=(?:[-*+•‣▪◦] |\d{1,3}[.)] |#{1,6} |\|))"
-    r"|(?m:^)#{1,6} [^\r\n]{1,200}(?>\r\n?|\n)"
-)
+_ROW = re.compile(r"(?>\r\n?|\n)[ \t]*(?=[^\s])|(?<=\S)\s{0,20}(?=<tr\b)", re.IGNORECASE)
+_LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
+_CODE_CHARACTERS = 400
+"""Lines of code are read together up to this length, so that a statement keeps its neighbours."""
 
 
-def block_spans(text: str) -> Iterator[Span]:
-    """Split text after blank lines and headings, and before list items and table rows.
+def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
+    """Split a text where its structure ends every sentence.
 
-    Returns an iterator over spans that cover `text` in order.
+    Returns an iterator over spans that cover `text` in order, and whether each is one sentence whatever
+    its words: a heading, a table row, some lines of code.
     """
-    start = 0
-    for match in _BLOCK_START.finditer(text):
-        if match.end() > start:
-            yield Span(start, match.end())
-        start = match.end()
-    if start < len(text):
-        yield Span(start, len(text))
+    for block in structure.blocks:
+        whole = block.kind in ("heading", "table", "code")
+        if block.kind == "code":
+            yield from ((span, True) for span in _lines_together(text, block.start, block.end))
+        elif block.kind == "heading":
+            yield Span(block.start, block.end), True
+        else:
+            ends = _ROW if block.kind == "table" else _BLANK_LINE
+            yield from ((span, whole) for span in _split(text, block.start, block.end, ends))
+
+
+def _split(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[Span]:
+    """Split after each match; white space at the end of the block belongs to its last span."""
+    last = start
+    for match in ends.finditer(text, start, end):
+        if last < match.end() < end:
+            yield Span(last, match.end())
+            last = match.end()
+    yield Span(last, end)
+
+
+def _lines_together(text: str, start: int, end: int) -> Iterator[Span]:
+    first = last = start
+    for line in _split(text, start, end, _LINE):
+        if line.end - first > _CODE_CHARACTERS and last > first:
+            yield Span(first, last)
+            first = last
+        last = line.end
+    yield Span(first, end)
 
 
 def paragraph_ids(text: str, spans: Sequence[tuple[int, int]] | IntArray) -> IntArray:

@@ -12,12 +12,13 @@ from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.blocks import block_spans
 from precise_rag.sentences.punkt import load_punkt
+from precise_rag.structure import Structure, read_structure
 from precise_rag.types import Span
 
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between words if possible."""
 
-_RULES = 2
+_RULES = 3
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ = 2048
@@ -25,6 +26,11 @@ _AHEAD = 512
 """Characters that a library reads at once, and those of them that are only read for their context.
 
 The libraries take quadratic time on some texts, for instance on a long run of question marks."""
+
+_STOP = re.compile(r"[^\w\s,;()\[\]{}<>|/\\=+*&^%$#@`~'_-]")
+_LAST_MARKS = " \n\t\r.!?…。！？:;,\"'”’»)]}*_`"
+"""Marks that can end a sentence, and what may stand after its last word. Without a mark before the last word
+the libraries need not be asked."""
 
 _SPACE = re.compile(r"\s+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -66,7 +72,8 @@ SentenceEnds = Callable[[str], Iterable[int]]
 class BlockSplitter:
     """A sentence splitter that splits each block of a text by itself.
 
-    No sentence crosses a blank line, heading, list item or table row.
+    No sentence crosses a blank line, heading, list item, speaker's turn or table row. Lines of code stay
+    together up to a few hundred characters.
 
     name: name and version.
     ends: finds the sentence ends in one block.
@@ -75,15 +82,15 @@ class BlockSplitter:
     name: str
     ends: SentenceEnds
 
-    def split(self, text: str) -> list[Span]:
+    def split(self, text: str, structure: Structure | None = None) -> list[Span]:
         """Split `text` into spans that cover it.
 
-        No span is only white space unless the whole text is.
+        structure: of the text; default: it is read. No span is only white space unless the whole text is.
         """
         spans: list[Span] = []
         start = last = 0
         blank = True
-        for end in self._sentence_ends(text):
+        for end in self._sentence_ends(text, structure or read_structure(text)):
             blank = blank and text[last:end].isspace()
             last = end
             if not blank:
@@ -94,10 +101,13 @@ class BlockSplitter:
             spans.extend(_cut(text, first, len(text)))
         return spans
 
-    def _sentence_ends(self, text: str) -> Iterator[int]:
+    def _sentence_ends(self, text: str, structure: Structure) -> Iterator[int]:
         """The ends of all sentences, ascending, each after the white space that follows it."""
-        for first, last in block_spans(text):
+        for (first, last), is_sentence in block_spans(text, structure):
             block = text[first:last]
+            if is_sentence or _STOP.search(block.rstrip(_LAST_MARKS)) is None:
+                yield last
+                continue
             reached = 0
             for end in _ends_in_parts(block, self.ends):
                 if end > reached:

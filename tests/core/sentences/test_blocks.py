@@ -5,24 +5,35 @@ from hypothesis import strategies as st
 
 from precise_rag.sentences import paragraph_ids, split_sentences
 from precise_rag.sentences.blocks import block_spans
+from precise_rag.structure import read_structure
 from precise_rag.types import Span
 
 TEXTS = st.text(st.sampled_from(" \n\r\t.#-|1aB\u2029") | st.characters(), max_size=200)
 
 
 def blocks(text: str) -> list[str]:
-    return [text[start:end] for start, end in block_spans(text)]
+    return [text[start:end] for (start, end), _ in block_spans(text, read_structure(text))]
 
 
 def test_blocks_end_at_blank_lines_headings_list_items_and_table_rows() -> None:
-    assert blocks("# Title\nOne.\n\nTwo:\n- a\n- b\n| x |") == [
+    assert blocks("# Title\nOne.\n\nTwo:\n- a\n- b\n\n| x | y |\n|---|---|\n| 1 | 2 |") == [
         "# Title\n",
         "One.\n\n",
         "Two:\n",
         "- a\n",
-        "- b\n",
-        "| x |",
+        "- b\n\n",
+        "| x | y |\n",
+        "|---|---|\n",
+        "| 1 | 2 |",
     ]
+
+
+def test_lines_of_code_stay_together_up_to_a_length() -> None:
+    code = "```\n" + "x = 1\n\n" * 100 + "```\n"
+    found = blocks(code)
+    assert "".join(found) == code
+    assert 1 < len(found) < 10
+    assert all(part.endswith("\n") and len(part) <= 400 for part in found)
 
 
 @given(TEXTS)

@@ -1,0 +1,104 @@
+"""The blocks of a text and the headings above each place in it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from precise_rag.structure.marks import without_marks
+from precise_rag.types import IntArray
+
+TextFormat = Literal["markdown", "html", "text"]
+"""How a text is marked up. reStructuredText and other underlined or indented text is "text"."""
+
+BlockKind = Literal["heading", "paragraph", "item", "table", "code", "quote", "turn"]
+"""What a block is. item: of a list. turn: what one speaker says in a transcript."""
+
+BlockStart = tuple[int, BlockKind, int]
+"""Where a block starts, its kind and its level."""
+
+
+class Block(NamedTuple):
+    """The part `text[start:end]`, in code points, with the white space after it.
+
+    kind: what it is. level: depth of a heading, from 1, or of a list item, from 1; 0 of other blocks.
+    """
+
+    start: int
+    end: int
+    kind: BlockKind
+    level: int
+
+
+class _Heading(NamedTuple):
+    start: int
+    level: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """The blocks of a text in order; they cover it.
+
+    format: the format that the text was read in.
+    """
+
+    format: TextFormat
+    blocks: tuple[Block, ...]
+    _headings: tuple[_Heading, ...] = ()
+    _paths: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def of(cls, text: str, text_format: TextFormat, starts: Sequence[BlockStart]) -> Structure:
+        """Build the structure from the starts of the blocks, ascending; the first block begins the text."""
+        ends = [start for start, _, _ in starts[1:]] + [len(text)] * bool(starts)
+        blocks = tuple(
+            Block(start, end, kind, level) for (start, kind, level), end in zip(starts, ends, strict=True)
+        )
+        headings = tuple(
+            _Heading(block.start, block.level, heading_title(text[block.start : block.end]))
+            for block in blocks
+            if block.kind == "heading"
+        )
+        return cls(text_format, blocks, headings, tuple(_paths(headings)))
+
+    def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
+        """Return the (n,) number, from 0, of the block at each position."""
+        starts = np.array([block.start for block in self.blocks], dtype=np.int64)
+        return np.maximum(np.searchsorted(starts, positions, side="right") - 1, 0).astype(np.int64)
+
+    def heading_path(self, position: int) -> tuple[str, ...]:
+        """Return the titles of the headings above a position, outermost first.
+
+        A heading is above what follows it, up to the next heading of its level or a higher one. A heading
+        that starts at the position is not in its own path.
+        """
+        place = bisect_right(self._headings, position, key=lambda heading: heading.start) - 1
+        if place < 0:
+            return ()
+        path = self._paths[place]
+        return path[:-1] if self._headings[place].start == position else path
+
+
+_DEEPEST = 12
+"""Headings in a path at most; deeper ones take the place of the last."""
+
+_LONGEST_TITLE = 200
+
+
+def _paths(headings: Sequence[_Heading]) -> Iterator[tuple[str, ...]]:
+    stack: list[_Heading] = []
+    for heading in headings:
+        while stack and (stack[-1].level >= heading.level or len(stack) >= _DEEPEST):
+            stack.pop()
+        stack.append(heading)
+        yield tuple(open_heading.title for open_heading in stack)
+
+
+def heading_title(text: str) -> str:
+    """Return the words of a heading without the marks of any format."""
+    return without_marks(text)[:_LONGEST_TITLE]

@@ -1,0 +1,41 @@
+"""The format of a text, from its marks."""
+
+from __future__ import annotations
+
+import re
+
+from precise_rag.structure.blocks import TextFormat
+
+_READ = 200_000
+"""Characters that are looked at."""
+
+_HTML_START = re.compile(r"\s{0,1000}<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
+_HTML_BLOCK = re.compile(
+    r"</(?:p|div|li|ul|ol|td|tr|table|h[1-6]|section|article|pre|blockquote)>", re.IGNORECASE
+)
+_MARKDOWN = re.compile(
+    r"(?m)^(?:#{1,6}[ \t]+\S|(?:```|~~~)|[ \t]{0,3}\|?[ \t]{0,20}:?-{2,}:?[ \t]{0,20}\|[ \t:|-]{0,500}$)"
+    r"|\[[^\[\]\n]{1,200}\]\([^()\s]{1,500}\)|\*\*\w[^*\n]{0,200}\*\*"
+)
+_RESTRUCTURED = re.compile(
+    r"(?m)^[ \t]{0,40}\.\. [\w:.+-]{1,60}::|^\.\. _[^\n:]{1,100}:|:[a-z:]{2,30}:`[^`\n]{1,200}`"
+    r"|^([~^\"'`*+#.])\1{3,}[ \t]{0,20}$|::[ \t]{0,20}\n[ \t]{0,20}\n[ \t]"
+)
+_FEWEST_TAGS = 3
+
+
+def detect_format(text: str) -> TextFormat:
+    """Return the format of a text: "html" by its tags, "markdown" by its marks, else "text".
+
+    reStructuredText counts as "text" where its marks outnumber those of Markdown.
+    """
+    part = text[:_READ]
+    if _HTML_START.match(part):
+        return "html"
+    markdown = sum(1 for _ in _MARKDOWN.finditer(part))
+    tags = sum(1 for _ in _HTML_BLOCK.finditer(part))
+    if tags >= _FEWEST_TAGS and tags > markdown and tags * 400 > len(part):
+        return "html"
+    if markdown and markdown > sum(1 for _ in _RESTRUCTURED.finditer(part)):
+        return "markdown"
+    return "text"

@@ -1,0 +1,75 @@
+"""Blocks of HTML, by its block-level tags. The tags stay in the text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from precise_rag.structure.blocks import BlockKind, BlockStart
+
+_TAG = re.compile(
+    r"<(/?)(h[1-6]|p|div|li|ul|ol|dl|dt|dd|table|pre|blockquote|section|article|main|nav|aside|header"
+    r"|footer|figure|figcaption|form|fieldset|hr|head|body|html|title|script|style|template|noscript|svg"
+    r"|!--|!doctype)(?![\w-])([^<>]{0,2000})>?",
+    re.IGNORECASE,
+)
+_RAW_END = {
+    name: re.compile(rf"</{name}\s*>" if name != "!--" else "-->", re.IGNORECASE)
+    for name in ("script", "style", "template", "svg", "!--")
+}
+_ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
+_VOID = ("hr", "!doctype")
+
+
+def html_blocks(text: str) -> Iterator[BlockStart]:
+    """Yield the starts of the blocks of an HTML text."""
+    waiting = 0
+    """Where the block that comes next starts: tags and white space before it belong to it."""
+    depth: Counter[str] = Counter()
+    heading = 0
+    at = 0
+    unfound: set[str] = set()
+    while (tag := _TAG.search(text, at)) is not None:
+        closing, name = tag[1] == "/", tag[2].lower()
+        if not depth["table"] and _has_words(text, at, tag.start()):
+            yield waiting, *_kind(depth, heading)
+            waiting = tag.end() if closing else tag.start()
+        at = tag.end()
+        if closing:
+            if name == "table" and depth["table"] == 1:
+                yield waiting, "table", 0
+                waiting = at
+            depth[name] = max(0, depth[name] - 1)
+            heading = 0 if name == f"h{heading}" else heading
+        elif name in _RAW_END:
+            end = None if name in unfound else _RAW_END[name].search(text, tag.start() + len(name) + 1)
+            if end is None:
+                unfound.add(name)
+            else:
+                at = end.end()
+        elif name not in _VOID:
+            if name == "li":  # it closes the one before
+                depth["li"] = min(depth["li"], max(0, depth["ul"] + depth["ol"] - 1))
+            depth[name] += 1
+            heading = int(name[1]) if name[0] == "h" and name[1:].isdigit() else heading
+    if waiting < len(text) and (_has_words(text, waiting, len(text)) or not waiting):
+        yield waiting, *_kind(depth, heading)
+
+
+def _kind(depth: Counter[str], heading: int) -> tuple[BlockKind, int]:
+    if depth["table"]:
+        return "table", 0
+    if heading:
+        return "heading", heading
+    if depth["pre"]:
+        return "code", 0
+    if depth["li"] and (lists := depth["ul"] + depth["ol"]):
+        return "item", lists
+    return ("quote" if depth["blockquote"] else "paragraph"), 0
+
+
+def _has_words(text: str, start: int, end: int) -> bool:
+    """Whether there is more than tags and white space; a long part always counts."""
+    part = text[start : min(end, start + 4000)]
+    return end - start > 4000 or bool(_ANY_TAG.sub("", part).strip())

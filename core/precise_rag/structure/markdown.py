@@ -1,0 +1,140 @@
+"""Blocks of Markdown, by markdown-it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from precise_rag.structure.blocks import BlockKind, BlockStart
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_PART = 2**20
+"""Characters parsed at once, to bound memory. The last block of a part is read again with the next one."""
+
+_LINE = 2_000
+"""Characters of a line that the parser sees; blocks are told by how their lines begin."""
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(?:[^\n]{0,2000}\n){1,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+_BOLD_LINE = re.compile(r"[ \t]{0,3}(\*\*|__)[^*_\n]{1,100}\1[ \t]*\Z")
+_HTML_KIND = re.compile(
+    r"[ \t]{0,3}<(?:(h[1-6])|(table|thead|tbody|tr)|(pre|script|style|textarea))\b", re.IGNORECASE
+)
+
+
+def markdown_blocks(text: str) -> Iterator[BlockStart]:
+    """Yield the starts of the blocks of a Markdown text whose lines end in line feeds."""
+    start = 0
+    if found := _FRONT_MATTER.match(text):
+        yield 0, "code", 0
+        start = found.end()
+    while start < len(text):
+        end = _part_end(text, start)
+        rows, last = _read_part(text, start, end)
+        keep = rows if end == len(text) or last == start else [row for row in rows if row[0] < last]
+        yield from keep
+        start = end if end == len(text) or last == start else last
+
+
+def _part_end(text: str, start: int) -> int:
+    """The end of a part: after a blank line, if there is one in its second half."""
+    if len(text) - start <= _PART:
+        return len(text)
+    blank = text.rfind("\n\n", start + _PART // 2, start + _PART)
+    line = text.rfind("\n", start + _PART // 2, start + _PART)
+    return blank + 2 if blank >= 0 else line + 1 if line >= 0 else start + _PART
+
+
+def _read_part(text: str, start: int, end: int) -> tuple[list[BlockStart], int]:
+    """Return the blocks of a part, and where its last top-level block starts."""
+    lines = text[start:end].split("\n")
+    places = [start]
+    for line in lines:
+        places.append(places[-1] + len(line) + 1)
+    tokens = _parser().parse("\n".join(line[:_LINE] for line in lines))
+    top = [token.map[0] for token in tokens if token.level == 0 and token.map]
+    return list(_starts(tokens, lines, places)), places[top[-1]] if top else start
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """A parser of blocks. Link definitions stay paragraphs, so that every line belongs to a block."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").enable("table").disable("reference")
+    parser.core.ruler.enableOnly(["block"])
+    return parser
+
+
+class _Containers:
+    """The lists and quotes that are open.
+
+    items, quotes: how many. opened: line of an item or quote that has had no block yet; -1 if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.items = self.quotes = 0
+        self.opened = -1
+
+    def read(self, token: Token) -> int:
+        """Follow a token; return the line of an item that ends without a block, else -1."""
+        ended = -1
+        name, _, side = token.type.rpartition("_")
+        if name in ("list_item", "blockquote"):
+            step = 1 if side == "open" else -1
+            if name == "list_item":
+                ended = self.opened if step < 0 else -1
+                self.items += step
+            else:
+                self.quotes += step
+            line = token.map[0] if token.map else -1
+            self.opened = -1 if step < 0 else line if self.opened < 0 else self.opened
+        return ended
+
+
+def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]) -> Iterator[BlockStart]:
+    around = _Containers()
+    for token in tokens:
+        ended = around.read(token)
+        if ended >= 0:
+            yield places[ended], "item", around.items + 1
+        kind, level = _kind(token, lines)
+        if kind is None or token.map is None:
+            continue
+        if around.items and kind in ("paragraph", "heading"):
+            kind, level = "item", around.items
+        elif around.quotes and kind != "code":
+            kind, level = "quote", 0
+        yield places[around.opened if around.opened >= 0 else token.map[0]], kind, level
+        around.opened = -1
+
+
+def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
+    """The kind and level of the block that a token begins; None if it begins none."""
+    line = lines[token.map[0]] if token.map and token.map[0] < len(lines) else ""
+    match token.type:
+        case "heading_open":
+            return "heading", int(token.tag[1])
+        case "paragraph_open":
+            return ("heading", 6) if _is_bold_line(token, line) else ("paragraph", 0)
+        case "fence" | "code_block":
+            return "code", 0
+        case "table_open":
+            return "table", 0
+        case "html_block":
+            found = _HTML_KIND.match(line)
+            if found is None:
+                return "paragraph", 0
+            heading, table, _ = found.groups()
+            return ("heading", int(heading[1])) if heading else ("table" if table else "code", 0)
+        case _:
+            return None, 0
+
+
+def _is_bold_line(token: Token, line: str) -> bool:
+    assert token.map is not None
+    return token.map[1] - token.map[0] == 1 and _BOLD_LINE.match(line) is not None

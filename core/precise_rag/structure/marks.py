@@ -1,0 +1,68 @@
+"""The marks by which lines of text show what they are. Every expression takes linear time."""
+
+from __future__ import annotations
+
+import re
+
+ITEM = re.compile(r"[ \t]{0,40}(?:[-*+•‣▪◦·–][ \t]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5}|#)[.)][ \t])")
+"""A line that begins a list item."""
+
+NUMBERED = re.compile(
+    r"(?:(?i:chapter|part|section|appendix|article|book|act|scene|volume|kapitel|capítulo|глава|часть)\b"
+    r"[ .:]{0,3}[\dIVXLCivxlc]{1,6}\b|\d{1,3}(?:\.\d{1,3}){0,5}[.)]?(?=[ \t])|[IVXLC]{1,6}\.(?=[ \t])"
+    r"|第[\d一二三四五六七八九十百]{1,5}[章节部])"
+)
+"""The number of a heading."""
+
+ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
+"""A line of one punctuation mark, under or over a title."""
+
+BORDER = re.compile(r"=+(?:[ \t]+=+)+[ \t]*\Z")
+"""A border of a simple table in reStructuredText."""
+
+DELIMITER_ROW = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)+\Z")
+"""The line below the head of a Markdown table."""
+
+DIRECTIVE = re.compile(r"\.\. +(?:[\w:.+-]+)::")
+CODE_DIRECTIVES = (
+    "code", "code-block", "sourcecode", "parsed-literal", "literalinclude", "doctest", "testcode",
+    "testoutput", "testsetup", "productionlist", "prompt", "highlight", "math", "csv-table",
+)  # fmt: skip
+
+TURN = re.compile(
+    r"(?m)^[ \t]*(?:[\[(]?\d{1,2}:\d\d(?::\d\d)?[\])]?[ \t]+)?"
+    r"([^\W\d_a-z][^\n:.!?;,\"“”(){}<>|=\[\]]{0,39}(?:[.][^\n:.!?;,\"“”(){}<>|=\[\]]{0,20}){0,2}"
+    r"(?:\([^\n()]{1,30}\))?):[ \t\n]"
+)
+"""A speaker's label at the start of a line."""
+
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])?")
+_ROLE = re.compile(r":[a-zA-Z:+-]{1,30}:`([^`\n]{0,200})`")
+_ANCHOR = re.compile(r"[ \t]*\{#[^{}\n]{0,200}\}[ \t]*\Z")
+_EMPHASIS = re.compile(r"`|(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
+_BEFORE_HEADING = re.compile(r"\A.*(?=<h[1-6]\b)", re.IGNORECASE)
+_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " "}
+_ENTITY = re.compile("|".join(_ENTITIES))
+
+
+def without_marks(text: str) -> str:
+    """Return the words of a heading: without its `#`, adornment, tags, links and emphasis."""
+    lines = [line for line in text.splitlines() if line.strip() and not ADORNMENT.match(line.strip())]
+    words = _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶")
+    words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
+    words = _ROLE.sub(r"\1", _LINK.sub(r"\1", words))
+    words = _ENTITY.sub(lambda found: _ENTITIES[found[0]], words)
+    return " ".join(_EMPHASIS.sub("", words).split())
+
+
+_LEAD_IN = re.compile(r"[:：][*_`'\"”»)\]]{0,3}\s*\Z")
+_CLOSING_TAGS = re.compile(r"(?:</?[A-Za-z][^<>]{0,200}>\s*)+\Z")
+
+
+def ends_in_colon(text: str) -> bool:
+    """Check whether the last line of a text ends in a colon, apart from emphasis and tags."""
+    tail = text[-400:].rstrip()
+    if tail.endswith(">"):
+        tail = _CLOSING_TAGS.sub("", tail)
+    return _LEAD_IN.search(tail[-8:]) is not None

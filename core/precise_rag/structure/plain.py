@@ -1,0 +1,243 @@
+"""Blocks of plain text and reStructuredText, by rules on its lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from precise_rag.structure.blocks import BlockKind, BlockStart
+from precise_rag.structure.marks import (
+    ADORNMENT,
+    BORDER,
+    CODE_DIRECTIVES,
+    DELIMITER_ROW,
+    DIRECTIVE,
+    ITEM,
+    NUMBERED,
+    ends_in_colon,
+)
+
+_LONGEST_HEADING = 100
+_TABLE_AHEAD = 200
+"""Lines in which the end of a simple table is looked for."""
+
+_CODE_SIGNS = re.compile(
+    r"[=({\[;<>]|^[ \t]*(?:\$|>>>|#|//|def |class |import |from |return\b|for |while |if |try\b|with |end\b)"
+)
+_PROMPT = ">" * 3 + " "
+_LEVEL_OF_CAPITALS = 8
+_LEVEL_OF_NUMBERS = 9
+"""Levels below those of underlined titles, which count from 1 in the order of their styles."""
+_LEVEL_OF_SHORT_LINES = 20
+_LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
+_TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
+_STOP = tuple(".,;:!?。，；：！？…")
+
+
+class _Line(NamedTuple):
+    """A line that is not blank.
+
+    start: offset in the text. indent: white space before its words. after_blank: whether the line before is
+    blank, or there is none. before_blank: whether the line after is blank, or there is none.
+    """
+
+    start: int
+    words: str
+    indent: int
+    after_blank: bool
+    before_blank: bool
+
+
+def plain_blocks(text: str) -> Iterator[BlockStart]:
+    """Yield the starts of the blocks of a plain text whose lines end in line feeds."""
+    return _Reader(_lines(text)).blocks()
+
+
+def _lines(text: str) -> list[_Line]:
+    found: list[_Line] = []
+    start, after_blank = 0, True
+    for line in text.split("\n"):
+        words = line.strip()
+        if words:
+            found.append(_Line(start, words, len(line) - len(line.lstrip()), after_blank, False))
+        elif not after_blank:
+            found[-1] = found[-1]._replace(before_blank=True)
+        after_blank = not words
+        start += len(line) + 1
+    if found:
+        found[-1] = found[-1]._replace(before_blank=True)
+    return found
+
+
+class _Reader:
+    """Reads the lines of one text from the first to the last."""
+
+    def __init__(self, lines: Sequence[_Line]) -> None:
+        self.lines = lines
+        self.styles: dict[tuple[str, bool], int] = {}
+        self.kind: BlockKind | None = None
+        self.level = 0
+        self.indent = 0
+        """Kind, level and indent of the block that is being read."""
+        self.colon = False
+        """Whether the block before ends in a colon."""
+
+    def blocks(self) -> Iterator[BlockStart]:
+        number = 0
+        while number < len(self.lines):
+            taken = self._title(number) or self._table(number) or self._directive(number)
+            if taken is not None:
+                kind, level, n_lines = taken
+                yield self._open(number, kind, level)
+                number += n_lines
+                self.colon = kind not in ("heading", "table") and self.lines[number - 1].words.endswith(":")
+                self.kind = None if kind in ("heading", "table") else kind
+                continue
+            found = self._block(number)
+            if found is not None:
+                yield self._open(number, *found)
+            self.colon = self.kind != "code" and ends_in_colon(self.lines[number].words)
+            number += 1
+
+    def _open(self, number: int, kind: BlockKind, level: int) -> BlockStart:
+        self.kind, self.level, self.indent = kind, level, self.lines[number].indent
+        return self.lines[number].start, kind, level
+
+    def _block(self, number: int) -> tuple[BlockKind, int] | None:
+        """The kind and level of the block that a line begins; None if the line continues its block."""
+        line = self.lines[number]
+        words = line.words
+        if words.startswith(_PROMPT) or (self.kind == "code" and self._goes_on(line)):
+            return (
+                None
+                if self.kind == "code" and not (line.after_blank and line.indent < self.indent)
+                else ("code", 0)
+            )
+        if words[0] == ">" and not words.startswith(">>>"):
+            return None if self.kind == "quote" and not line.after_blank else ("quote", 0)
+        if words[0] == "|" and words.count("|") > 2:
+            return None if self.kind == "table" and not line.after_blank else ("table", 0)
+        if self.colon and line.after_blank and line.indent > self.indent and not ITEM.match(f"{words} "):
+            return (
+                "code" if _CODE_SIGNS.search(words) or "::" in self.lines[number - 1].words[-2:] else "quote"
+            ), 0
+        if ITEM.match(words) and self._is_item(number):
+            return "item", 1 + line.indent // 2
+        if not line.after_blank:
+            return None if self.kind is not None else ("paragraph", 0)
+        if self.kind == "item" and line.indent > self.indent:
+            return "item", self.level
+        if self.kind == "quote" and line.indent >= self.indent > 0:
+            return "quote", 0
+        level = self._heading_level(number)
+        return ("heading", level) if level else ("paragraph", 0)
+
+    def _goes_on(self, line: _Line) -> bool:
+        return not line.after_blank or line.indent >= max(self.indent, 1)
+
+    def _is_item(self, number: int) -> bool:
+        """Whether a line that looks like an item is one: not a sentence that begins with "I." or "A)"."""
+        line = self.lines[number]
+        if self.kind == "item" or line.words[0] in "-*+•‣▪◦·–" or line.words[:1].isdigit():
+            return not (self._heading_level(number) and line.after_blank)
+        following = self.lines[number + 1].words if number + 1 < len(self.lines) else ""
+        return line.after_blank or ITEM.match(following) is not None
+
+    def _title(self, number: int) -> tuple[BlockKind, int, int] | None:
+        """A title with its adornment: its kind, level and number of lines."""
+        line, rest = self.lines[number], self.lines[number + 1 : number + 3]
+        if ADORNMENT.match(line.words):
+            return ("heading", self._style(line.words[0], True), 3) if _is_between(line, rest) else None
+        under = rest[:1] if line.after_blank and len(line.words) <= 2 * _LONGEST_HEADING else ()
+        for below in under:
+            fits = 0.7 * len(line.words) <= len(below.words) and not below.after_blank
+            if fits and ADORNMENT.match(below.words):
+                return "heading", self._style(below.words[0], False), 2
+        return None
+
+    def _style(self, mark: str, over: bool) -> int:
+        return self.styles.setdefault((mark, over), min(len(self.styles) + 1, _LEVEL_OF_CAPITALS - 1))
+
+    def _table(self, number: int) -> tuple[BlockKind, int, int] | None:
+        """A table: its kind, level and number of lines."""
+        words = self.lines[number].words
+        if words.startswith("+-") and set(words) <= set("+-="):
+            end = self._run(number, lambda row: row[0] in "+|")
+        elif "=" in words and BORDER.match(words):
+            end = self._simple_table(number)
+        elif words.count("\t") > 1 and self.lines[number].after_blank:
+            end = self._run(number, lambda row: row.count("\t") > 1)
+        elif "|" in words and self.lines[number].after_blank and self._has_delimiter_row(number):
+            end = self._run(number, lambda row: "|" in row)
+        else:
+            return None
+        return ("table", 0, end - number) if end - number > 1 else None
+
+    def _run(self, number: int, is_row: Callable[[str], bool]) -> int:
+        """The end of the lines from `number` on that are rows, without a blank line between them."""
+        end = number + 1
+        while end < len(self.lines) and not self.lines[end].after_blank and is_row(self.lines[end].words):
+            end += 1
+        return end
+
+    def _simple_table(self, number: int) -> int:
+        for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):
+            if self.lines[end].before_blank and BORDER.match(self.lines[end].words):
+                return end + 1
+        return number
+
+    def _has_delimiter_row(self, number: int) -> bool:
+        below = self.lines[number + 1 : number + 2]
+        return any(DELIMITER_ROW.match(row.words) and not row.after_blank for row in below)
+
+    def _directive(self, number: int) -> tuple[BlockKind, int, int] | None:
+        """A reStructuredText directive; one of code takes its indented lines with it."""
+        line = self.lines[number]
+        if not line.words.startswith("..") or DIRECTIVE.match(line.words) is None:
+            return None
+        end = number + 1
+        if line.words[2:].split("::")[0].strip() not in CODE_DIRECTIVES:
+            return "paragraph", 0, 1
+        while end < len(self.lines) and self.lines[end].indent > line.indent:
+            end += 1
+        return "code", 0, end - number
+
+    def _heading_level(self, number: int) -> int:
+        """The level of a line that is a heading by its words alone; 0 if it is none."""
+        line = self.lines[number]
+        words = line.words
+        if not (line.after_blank and line.before_blank) or len(words) > _LONGEST_HEADING:
+            return 0
+        if words.rstrip("\"'”’»)]*").endswith(_STOP) or _TWO_SENTENCES.search(words, len(words.split()[0])):
+            return 0
+        following = self.lines[number + 1] if number + 1 < len(self.lines) else None
+        if following is None or not any(letter.isalpha() for letter in words):
+            return 0
+        if (found := NUMBERED.match(words)) is not None:
+            if _LONG_NUMBER.match(words) is None and words[0].isdigit() and ITEM.match(following.words):
+                return 0
+            return _LEVEL_OF_NUMBERS + (found[0].rstrip(".").count(".") if words[0].isdigit() else 0)
+        if words.isupper() and sum(map(str.isalpha, words)) > 3:
+            return _LEVEL_OF_CAPITALS
+        return _LEVEL_OF_SHORT_LINES if self._is_short_title(number, following) else 0
+
+    def _is_short_title(self, number: int, following: _Line) -> bool:
+        """Whether a short line between finished paragraphs is a title without any mark."""
+        line = self.lines[number]
+        before = self.lines[number - 1].words if number else ""
+        return (
+            line.words[0].isupper()
+            and len(line.words) <= 60
+            and len(line.words.split()) <= 8
+            and (not before or before.endswith((*_STOP, ")", '"', "”", "'")))
+            and len(following.words) >= 60
+            and following.indent <= line.indent
+        )
+
+
+def _is_between(line: _Line, rest: Sequence[_Line]) -> bool:
+    """Whether a title and the same adornment follow a line of adornment."""
+    if len(rest) < 2 or rest[0].after_blank or rest[1].after_blank:
+        return False
+    return rest[1].words[0] == line.words[0] and len(rest[0].words) <= len(line.words) == len(rest[1].words)

@@ -1,0 +1,80 @@
+"""Reading the structure of a text."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from precise_rag.errors import InputError
+from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
+from precise_rag.structure.detection import detect_format
+from precise_rag.structure.html import html_blocks
+from precise_rag.structure.markdown import markdown_blocks
+from precise_rag.structure.marks import TURN
+from precise_rag.structure.plain import plain_blocks
+
+_READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}
+
+_CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
+
+
+def read_structure(text: str, text_format: TextFormat | None = None) -> Structure:
+    """Read the blocks of a text: headings, paragraphs, list items, tables, code, quotes and turns.
+
+    text_format: "markdown", "html" or "text"; default: detected from the text.
+    Markdown is parsed by markdown-it; the other formats are read by rules. Time is linear in the text.
+    Raises InputError for another format.
+    """
+    if text_format is not None and text_format not in _READERS:
+        raise InputError(f"text_format must be one of {', '.join(_READERS)}, got {text_format!r}")
+    lines = _with_line_feeds(text)
+    chosen = text_format or detect_format(lines)
+    starts = list(_ascending(_with_turns(lines, list(_READERS[chosen](lines))))) if text else []
+    if starts and starts[0][0] > 0:
+        starts[0] = (0, *starts[0][1:])
+    return Structure.of(text, chosen, starts or ([(0, "paragraph", 0)] if text else []))
+
+
+def _with_line_feeds(text: str) -> str:
+    """The text with a line feed at each line end, and as long as before."""
+    if "\r" not in text:
+        return text
+    return _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")
+
+
+def _ascending(starts: Iterable[BlockStart]) -> Iterator[BlockStart]:
+    last = -1
+    for found in starts:
+        if found[0] > last:
+            last = found[0]
+            yield found
+
+
+_FEWEST_TURNS = 4
+_SHARE_OF_TURNS = 0.3
+_FEWEST_SPEAKERS = 2
+_TURNS_OF_A_SPEAKER = 2
+
+
+def _with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
+    """Split paragraphs at the lines where a speaker begins, if the text is a transcript.
+
+    It is one if many lines begin with a label and the labels repeat.
+    """
+    labels = [(found.start(), found[1].strip()) for found in TURN.finditer(text)]
+    n_paragraphs = sum(kind in ("paragraph", "heading", "item") for _, kind, _ in starts)
+    speakers = Counter(label for _, label in labels)
+    repeated = [count for count in speakers.values() if count >= _TURNS_OF_A_SPEAKER]
+    n_turns = sum(repeated)
+    is_transcript = n_turns >= max(_FEWEST_TURNS, _SHARE_OF_TURNS * n_paragraphs, 2 * len(repeated))
+    if len(repeated) < _FEWEST_SPEAKERS or not is_transcript or 2 * n_turns < len(labels):
+        return starts
+    found = {block[0]: block for block in starts}
+    edges = list(found)
+    for place, _ in labels:
+        around = starts[max(bisect_right(edges, place) - 1, 0)][1]
+        if around not in ("code", "table"):
+            found[place] = (place, "turn", 0)
+    return sorted(found.values())

@@ -1,0 +1,235 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.errors import InputError
+from precise_rag.structure import Structure, read_structure
+from precise_rag.structure.marks import ends_in_colon, without_marks
+
+MARKDOWN = """\
+# Eels of the *[Brandt](brandt.md)* estuary
+
+The eels come in May. They leave
+in June.
+
+- the first trap
+
+  has a lid
+  1. a hook
+- the second trap:
+  ```text
+  oak
+
+  wicker
+  ```
+
+> Ilse counts them.
+
+| trap | eels |
+|------|------|
+| oak  | 7    |
+
+**In winter**
+
+Nothing moves.
+
+Setext
+------
+<h3>By hand</h3>
+"""
+
+UNDERLINED = """\
+******
+Ferry
+******
+
+Fares are listed as follows::
+
+    fare = 3 * zones
+
+Tickets
+=======
+
+=====  ====
+zone   fare
+=====  ====
+1      3
+=====  ====
+
+1. Board.
+
+2. Sit down,
+   please.
+
+Refunds
+=======
+.. code-block:: python
+
+   refund(3)
+
+   wait()
+
+Done.
+"""
+
+PLAIN = """\
+2. Duties of the keeper
+
+The keeper lights the lamp at dusk and puts it out at dawn, every day of the year.
+
+2.1 Oil
+
+Bring:
+
+- oil
+- a cloth
+
+THE FERRY
+
+It sails at nine from the east pier, and comes back at noon if there is no fog at all.
+
+Old timetable
+
+It sailed at eight from the west pier, and came back at noon if there was no fog at all.
+"""
+
+TRANSCRIPT = (
+    "Ilse: The lamp is lit.\nJonas B: Is it? I saw\nno light.\nIlse: Look again.\n\nJonas B: Now I do.\n"
+)
+
+HTML = (
+    "<html><head><style>h1 {x: y}</style></head><body><h1>Eels &amp; lamps</h1><p>In May.</p>"
+    "<ul><li>oak<li>wicker <ol><li>new</li></ol></li></ul><h2>Code</h2><p>As follows:</p><pre>a\n\nb</pre>"
+    "<table><tr><td>1</td></tr><tr><td>2</td></tr></table><blockquote>Quoted</blockquote>End</body></html>"
+)
+
+
+def kinds(structure: Structure) -> list[str]:
+    return [block.kind + (str(block.level) if block.level else "") for block in structure.blocks]
+
+
+def starting(text: str, words: str) -> int:
+    return text.index(words)
+
+
+def test_markdown() -> None:
+    found = read_structure(MARKDOWN)
+    assert found.format == "markdown"
+    assert kinds(found) == [
+        *("heading1", "paragraph", "item1", "item1", "item2", "item1", "code", "quote", "table"),
+        *("heading6", "paragraph", "heading2", "heading3"),
+    ]
+    path = found.heading_path(starting(MARKDOWN, "Nothing"))
+    assert path == ("Eels of the Brandt estuary", "In winter")
+    assert found.heading_path(starting(MARKDOWN, "Setext")) == ("Eels of the Brandt estuary",)
+
+
+def test_front_matter_is_no_heading() -> None:
+    assert kinds(read_structure("---\ntitle: Eels\n---\n# Traps\n\nTwo.\n")) == [
+        "code",
+        "heading1",
+        "paragraph",
+    ]
+
+
+def test_underlined_text_and_directives() -> None:
+    found = read_structure(UNDERLINED)
+    assert found.format == "text"
+    assert kinds(found) == [
+        *("heading1", "paragraph", "code", "heading2", "table", "item1", "item1"),
+        *("heading2", "code", "paragraph"),
+    ]
+    assert found.heading_path(starting(UNDERLINED, "Done")) == ("Ferry", "Refunds")
+
+
+def test_plain_text() -> None:
+    found = read_structure(PLAIN)
+    assert [kind[:4] for kind in kinds(found)] == [
+        *("head", "para", "head", "para", "item", "item", "head", "para", "head", "para"),
+    ]
+    assert found.heading_path(starting(PLAIN, "- oil")) == ("2. Duties of the keeper", "2.1 Oil")
+    assert found.heading_path(starting(PLAIN, "It sailed")) == ("THE FERRY", "Old timetable")
+
+
+@pytest.mark.parametrize(
+    "line", ["“No,” Ilse said. “Not yet.”", "7. Light the lamp. Then eat.", "Chapter and verse,", "I. I did"]
+)
+def test_sentences_are_no_headings(line: str) -> None:
+    assert "heading" not in kinds(read_structure(f"Before it.\n\n{line}\n\nafter it, in small letters.\n"))
+
+
+def test_turns_of_a_transcript() -> None:
+    found = read_structure(TRANSCRIPT)
+    assert kinds(found) == ["turn"] * 4
+    assert TRANSCRIPT[found.blocks[1].start :].startswith("Jonas B: Is it?")
+    notes = (
+        "Note: this.\n\n"
+        + "One paragraph. Of several.\n\n" * 9
+        + "Note: that.\n\nNote: more.\n\nNote: last.\n"
+    )
+    assert "turn" not in kinds(read_structure(notes))
+
+
+def test_html() -> None:
+    found = read_structure(HTML)
+    assert found.format == "html"
+    assert kinds(found) == [
+        *("heading1", "paragraph", "item1", "item1", "item2", "heading2", "paragraph", "code", "table"),
+        *("quote", "paragraph"),
+    ]
+    assert found.heading_path(HTML.index("<pre>")) == ("Eels & lamps", "Code")
+
+
+def test_prose_is_paragraphs() -> None:
+    text = "The lamp is lit.\nIlse keeps it.\n\n“Is it far?” he asked.\n\nA mile.\n"
+    assert kinds(read_structure(text)) == ["paragraph"] * 3
+
+
+@given(
+    st.text(st.sampled_from("#-*>|`=+.: \n\r\tab1<p/>\u2029") | st.characters(), max_size=200),
+    st.sampled_from([None, "markdown", "html", "text"]),
+)
+def test_blocks_cover_any_text(text: str, text_format: str | None) -> None:
+    found = read_structure(text, text_format)
+    assert "".join(text[block.start : block.end] for block in found.blocks) == text
+    assert all(block.start < block.end for block in found.blocks)
+    numbers = found.block_numbers(range(len(text))).tolist() if text else []
+    assert all(found.blocks[n].start <= at < found.blocks[n].end for at, n in enumerate(numbers))
+    assert all(0 <= later - earlier <= 1 for earlier, later in pairwise(numbers))
+
+
+def test_carriage_returns_change_nothing() -> None:
+    assert kinds(read_structure(MARKDOWN.replace("\n", "\r\n"))) == kinds(read_structure(MARKDOWN))
+    assert kinds(read_structure(UNDERLINED.replace("\n", "\r"))) == kinds(read_structure(UNDERLINED))
+
+
+def test_long_markdown_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"{MARKDOWN}\n" * 9
+    whole = read_structure(text).blocks
+    monkeypatch.setattr("precise_rag.structure.markdown._PART", 700)
+    assert read_structure(text).blocks == whole
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(InputError, match="text_format"):
+        read_structure("a", "pdf")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("## Using `with_statement` in **bold** {#id} ##\n", "Using with_statement in bold"),
+        ("Title\n=====\n", "Title"),
+        ('<h2 class="x">A &lt; B<a href="#">¶</a></h2>', "A < B"),
+        (":mod:`json` --- encoder", "json --- encoder"),
+    ],
+)
+def test_titles_have_no_marks(heading: str, title: str) -> None:
+    assert without_marks(heading) == title
+
+
+def test_colons_at_the_end() -> None:
+    assert all(map(ends_in_colon, ("Bring:", "**Bring:**\n\n", "<p>Bring:</p>\n", "带来：", "as follows::")))
+    assert not any(map(ends_in_colon, ("Bring: oil", "12:30", "Bring.", "")))

@@ -41,7 +41,7 @@ def converse(chat: CondenseQuestionChatEngine, questions: Iterable[str], page: P
         for piece in reply.response_gen:
             print(piece, end="", flush=True)
         (output,) = reply.sources
-        facts = output.raw_output.metadata["precise_rag"]
+        facts = output.raw_output.metadata["precise"]
         page.write_text(trace_page(facts["trace"]), encoding="utf-8")
         chapters = ", ".join(sorted({source.node.ref_doc_id for source in reply.source_nodes}))
         print(f"\n    [judged {facts['score']} of 10, from: {chapters}; see {page}]")

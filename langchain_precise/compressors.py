@@ -20,13 +20,13 @@ from langchain_precise.convert import from_selection, to_candidates
 from langchain_precise.events import observe, observing
 from precise_rag.encoders import load_encoder
 from precise_rag.filtering import RedundancyFilter
+from precise_rag.pipeline import DEFAULT_SELECTOR
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
 
-_GRADIENT = GradientSelector()
 _REDUNDANCY = RedundancyFilter()
 
 
@@ -40,9 +40,8 @@ class CompressorInput(TypedDict):
 class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorInput, list[Document]]):
     """Base of the compressors, which keep some documents and drop the rest.
 
-    Kept documents are copies, best first, with the score in `metadata["relevance_score"]` and the
-    reason in `metadata["precise_rag"]`. Every decision, on dropped documents too, is sent to the
-    callbacks as a custom event.
+    Kept documents are copies, best first, with the facts about them in `metadata["precise"]`, see
+    `read_facts`. Every decision, on dropped documents too, is sent to the callbacks as a custom event.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -115,16 +114,16 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Compresso
 class RerankCompressor(SelectionCompressor):
     """Compressor that scores documents against the query and returns the best.
 
-    The scores they had stay in `metadata["precise_rag"]["scores"]`.
+    The scores they had are among the facts: `read_facts(document)["scores"]`.
 
-    reranker: "packaged" (no download), "cascade" (better, slower), "cohere:<model>", a CrossEncoder
-    name or path, a reranker object, or another LangChain compressor.
+    reranker: "default" (the best that is installed), "packaged", "cascade", "cohere:<model>", a
+    CrossEncoder name or path, a reranker object, or another LangChain compressor.
     top_n: how many documents to return; default: all.
     score_scale: scale of the scores if the reranker is another LangChain compressor; by default only
     its order counts.
     """
 
-    reranker: Any = "packaged"
+    reranker: Any = "default"
     top_n: int | None = Field(default=None, ge=1)
     score_scale: ScoreScale | None = None
 
@@ -150,20 +149,21 @@ class GradientSelectionCompressor(SelectionCompressor):
     reranker: gives the scores to cut on; None never reranks. It is not called if the documents come
     from a precise-rag reranker, or if `score_scale` is set.
     score_scale: the scale of the documents' own `relevance_score`, which is then cut on as it is.
+    count_tokens: counts the tokens of a text for `max_tokens`; default: an estimate.
     The other fields are those of `GradientSelector`.
     """
 
-    reranker: Any = "packaged"
+    reranker: Any = "default"
     score_scale: ScoreScale | None = None
-    min_k: int = _GRADIENT.min_k
-    ratio: float = _GRADIENT.ratio
-    max_k: int | None = _GRADIENT.max_k
-    max_tokens: int | None = _GRADIENT.max_tokens
-    floor: float | None = _GRADIENT.floor
-    min_keep: int = _GRADIENT.min_keep
-    min_gap: float = _GRADIENT.min_gap
-    count_tokens: Callable[[str], int] | None = Field(default=_GRADIENT.count_tokens, exclude=True)
-    assume_ratio: bool = _GRADIENT.assume_ratio
+    min_k: int = DEFAULT_SELECTOR.min_k
+    ratio: float = DEFAULT_SELECTOR.ratio
+    max_k: int | None = DEFAULT_SELECTOR.max_k
+    max_tokens: int | None = DEFAULT_SELECTOR.max_tokens
+    floor: float | None = DEFAULT_SELECTOR.floor
+    min_keep: int = DEFAULT_SELECTOR.min_keep
+    min_gap: float = DEFAULT_SELECTOR.min_gap
+    count_tokens: Callable[[str], int] | None = Field(default=DEFAULT_SELECTOR.count_tokens, exclude=True)
+    assume_ratio: bool = DEFAULT_SELECTOR.assume_ratio
 
     _reranker: Reranker | None = PrivateAttr(None)
 
@@ -190,15 +190,22 @@ class GradientSelectionCompressor(SelectionCompressor):
         """Return the documents as core candidates, their own scores on `score_scale`."""
         return to_candidates(documents, self.score_scale)
 
-    def rank(self, candidates: Sequence[Candidate], query: str) -> list[Candidate]:
-        """Return the candidates with scores to cut on: the reranker's, or their own."""
-        if self._reranker is None or self.score_scale is not None or _are_reranked(candidates):
-            return list(candidates)
-        return rerank(query, candidates, self._reranker)
+    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
+        """Return the reranker, or None if the candidates have scores to cut on."""
+        return None if self.score_scale is not None or _are_reranked(candidates) else self._reranker
 
     def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
         """Keep the candidates before the first sharp drop."""
-        return self.selector().select(self.rank(candidates, query))
+        return self.selector().select(self.rank(candidates, query, trace))
+
+    def rank(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Sequence[Candidate]:
+        """Return the candidates with scores to cut on: the reranker's, or their own."""
+        reranker = self.reranker_for(candidates)
+        if reranker is None:
+            return candidates
+        with trace.stage("rerank", reranker=reranker.name) as stage:
+            stage.outcome = ranked = rerank(query, candidates, reranker)
+        return ranked
 
 
 class RedundancyCompressor(SelectionCompressor):

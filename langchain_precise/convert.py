@@ -5,18 +5,14 @@
     from_candidate      a candidate that an index found → a new document
     from_selection      the kept candidates of a selection → copies of their documents
 
-A result carries, beside the metadata of its source:
-
-    relevance_score          float, higher is better
-    doc_id                   id of the document it was cut from
-    start_index, end_index   its place there: source.page_content[start_index:end_index]
-    precise_rag              the facts of `precise_rag.facts`
-
-Documents passed in are never changed.
+A result has the metadata of its source and, under the one key "precise", the facts of
+`precise_rag.facts`: its document and place there, its score and its scale. The facts count only while
+the document has the text that they are about, and no other component has scored it anew in
+`metadata["relevance_score"]`. Documents passed in are never changed.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -24,35 +20,40 @@ from langchain_core.documents import Document
 
 from precise_rag.facts import (
     FACTS_KEY,
+    candidate_facts,
     copied,
     distinct_names,
     in_order,
     known_scores,
     noted_fields,
+    noted_place,
     noted_scale,
+    piece_id,
     read_facts,
     write_facts,
 )
-from precise_rag.types import Candidate, ScoreScale, Selection, Span, with_scores
+from precise_rag.types import Candidate, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument
 
-SCORE = "relevance_score"
-DOC_ID = "doc_id"
-START = "start_index"
-END = "end_index"
+_FOREIGN_SCORE = "relevance_score"
+"""Metadata key under which the compressors of LangChain's partners write their scores."""
 
 
 def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
-    """Return a core document for each document.
-
-    The id of a document without one is a hash of its text. If an id comes again, `#2`, `#3` … is added.
-    """
+    """Return a core document for each document, with the names of `document_names`."""
     documents = list(documents)
-    names = distinct_names((document.id or _content_id(document), None) for document in documents)
     return [
         CoreDocument(name, document.page_content, document.metadata)
-        for name, document in zip(names, documents, strict=True)
+        for name, document in zip(document_names(documents), documents, strict=True)
     ]
+
+
+def document_names(documents: Iterable[Document]) -> list[str]:
+    """Return an id for each document: its own, or a hash of its text.
+
+    If an id comes again, `#2`, `#3` … is added.
+    """
+    return distinct_names((document.id or _content_id(document), None) for document in documents)
 
 
 def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None = None) -> list[Candidate]:
@@ -64,12 +65,11 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
     see `with_scores`.
     """
     documents = list(documents)
-    facts = [_facts(document) for document in documents]
-    given = [document.metadata.get(SCORE) for document in documents]
-    scores = known_scores(zip(given, facts, strict=True), are_required=score_scale is not None)
+    found = [_scored(document) for document in documents]
+    scores = known_scores(found, are_required=score_scale is not None)
     scales = {
-        None if known is None else noted_scale(fact, score) or score_scale
-        for known, score, fact in zip(scores, given, facts, strict=True)
+        None if known is None else noted_scale(facts, score) or score_scale
+        for known, (score, facts) in zip(scores, found, strict=True)
         if known is None or not math.isnan(known)
     }
     scale = scales.pop() if len(scales) == 1 else None
@@ -82,9 +82,9 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
             score=0.0,
             score_scale=scale or "rank",
             metadata=document.metadata,
-            **noted_fields(fact),
+            **noted_fields(facts),
         )
-        for document, fact, (doc_id, span) in zip(documents, facts, _places(documents), strict=True)
+        for document, (_, facts), (doc_id, span) in zip(documents, found, _places(documents), strict=True)
     ]
     return with_scores(candidates, scores if scale else in_order(scores))
 
@@ -94,48 +94,47 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
 
     reason: why a selection kept it, if one did.
     """
-    metadata = {
-        **copied(candidate.metadata),
-        DOC_ID: candidate.doc_id,
-        START: candidate.start,
-        END: candidate.end,
-        SCORE: candidate.score,
-        FACTS_KEY: write_facts(candidate, reason),
-    }
-    return Document(id=candidate.id, page_content=candidate.text, metadata=metadata)
+    facts = candidate_facts(candidate, reason)
+    foreign = finite_score(candidate.metadata.get(_FOREIGN_SCORE))
+    if foreign is not None:
+        facts["foreign_score"] = foreign
+    return Document(
+        id=piece_id(candidate.doc_id, candidate.start, candidate.end),
+        page_content=candidate.text,
+        metadata={**copied(candidate.metadata), FACTS_KEY: write_facts(facts)},
+    )
 
 
 def from_selection(selection: Selection, documents: Sequence[Document]) -> list[Document]:
-    """Return copies of the kept documents, best first, with their scores and reasons.
+    """Return copies of the kept documents, best first, with the facts about them.
 
     documents: those that `to_candidates` was given, in the same order. A "rank" score that only
-    repeats the order of documents without scores is not written.
+    repeats the order of the documents is not written.
     """
     sources = dict(zip(_places(documents), documents, strict=True))
     kept = []
     for _, candidate, is_kept, reason in selection.decisions:
         if is_kept:
-            document = sources[candidate.doc_id, Span(candidate.start, candidate.end)]
-            metadata = copied(document.metadata)
-            if SCORE in metadata or candidate.score_scale != "rank":
-                metadata[SCORE] = candidate.score
-            metadata[FACTS_KEY] = write_facts(candidate, reason)
-            kept.append(document.model_copy(update={"metadata": metadata}))
+            source = sources[candidate.doc_id, Span(candidate.start, candidate.end)]
+            new = from_candidate(candidate, reason)
+            kept.append(source.model_copy(update={"metadata": new.metadata}))
     return kept
 
 
-def piece_span(document: Document) -> Span | None:
+def piece_place(document: Document) -> tuple[str, Span] | None:
     """Return the document's place in its source, or None if it names none or one of another length."""
-    start, end = document.metadata.get(START), document.metadata.get(END)
-    if isinstance(start, int) and isinstance(end, int) and end - start == len(document.page_content):
-        return Span(start, end)
-    return None
+    return noted_place(read_facts(document), len(document.page_content))
 
 
-def _facts(document: Document) -> Mapping[str, Any]:
-    """Return the facts about this very document; none if it has been cut since they were written."""
-    is_cut = START in document.metadata and piece_span(document) is None
-    return {} if is_cut else read_facts(document.metadata)
+def _scored(document: Document) -> tuple[object, dict[str, Any]]:
+    """Return the document's score, and the facts about it: none if it has been cut since."""
+    foreign = document.metadata.get(_FOREIGN_SCORE)
+    facts = read_facts(document)
+    if noted_place(facts, len(document.page_content)) is None:
+        return foreign, {}
+    if "score" in facts and finite_score(foreign) == facts.get("foreign_score"):
+        return facts["score"], facts
+    return foreign, facts
 
 
 def _places(documents: Iterable[Document]) -> list[tuple[str, Span]]:
@@ -146,10 +145,8 @@ def _places(documents: Iterable[Document]) -> list[tuple[str, Span]]:
 
 def _place(document: Document) -> tuple[str, Span]:
     """Return the document's source and its span there, or the document itself if that is not known."""
-    span = piece_span(document)
-    if span is not None and DOC_ID in document.metadata:
-        return str(document.metadata[DOC_ID]), span
-    return document.id or _content_id(document), Span(0, len(document.page_content))
+    whole = Span(0, len(document.page_content))
+    return piece_place(document) or (document.id or _content_id(document), whole)
 
 
 def _content_id(document: Document) -> str:

@@ -18,7 +18,7 @@ _RELEVANCE = RelevanceSettings()
 class RelevanceFilterCompressor(SelectionCompressor):
     """Compressor that keeps documents that a language model finds relevant (ChunkRAG, section 3).
 
-    Documents keep their own scores; the model's are in `metadata["precise_rag"]["scores"]`. The
+    Documents keep their own scores; the model's are in `read_facts(document)["scores"]`. The
     asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.
 
     llm: a chat model, or anything else that `load_llm` takes.

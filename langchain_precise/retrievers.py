@@ -13,7 +13,7 @@ from pydantic import Field, SkipValidation
 
 from langchain_precise.convert import from_candidate, to_core_documents
 from langchain_precise.events import observe, observing
-from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+from precise_rag.encoders import DEFAULT_ENCODER, FrameworkEncoder, load_encoder
 from precise_rag.errors import EmptyIndexError
 from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.pipeline import PreciseRAG
@@ -25,8 +25,8 @@ from precise_rag.types import Candidate, Selection, check_query
 class IndexRetriever(BaseRetriever):
     """Base of the retrievers: searches a core index and returns new documents.
 
-    Each document has the metadata of its source, its id and exact offsets there, its score, and the
-    facts in `metadata["precise_rag"]`.
+    Each document has the metadata of its source and, in `metadata["precise"]`, the facts: its place
+    there, its score and more, see `read_facts`.
 
     index: a core index.
     k: how many documents to return.
@@ -83,6 +83,13 @@ class IndexRetriever(BaseRetriever):
         except EmptyIndexError:
             return []
 
+    async def asearch(self, query: str, k: int | None = None, **search_kwargs: Any) -> list[Candidate]:
+        """Run `search` without blocking the event loop; awaits the embeddings' own asynchronous method."""
+        encoder = getattr(self.index, "encoder", None)
+        if isinstance(encoder, FrameworkEncoder):
+            search_kwargs["vector"] = (await encoder.aencode_queries([check_query(query)]))[0]
+        return await run_in_executor(None, partial(self.search, query, k, **search_kwargs))
+
     def _get_relevant_documents(
         self,
         query: str,
@@ -101,8 +108,7 @@ class IndexRetriever(BaseRetriever):
         k: int | None = None,
         **search_kwargs: Any,
     ) -> list[Document]:
-        search = partial(self.search, query, k, **search_kwargs)
-        return [from_candidate(candidate) for candidate in await run_in_executor(None, search)]
+        return [from_candidate(candidate) for candidate in await self.asearch(query, k, **search_kwargs)]
 
 
 class SentenceContextRetriever(IndexRetriever):

@@ -173,8 +173,7 @@ class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
 
     def _rank(self, trace: Trace, documents: list[Document]) -> "_RankedResults":
         candidates = self.compressor.candidates(documents)
-        with trace.stage("rank") as stage:
-            stage.outcome = ranked = self.compressor.rank(candidates, trace.question)
+        ranked = list(self.compressor.rank(candidates, trace.question, trace))
         return _RankedResults(self.compressor.selector(), documents, ranked, trace)
 
 

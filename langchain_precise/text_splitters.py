@@ -1,7 +1,7 @@
 """Text splitters that cut by exact spans.
 
-Every piece's text is `source.page_content[start_index:end_index]`, also for repeated text and for
-pieces cut from pieces.
+Every piece's text lies in its source at the place that its facts name, also for repeated text and for
+pieces cut from pieces: `read_facts(piece)` gives `doc_id`, `start` and `end`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,11 +12,11 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
-from langchain_precise.convert import DOC_ID, END, START, piece_span
+from langchain_precise.convert import document_names, piece_place
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY, copied
-from precise_rag.segmentation import GreedySegmenter, Segmenter
+from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, write_facts
+from precise_rag.segmentation import GreedySegmenter, Segmenter, check_foreign_options
 from precise_rag.types import Chunk, Span
 
 
@@ -24,24 +24,20 @@ class SpanTextSplitter(TextSplitter):
     """Base of the text splitters: cuts with a segmenter of the core.
 
     The pieces of a text join to the text, unless `strip_whitespace` is set. Blank text gives no
-    pieces. A piece has a copy of its source's metadata and the source's id as `metadata["doc_id"]`;
-    if the source has an id, so does the piece, and the same one in every run. Pieces of a piece (a
-    document with `start_index` and `end_index`) have offsets in the text that it was cut from.
+    pieces. A piece has a copy of its source's metadata and the facts about its place, under the one
+    key "precise". If the source has an id, so does the piece: a UUID, the same one in every run.
+    Pieces of a piece have their place in the text that it was cut from.
+
+    add_start_index: also write its start to `metadata["start_index"]`, as LangChain's splitters do.
     """
 
     def __init__(
         self,
         segmenter: Segmenter | GreedySegmenter,
         *,
-        chunk_overlap: int = 0,
-        add_start_index: bool = True,
+        add_start_index: bool = False,
         strip_whitespace: bool = False,
     ) -> None:
-        if chunk_overlap != 0:
-            raise InputError(
-                f"chunk_overlap must be 0, got {chunk_overlap}: these pieces do not overlap; to search "
-                "sentences together with their surroundings, use SentenceContextRetriever"
-            )
         super().__init__(chunk_overlap=0, add_start_index=add_start_index, strip_whitespace=strip_whitespace)
         self._segmenter = segmenter
 
@@ -52,7 +48,7 @@ class SpanTextSplitter(TextSplitter):
     def create_documents(
         self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None
     ) -> list[Document]:
-        """Return the pieces of all `texts`, each with a copy of its text's metadata and its offsets."""
+        """Return the pieces of all `texts`, each with a copy of its text's metadata and its place."""
         metadatas = metadatas or [{}] * len(texts)
         return self.split_documents(
             Document(text, metadata=metadata) for text, metadata in zip(texts, metadatas, strict=True)
@@ -63,8 +59,8 @@ class SpanTextSplitter(TextSplitter):
         documents = list(documents)
         chunked = self._segmenter.segment_many(document.page_content for document in documents)
         return [
-            self._piece(document, self._span(chunk))
-            for document, chunks in zip(documents, chunked, strict=True)
+            self._piece(document, name, self._span(chunk))
+            for document, name, chunks in zip(documents, document_names(documents), chunked, strict=True)
             for chunk in chunks
             if chunk.text.strip() or not self._strip_whitespace
         ]
@@ -76,19 +72,14 @@ class SpanTextSplitter(TextSplitter):
         start = chunk.end - len(chunk.text.lstrip())
         return Span(start, max(start, chunk.start + len(chunk.text.rstrip())))
 
-    def _piece(self, source: Document, span: Span) -> Document:
-        metadata = copied(source.metadata)
-        metadata.pop(FACTS_KEY, None)
-        whole = piece_span(source)
-        origin = whole.start if whole else 0
-        start, end = origin + span.start, origin + span.end
-        doc_id = metadata.get(DOC_ID) if whole else source.id
-        if doc_id is not None:
-            metadata[DOC_ID] = doc_id
+    def _piece(self, source: Document, name: str, span: Span) -> Document:
+        doc_id, origin = piece_place(source) or (name, Span(0, 0))
+        place = Span(origin.start + span.start, origin.start + span.end)
+        metadata = {**copied(source.metadata), FACTS_KEY: write_facts(place_facts(doc_id, place))}
         if self._add_start_index:
-            metadata[START], metadata[END] = start, end
+            metadata["start_index"] = place.start
         return Document(
-            id=None if doc_id is None else f"{doc_id}:{start}-{end}",
+            id=None if source.id is None else piece_id(name, span.start, span.end),
             page_content=source.page_content[span.start : span.end],
             metadata=metadata,
         )
@@ -104,8 +95,8 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
     `from_tiktoken_encoder` set it.
     options: further options of `Segmenter.from_pretrained`, such as threshold, min_tokens, paragraphs.
 
-    Raises InputError for options beside a `Segmenter`, which has its own, and for a `chunk_overlap`
-    other than 0.
+    Raises InputError for options beside a `Segmenter`, which has its own, for a `chunk_overlap` other
+    than 0, and with the reason for options that only LangChain's splitters have.
     """
 
     def __init__(
@@ -115,10 +106,16 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
         chunk_size: int | None = None,
         chunk_overlap: int = 0,
         length_function: Callable[[str], int] | None = None,
-        add_start_index: bool = True,
+        add_start_index: bool = False,
         strip_whitespace: bool = False,
         **options: Any,
     ) -> None:
+        check_foreign_options(options, chunk_overlap)
+        if not isinstance(model, str | Path | Segmenter):
+            raise InputError(
+                f'model must be "small", "sage-minilm", a folder or a Segmenter, got {type(model).__name__}; '
+                "this splitter takes no embeddings, GreedySemanticTextSplitter does"
+            )
         if chunk_size is not None:
             options["max_tokens"] = chunk_size
         if length_function is not None:
@@ -131,7 +128,6 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
         segmenter = model if isinstance(model, Segmenter) else Segmenter.from_pretrained(model, **options)
         super().__init__(
             segmenter,
-            chunk_overlap=chunk_overlap,
             add_start_index=add_start_index,
             strip_whitespace=strip_whitespace,
         )
@@ -146,7 +142,8 @@ class GreedySemanticTextSplitter(SpanTextSplitter):
     length_function: measures a text for `chunk_size`.
     options: further options of `GreedySegmenter`, such as threshold.
 
-    Raises InputError for a `chunk_overlap` other than 0.
+    Raises InputError for a `chunk_overlap` other than 0, and with the reason for options that only
+    LangChain's splitters have.
     """
 
     def __init__(
@@ -156,17 +153,17 @@ class GreedySemanticTextSplitter(SpanTextSplitter):
         chunk_size: int | None = None,
         chunk_overlap: int = 0,
         length_function: Callable[[str], int] | None = None,
-        add_start_index: bool = True,
+        add_start_index: bool = False,
         strip_whitespace: bool = False,
         **options: Any,
     ) -> None:
+        check_foreign_options(options, chunk_overlap)
         if chunk_size is not None:
             options["max_chars"] = chunk_size
         if length_function is not None:
             options["length_function"] = partial(_lengths, length_function)
         super().__init__(
             GreedySegmenter(load_encoder(encoder), **options),
-            chunk_overlap=chunk_overlap,
             add_start_index=add_start_index,
             strip_whitespace=strip_whitespace,
         )

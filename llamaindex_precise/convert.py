@@ -5,9 +5,10 @@
     from_candidate      a candidate that an index found → a new scored node
     from_selection      the kept candidates of a selection → copies of their nodes
 
-A result carries `metadata["precise_rag"]`: the facts of `precise_rag.facts`, and its `place`,
-[document id, start, end]. Embedding models and LLMs do not see that entry. The facts count only
-while the node has the score that they are about. Nodes passed in are never changed.
+A result has the metadata of its source and, under the one key "precise", the facts of
+`precise_rag.facts`: its document and place there, its score and its scale. Embedding models and LLMs
+do not see that entry. The facts count only while the node has the score that they are about. Nodes
+passed in are never changed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,18 +28,21 @@ from llama_index.core.schema import (
 
 from precise_rag.facts import (
     FACTS_KEY,
+    candidate_facts,
     copied,
     in_order,
     known_scores,
     noted_fields,
+    noted_place,
     noted_scale,
+    piece_id,
     read_facts,
     write_facts,
 )
 from precise_rag.types import Candidate, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
 
-_LAYOUT = "llama_index"
+_LAYOUT = "precise_layout"
 """Metadata key under which an index keeps the layout fields of its nodes."""
 
 _LAYOUT_FIELDS = (
@@ -49,7 +53,7 @@ _LAYOUT_FIELDS = (
     "text_template",
 )
 
-_POSITION = "position"
+_POSITION = "precise_position"
 """Candidate metadata key: the node's position in the list that became candidates."""
 
 
@@ -92,16 +96,15 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
     The text of a node that a precise-rag index found is the indexed text; that of any other node is
     what its embedding model saw (`MetadataMode.EMBED`).
     """
-    found = [(item.score, read_facts(item.node.metadata)) for item in nodes]
+    found = [(item.score, _facts(item.node)) for item in nodes]
     scores = known_scores(found, are_required=score_scale is not None)
     unscored = None in scores
     candidates = []
-    for position, item in enumerate(nodes):
+    for position, (item, (_, facts)) in enumerate(zip(nodes, found, strict=True)):
         node = item.node
-        facts = read_facts(node.metadata)
         scale = None if unscored else noted_scale(facts, item.score)
         text = _read_text(node)
-        doc_id, span = _place(node, len(text))
+        doc_id, span = _place(node)
         candidates.append(
             Candidate(
                 doc_id=doc_id,
@@ -117,20 +120,24 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
     return with_scores(candidates, in_order(scores) if unscored else scores)
 
 
-def from_candidate(candidate: Candidate) -> NodeWithScore:
+def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
     """Return a new scored node for a candidate that an index found.
 
+    reason: why a selection kept it, if one did.
     It points to its document (SOURCE) and has that document's metadata and excluded keys.
     """
     fields: dict[str, Any] = dict(candidate.metadata.get(_LAYOUT, {}))
     source, offset = fields.pop("source", candidate.doc_id), fields.pop("offset", 0)
     if offset is not None:
         fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
-    metadata = {str(key): value for key, value in copied(candidate.metadata).items() if key != _LAYOUT}
+    metadata = {str(key): value for key, value in copied(candidate.metadata).items()}
+    for key in (_LAYOUT, FACTS_KEY):
+        metadata.pop(key, None)
     info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
     fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}
-    node = FoundNode(id_=candidate.id, text=candidate.text, **fields)
-    return NodeWithScore(node=_with_facts(node, candidate), score=candidate.score)
+    id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)
+    node = FoundNode(id_=id_, text=candidate.text, **fields)
+    return NodeWithScore(node=_with_facts(node, candidate, reason), score=candidate.score)
 
 
 def from_selection(selection: Selection, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
@@ -163,7 +170,7 @@ def root_offset(node: BaseNode) -> int | None:
     if node.source_node is None:
         return 0
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    if start is None or end is None or end - start != len(node.get_content(MetadataMode.NONE)):
+    if start is None or end is None or end - start != _length(node):
         return None
     return int(start)
 
@@ -176,21 +183,30 @@ def _read_text(node: BaseNode) -> str:
     return node.get_content(MetadataMode.NONE)
 
 
-def _place(node: BaseNode, length: int) -> tuple[str, Span]:
+def _facts(node: BaseNode) -> dict[str, Any]:
+    """Return the facts about this very node; none if its text has changed since they were written."""
+    facts = read_facts(node)
+    return facts if noted_place(facts, _length(node)) else {}
+
+
+def _length(node: BaseNode) -> int:
+    return len(node.get_content(MetadataMode.NONE))
+
+
+def _place(node: BaseNode) -> tuple[str, Span]:
     """Return the node's document and its span there, or the node itself if that is not known."""
-    match read_facts(node.metadata).get("place"):
-        case [str(doc_id), int(first), int(last)]:
-            return doc_id, Span(first, last)
+    place = noted_place(read_facts(node), _length(node))
+    if place is not None:
+        return place
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
     if start is None or end is None:
-        return node.node_id, Span(0, length)
+        return node.node_id, Span(0, _length(node))
     return node.ref_doc_id or node.node_id, Span(start, end)
 
 
 def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseNode:
     """Return a copy of `node` with the facts, hidden from embedding models and LLMs."""
-    place = [candidate.doc_id, candidate.start, candidate.end]
-    facts = {"place": place, **write_facts(candidate, reason)}
+    facts = write_facts(candidate_facts(candidate, reason))
     return node.model_copy(
         update={
             "metadata": {**copied(node.metadata), FACTS_KEY: facts},

@@ -72,6 +72,4 @@ def resolve_encoder(embed_model: EmbedModel = None, name: str = "") -> Encoder:
         embed_model = Settings._embed_model
         if name and (embed_model is None or resolve_encoder(embed_model).name != name):
             return load_encoder(name)
-    if isinstance(embed_model, PreciseEmbedding):
-        return embed_model.encoder
     return load_encoder(DEFAULT_ENCODER if embed_model is None else embed_model)

@@ -5,26 +5,29 @@ nodes cut from nodes.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from itertools import groupby
 from typing import Any, Literal
 
-from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer, model_validator
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.node_parser import NodeParser
-from llama_index.core.node_parser.node_utils import build_nodes_from_splits
+from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
 
 from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import root_offset, root_source
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from precise_rag import __version__
-from precise_rag.facts import copied
+from precise_rag.errors import InputError
+from precise_rag.facts import FACTS_KEY, copied, piece_id
 from precise_rag.index import SentenceContextIndex, weighted_chunks
 from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
-from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
+from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions, check_foreign_options
+from precise_rag.segmentation.long_sentences import CountTokens
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 
@@ -43,6 +46,41 @@ class SpanNodeParser(SettingsComponent, NodeParser):
 
     core_version: str = Field(default="", description="Version of precise-rag; filled in.")
     sentence_splitter_name: str = Field(default="", description="Sentence splitter in use; filled in.")
+
+    tokenizer: Any = Field(
+        default=None,
+        description="Function from a text to its tokens, for the limit of a node; default: the model's own.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_options(cls, given: Any) -> Any:
+        """Take the limit by the name it has in LlamaIndex's parsers; refuse what only those have."""
+        if not isinstance(given, dict):
+            return given
+        settings = dict(given)
+        check_foreign_options(settings.keys() - cls.model_fields.keys(), settings.pop("chunk_overlap", 0))
+        if isinstance(settings.get("tokenizer"), str):
+            raise InputError(
+                f"settings saved with the tokenizer {settings['tokenizer']!r} do not hold that function; "
+                "pass it again: from_dict(data, tokenizer=…)"
+            )
+        if "chunk_size" in settings:
+            settings |= cls._limit(settings.pop("chunk_size"), settings)
+        return settings
+
+    @classmethod
+    def _limit(cls, chunk_size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the setting that stands for `chunk_size`."""
+        raise InputError("chunk_size is not an option here: the nodes are sentences")
+
+    @field_serializer("tokenizer")
+    def _saved_tokenizer(self, tokenizer: Any) -> str | None:
+        return None if tokenizer is None else getattr(tokenizer, "__qualname__", type(tokenizer).__name__)
+
+    @property
+    def _count_tokens(self) -> CountTokens | None:
+        return None if self.tokenizer is None else partial(_lengths, self.tokenizer)
 
     def model_post_init(self, context: Any) -> None:
         """Fill in the version."""
@@ -67,17 +105,24 @@ class SpanNodeParser(SettingsComponent, NodeParser):
         ]
 
     def _cut(self, parent: BaseNode, spans: Iterable[Chunk | Candidate | Span]) -> list[TextNode]:
-        """Return new nodes for `spans` of the parent's text, with offsets in its root document."""
+        """Return new nodes for `spans` of the parent's text, with offsets in its root document.
+
+        Their ids are UUIDs, the same in every run, unless the parser has an `id_func` of its own.
+        """
         text, source, offset = _text(parent), root_source(parent), root_offset(parent)
         places = [(span.start, span.end) for span in spans]
         if not isinstance(parent, TextNode):
             parent = _as_text_node(parent)
         children = build_nodes_from_splits([text[s:e] for s, e in places], parent, id_func=self.id_func)
+        has_own_ids = self.id_func is not None and self.id_func is not default_id_func
         for child, (start, end) in zip(children, places, strict=True):
             child.embedding = None
+            if not has_own_ids:
+                child.id_ = piece_id(parent.node_id, start, end)
             child.relationships[NodeRelationship.SOURCE] = source
             if self.include_metadata:
                 child.metadata = copied(parent.metadata)
+                child.metadata.pop(FACTS_KEY, None)
             if offset is not None:
                 child.start_char_idx, child.end_char_idx = offset + start, offset + end
         return children
@@ -130,6 +175,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
             self.model,
             device=self.device,
             splitter=load_sentence_splitter(self.sentence_splitter),
+            count_tokens=self._count_tokens,
             **given,
         )
         for name in names:
@@ -140,6 +186,10 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
         if self.embed_model is not None or self.encoder_name:
             self._encoder = resolve_encoder(self.embed_model, self.encoder_name)
             self.encoder_name = self._encoder.name
+
+    @classmethod
+    def _limit(cls, chunk_size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {"max_tokens": chunk_size}
 
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
@@ -168,7 +218,9 @@ class GreedySemanticNodeParser(EncoderComponent, SpanNodeParser):
     """
 
     threshold: float | None = Field(default=None, description="Cosine from which neighbours stay together.")
-    max_chars: int | None = Field(default=None, description="Longest node, in characters.")
+    max_chars: int | None = Field(
+        default=None, description="Longest node, in characters, or in tokens of `tokenizer`."
+    )
 
     _segmenter: GreedySegmenter = PrivateAttr()
 
@@ -179,9 +231,18 @@ class GreedySemanticNodeParser(EncoderComponent, SpanNodeParser):
         self.encoder_name = encoder.name
         given = {"threshold": self.threshold, "max_chars": self.max_chars}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        self._segmenter = GreedySegmenter(encoder, **options)
+        self._segmenter = GreedySegmenter(encoder, length_function=self._count_tokens, **options)
         self.threshold, self.max_chars = self._segmenter.threshold, self._segmenter.max_chars
         self.sentence_splitter_name = self._segmenter.splitter.name
+
+    @classmethod
+    def _limit(cls, chunk_size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+        if settings.get("tokenizer") is None:
+            raise InputError(
+                f"chunk_size={chunk_size} would count characters here; pass max_chars={chunk_size}, "
+                "or tokenizer= as well, to count its tokens"
+            )
+        return {"max_chars": chunk_size}
 
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
@@ -240,6 +301,11 @@ class SentenceContextNodeParser(EncoderComponent, SpanNodeParser):
 
     def _weighted(self, parent: BaseNode, pairs: list[tuple[Candidate, FloatArray]]) -> list[TextNode]:
         hidden = {self.window_metadata_key, self.original_text_metadata_key}
+        if taken := hidden & parent.metadata.keys():
+            raise InputError(
+                f"node {parent.node_id} has metadata under {', '.join(sorted(taken))!r} already; "
+                "set window_metadata_key= and original_text_metadata_key= to other keys"
+            )
         children = self._cut(parent, [candidate for candidate, _ in pairs])
         for child, (candidate, vector) in zip(children, pairs, strict=True):
             start, end = candidate.passage or (candidate.start, candidate.end)
@@ -264,6 +330,10 @@ def _as_text_node(node: BaseNode) -> TextNode:
         excluded_llm_metadata_keys=node.excluded_llm_metadata_keys,
         relationships=node.relationships,
     )
+
+
+def _lengths(tokenizer: Callable[[str], Sequence[Any]], texts: Sequence[str]) -> list[int]:
+    return [len(tokenizer(text)) for text in texts]
 
 
 def _text(node: BaseNode) -> str:

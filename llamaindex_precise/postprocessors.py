@@ -5,23 +5,22 @@ Each takes the scored nodes of any retriever and returns new ones. The nodes pas
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
-from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.utils import get_tokenizer
 
 from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import from_selection, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
-from llamaindex_precise.events import observing
+from llamaindex_precise.events import observing, reranking
 from precise_rag.errors import InputError
 from precise_rag.filtering import RedundancyFilter
+from precise_rag.pipeline import DEFAULT_SELECTOR
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.selection import GradientSelector
@@ -30,7 +29,6 @@ from precise_rag.types import Candidate, ScoreScale, Selection, check_query
 
 dispatcher = get_dispatcher(__name__)
 
-_GRADIENT = GradientSelector()
 _REDUNDANCY = RedundancyFilter()
 
 
@@ -38,9 +36,9 @@ class RerankerComponent(SettingsComponent):
     """A component with a reranker; its saved settings hold the reranker's name."""
 
     reranker: Any = Field(
-        default="packaged",
-        description='"packaged" (no download), "cascade" (better, slower), "cohere:<model>", a CrossEncoder '
-        "name or path, a reranker object, or another postprocessor.",
+        default="default",
+        description='"default" (the best that is installed), "packaged", "cascade", "cohere:<model>", a '
+        "CrossEncoder name or path, a reranker object, or another postprocessor.",
     )
 
     def _load_reranker(self, score_scale: ScoreScale | None = None) -> Reranker:
@@ -61,8 +59,8 @@ class RerankerComponent(SettingsComponent):
 class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
     """Base of the postprocessors that keep some nodes and drop the rest.
 
-    Kept nodes are copies, best first, with the reason in `metadata["precise_rag"]`. Every decision,
-    on dropped nodes too, is sent as a PreciseStageEvent.
+    Kept nodes are copies, best first, with the facts about them in `metadata["precise"]`, see
+    `read_facts`. Every decision, on dropped nodes too, is sent as a PreciseStageEvent.
     """
 
     @abstractmethod
@@ -77,6 +75,10 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         """Return the nodes as core candidates."""
         return to_candidates(nodes)
 
+    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
+        """Return the reranker that `decide` uses for these candidates, if any."""
+        return None
+
     def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
         """Return the decision on each node: kept or dropped, with its score and the reason."""
         text = query.query_str if isinstance(query, QueryBundle) else query
@@ -85,31 +87,44 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        if not nodes:
-            return []
         query = query_bundle.query_str if query_bundle else None
-        trace = _trace(query)
-        with trace.stage(self.class_name()) as stage:
-            stage.outcome = selection = self.decide(self.candidates(nodes), query, trace)
-        return from_selection(selection, nodes)
+        trace, candidates = _trace(query), self.candidates(nodes)
+        with self._announced(nodes, candidates, query_bundle) as kept:
+            with trace.stage(self.class_name()) as stage:
+                stage.outcome = selection = self.decide(candidates, query, trace)
+            kept += from_selection(selection, nodes)
+        return kept
 
     @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        if not nodes:
-            return []
         query = query_bundle.query_str if query_bundle else None
-        trace = _trace(query)
-        with trace.stage(self.class_name()) as stage:
-            stage.outcome = selection = await self.adecide(self.candidates(nodes), query, trace)
-        return from_selection(selection, nodes)
+        trace, candidates = _trace(query), self.candidates(nodes)
+        with self._announced(nodes, candidates, query_bundle) as kept:
+            with trace.stage(self.class_name()) as stage:
+                stage.outcome = selection = await self.adecide(candidates, query, trace)
+            kept += from_selection(selection, nodes)
+        return kept
+
+    @contextmanager
+    def _announced(
+        self, nodes: list[NodeWithScore], candidates: Sequence[Candidate], query: QueryBundle | None
+    ) -> Iterator[list[NodeWithScore]]:
+        """Yield a list for the kept nodes; a reranking is announced to LlamaIndex."""
+        reranker = self.reranker_for(candidates)
+        if reranker is None or not nodes:
+            yield []
+            return
+        top_n = getattr(self, "top_n", None) or len(nodes)
+        with reranking(dispatcher, self.callback_manager, query, nodes, reranker.name, top_n) as kept:
+            yield kept
 
 
-class PreciseRerankPostprocessor(RerankerComponent, BaseNodePostprocessor):
+class PreciseRerankPostprocessor(RerankerComponent, SelectionPostprocessor):
     """Postprocessor that scores nodes against the query and returns the best.
 
-    The scores they had stay in `metadata["precise_rag"]["scores"]`.
+    The scores they had are among the facts: `read_facts(node)["scores"]`.
     """
 
     top_n: int | None = Field(default=None, gt=0, description="How many nodes to return; default: all.")
@@ -126,32 +141,18 @@ class PreciseRerankPostprocessor(RerankerComponent, BaseNodePostprocessor):
         super().model_post_init(context)
         self._reranker = self._load_reranker(self.score_scale)
 
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        query = require_query(query_bundle.query_str if query_bundle else None)
-        if not nodes:
-            return []
-        name, top_n = self._reranker.name, self.top_n or len(nodes)
-        dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name))
-        payload: dict[str, Any] = {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: name,
-            EventPayload.QUERY_STR: query,
-            EventPayload.TOP_K: top_n,
-        }
-        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-            ranked = rerank(query, to_candidates(nodes), self._reranker)
-            reranked = from_selection(Selection.keep_all(ranked[:top_n]), nodes)
-            event.on_end(payload={EventPayload.NODES: reranked})
-        dispatcher.event(ReRankEndEvent(nodes=reranked))
-        return reranked
+    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
+        """Return the reranker."""
+        return self._reranker
 
-    @dispatcher.span
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        return await asyncio.to_thread(self._postprocess_nodes, nodes, query_bundle)
+    def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
+        """Keep the best `top_n` candidates."""
+        ranked = rerank(require_query(query), candidates, self._reranker)
+        n_kept = len(ranked) if self.top_n is None else self.top_n
+        return Selection.of(
+            (c, rank <= n_kept, f"rank {rank} of {len(ranked)} by {self._reranker.name}")
+            for rank, c in enumerate(ranked, start=1)
+        )
 
 
 class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
@@ -166,20 +167,25 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
     score_scale: ScoreScale | None = Field(
         default=None, description='Scale of the nodes\' own scores, such as "probability" or "logit".'
     )
-    min_k: int = Field(default=_GRADIENT.min_k, description="Kept before a drop is looked for.")
+    min_k: int = Field(default=DEFAULT_SELECTOR.min_k, description="Kept before a drop is looked for.")
     ratio: float = Field(
-        default=_GRADIENT.ratio,
+        default=DEFAULT_SELECTOR.ratio,
         description="A score at or under ratio times its predecessor is a sharp drop.",
     )
-    max_k: int | None = Field(default=_GRADIENT.max_k, description="Most nodes to keep.")
-    max_tokens: int | None = Field(default=_GRADIENT.max_tokens, description="Most tokens to keep.")
-    floor: float | None = Field(default=_GRADIENT.floor, description="Lowest score to keep.")
+    max_k: int | None = Field(default=DEFAULT_SELECTOR.max_k, description="Most nodes to keep.")
+    max_tokens: int | None = Field(default=DEFAULT_SELECTOR.max_tokens, description="Most tokens to keep.")
+    floor: float | None = Field(default=DEFAULT_SELECTOR.floor, description="Lowest score to keep.")
     min_keep: int = Field(
-        default=_GRADIENT.min_keep, description="How many of the best to keep even under the floor."
+        default=DEFAULT_SELECTOR.min_keep, description="How many of the best to keep even under the floor."
     )
-    min_gap: float = Field(default=_GRADIENT.min_gap, description="A smaller drop is never sharp.")
+    min_gap: float = Field(default=DEFAULT_SELECTOR.min_gap, description="A smaller drop is never sharp.")
+    count_tokens: Callable[[str], int] | None = Field(
+        default=DEFAULT_SELECTOR.count_tokens,
+        exclude=True,
+        description="Counts the tokens of a text for `max_tokens`; default: an estimate.",
+    )
     assume_ratio: bool = Field(
-        default=_GRADIENT.assume_ratio, description="Treat cosine or rank scores as a ratio scale."
+        default=DEFAULT_SELECTOR.assume_ratio, description="Treat cosine or rank scores as a ratio scale."
     )
 
     _reranker: Reranker | None = PrivateAttr()
@@ -200,7 +206,7 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
             floor=self.floor,
             min_keep=self.min_keep,
             min_gap=self.min_gap,
-            count_tokens=_count_tokens,
+            count_tokens=self.count_tokens,
             assume_ratio=self.assume_ratio,
         )
 
@@ -208,15 +214,22 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
         """Return the nodes as core candidates, their own scores on `score_scale`."""
         return to_candidates(nodes, self.score_scale)
 
-    def rank(self, candidates: Sequence[Candidate], query: str | None) -> list[Candidate]:
-        """Return the candidates with scores to cut on: the reranker's, or their own."""
-        if self._reranker is None or self.score_scale is not None or _are_reranked(candidates):
-            return list(candidates)
-        return rerank(require_query(query), candidates, self._reranker)
+    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
+        """Return the reranker, or None if the candidates have scores to cut on."""
+        return None if self.score_scale is not None or _are_reranked(candidates) else self._reranker
 
     def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
         """Keep the candidates before the first sharp drop."""
-        return self.selector().select(self.rank(candidates, query))
+        return self.selector().select(self.rank(candidates, query, trace))
+
+    def rank(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Sequence[Candidate]:
+        """Return the candidates with scores to cut on: the reranker's, or their own."""
+        reranker = self.reranker_for(candidates)
+        if reranker is None:
+            return candidates
+        with trace.stage("rerank", reranker=reranker.name) as stage:
+            stage.outcome = ranked = rerank(require_query(query), candidates, reranker)
+        return ranked
 
 
 class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
@@ -260,8 +273,3 @@ def _are_reranked(candidates: Sequence[Candidate]) -> bool:
 
 def _trace(query: str | None) -> Trace:
     return Trace(query or "", observer=observing(dispatcher))
-
-
-def _count_tokens(text: str) -> int:
-    """Count tokens by the tokenizer that LlamaIndex uses."""
-    return len(get_tokenizer()(text))

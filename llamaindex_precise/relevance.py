@@ -22,7 +22,7 @@ _RELEVANCE = RelevanceSettings()
 class RelevanceFilterPostprocessor(SelectionPostprocessor, PromptMixin):
     """Postprocessor that keeps nodes that a language model finds relevant (ChunkRAG, section 3).
 
-    Nodes keep their own scores; the model's are in `metadata["precise_rag"]["scores"]`. The
+    Nodes keep their own scores; the model's are in `read_facts(node)["scores"]`. The
     asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.
     """
 

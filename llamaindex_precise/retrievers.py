@@ -1,19 +1,20 @@
 """Retrievers over the core's indexes."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle, QueryType
 
 from llamaindex_precise.convert import from_candidate, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from precise_rag._processes import Portable
+from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import EmptyIndexError
 from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.types import Candidate, FloatArray, check_query
@@ -25,11 +26,11 @@ class IndexRetriever(Portable, BaseRetriever):
     """Base of the retrievers: searches a core index and returns new nodes.
 
     Each node points to its document (SOURCE), has exact offsets into it, its metadata and excluded
-    keys, and the facts in `metadata["precise_rag"]`.
+    keys, and the facts in `metadata["precise"]`, see `read_facts`.
 
     index: a core index.
     similarity_top_k: how many nodes to return.
-    search_options: further options of the index's `search`, such as `{"returns": "passage"}`.
+    search_kwargs: further options of the index's `search`, such as `{"returns": "passage"}`.
     filters: what the documents of all nodes must meet, see `to_core_filter`; can be set between calls.
     """
 
@@ -39,7 +40,7 @@ class IndexRetriever(Portable, BaseRetriever):
         self,
         index: DocumentIndex,
         similarity_top_k: int = 10,
-        search_options: Mapping[str, Any] | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
         callback_manager: CallbackManager | None = None,
         object_map: dict[str, Any] | None = None,
         objects: list[IndexNode] | None = None,
@@ -49,7 +50,7 @@ class IndexRetriever(Portable, BaseRetriever):
         super().__init__(callback_manager, object_map, objects, verbose)
         self.index = index
         self.similarity_top_k = similarity_top_k
-        self.search_options = dict(search_options or {})
+        self.search_kwargs = dict(search_kwargs or {})
         self.filters = filters
 
     @classmethod
@@ -58,7 +59,7 @@ class IndexRetriever(Portable, BaseRetriever):
         documents: Sequence[BaseNode],
         embed_model: EmbedModel = None,
         similarity_top_k: int = 10,
-        search_options: Mapping[str, Any] | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
         show_progress: bool = False,
         callback_manager: CallbackManager | None = None,
         filters: MetadataFilterInput | None = None,
@@ -76,7 +77,7 @@ class IndexRetriever(Portable, BaseRetriever):
             show_progress=show_progress,
             **settings,
         )
-        return cls(index, similarity_top_k, search_options, callback_manager, filters=filters)
+        return cls(index, similarity_top_k, search_kwargs, callback_manager, filters=filters)
 
     @classmethod
     def from_index(cls, index: DocumentIndex, similarity_top_k: int = 10, **kwargs: Any) -> Self:
@@ -87,28 +88,50 @@ class IndexRetriever(Portable, BaseRetriever):
         """Index more documents; one with a known id replaces the old one."""
         self.index.add(to_core_documents(documents))
 
+    def delete(self, ids: Iterable[str]) -> None:
+        """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
+        self.index.delete(ids)
+
     def search(self, query: QueryBundle | str, top_k: int | None = None) -> list[Candidate]:
         """Return the core's candidates for a query, best first; none if nothing is indexed.
 
         query: if the bundle has an embedding, or other strings to embed (HyDE), those are searched for.
         """
         bundle = _bundle(query)
+        return self._search(bundle, self._vector(bundle), top_k)
+
+    async def asearch(self, query: QueryBundle | str, top_k: int | None = None) -> list[Candidate]:
+        """Run `search` without blocking the event loop; awaits the embedding's own asynchronous method."""
+        bundle = _bundle(query)
+        vector = self._vector(bundle)
+        if vector is None and isinstance(self.index.encoder, FrameworkEncoder):
+            vector = (await self.index.encoder.aencode_queries([bundle.query_str]))[0]
+        return await asyncio.to_thread(self._search, bundle, vector, top_k)
+
+    def _search(self, bundle: QueryBundle, vector: FloatArray | None, top_k: int | None) -> list[Candidate]:
         top_k = self.similarity_top_k if top_k is None else top_k
-        options = self.search_options
+        options = self.search_kwargs
         if self.filters is not None:
             options = {**options, "filter": to_core_filter(self.filters)}
         try:
-            return self.index.search(bundle.query_str, top_k, vector=self._vector(bundle), **options)
+            return self.index.search(bundle.query_str, top_k, vector=vector, **options)
         except EmptyIndexError:
             return []
+
+    def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """Return the nodes found for a query. Raises InputError for one that is blank or no text."""
+        return super().retrieve(_bundle(str_or_query_bundle))
+
+    async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """Run `retrieve` without blocking the event loop."""
+        return await super().aretrieve(_bundle(str_or_query_bundle))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return [from_candidate(candidate) for candidate in self.search(query_bundle)]
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        candidates = await asyncio.to_thread(self.search, query_bundle)
-        return [from_candidate(candidate) for candidate in candidates]
+        return [from_candidate(candidate) for candidate in await self.asearch(query_bundle)]
 
     def _vector(self, bundle: QueryBundle) -> FloatArray | None:
         if bundle.embedding is not None:
@@ -121,7 +144,7 @@ class IndexRetriever(Portable, BaseRetriever):
 
 def _bundle(query: QueryBundle | str) -> QueryBundle:
     """Return the query as a bundle. Its text may be blank if it brings what to search for."""
-    bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
+    bundle = query if isinstance(query, QueryBundle) else QueryBundle(check_query(query))
     if bundle.embedding is None and not bundle.custom_embedding_strs:
         check_query(bundle.query_str)
     return bundle

@@ -199,8 +199,7 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
     ) -> "_RankedResults":
         trace = Trace(query_bundle.query_str, observer=observing(dispatcher))
         candidates = self.selection.candidates(nodes)
-        with trace.stage("rank") as stage:
-            stage.outcome = ranked = self.selection.rank(candidates, trace.question)
+        ranked = list(self.selection.rank(candidates, trace.question, trace))
         return _RankedResults(self.selection.selector(), nodes, list(additional or []), ranked, trace)
 
     def _stream(self, results: "_RankedResults") -> StreamingResponse:

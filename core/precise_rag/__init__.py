@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from precise_rag.errors import PreciseRagError as PreciseRagError
     from precise_rag.errors import ScoreScaleError as ScoreScaleError
     from precise_rag.errors import WorkerError as WorkerError
+    from precise_rag.facts import read_facts as read_facts
     from precise_rag.feedback import FeedbackController as FeedbackController
     from precise_rag.filtering import DynamicThreshold as DynamicThreshold
     from precise_rag.filtering import RedundancyFilter as RedundancyFilter
@@ -106,6 +107,7 @@ _MODULE = {
     "load_llm": "llm",
     "load_reranker": "rerank",
     "read_documents": "documents",
+    "read_facts": "facts",
     "split_sentences": "sentences",
     "weighted_chunks": "index",
     "weighted_sentences": "index",

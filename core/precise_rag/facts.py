@@ -1,31 +1,61 @@
-"""The facts about a candidate, as JSON values in a framework object's metadata.
+"""The facts about a piece of a document, as one text value in a framework object's metadata.
 
-An adapter writes them when a candidate becomes a node or a document, and reads them back when that
-object reaches a later stage. Entries that a foreign component has changed are ignored. The entries, of
-which those without a value are left out:
+An adapter writes them when a piece becomes a node or a document, and reads them back when that object
+reaches a later stage, also after a store has kept it. They are JSON, because stores differ in which
+other values they take. Those that a foreign component has damaged are ignored. The entries, of which
+those without a value are left out:
 
-    score, score_scale   the candidate's score and its scale
+    doc_id, start, end   the document it was cut from, and its place there
+    score, score_scale   its score and the scale of it
     scores               the scores of earlier stages, by name
     n_tokens             its length in tokens
     passage              [start, end] of the passage it belongs to
     reason               why the last selection kept it
+    foreign_score        the score that another component had given it before
 """
 
+import json
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, get_args
+from uuid import UUID, uuid5
 
 from precise_rag.types import UNSCORED, Candidate, ScoreScale, Span, finite_score
 
-FACTS_KEY = "precise_rag"
+FACTS_KEY = "precise"
 """The metadata key under which an adapter keeps the facts."""
 
+_PIECES = UUID("5d0c1b52-6f5c-5a3e-9b1e-0f1f6c2f7a41")
+"""Namespace of the ids of pieces."""
 
-def write_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
+
+def read_facts(source: Any) -> dict[str, Any]:
+    """Return the facts about a piece, see the head of this module; empty if it has none.
+
+    source: a LangChain document, a LlamaIndex node with or without score, or the metadata of one.
+    """
+    metadata = source if isinstance(source, Mapping) else getattr(source, "metadata", None)
+    text = metadata.get(FACTS_KEY) if isinstance(metadata, Mapping) else None
+    if not isinstance(text, str):
+        return {}
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def place_facts(doc_id: str, span: Span) -> dict[str, Any]:
+    """Return the facts about a place: a document's id and a span of its text."""
+    return {"doc_id": doc_id, "start": int(span.start), "end": int(span.end)}
+
+
+def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
     """Return the facts about a candidate; `reason` says why a selection kept it."""
-    facts: dict[str, Any] = {"score": candidate.score, "score_scale": candidate.score_scale}
+    facts = place_facts(candidate.doc_id, Span(candidate.start, candidate.end))
+    facts |= {"score": candidate.score, "score_scale": candidate.score_scale}
     if candidate.scores:
         facts["scores"] = {name: float(score) for name, score in candidate.scores.items()}
     if candidate.n_tokens is not None:
@@ -37,10 +67,23 @@ def write_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
     return facts
 
 
-def read_facts(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the facts in an object's metadata, or an empty mapping if it has none."""
-    facts = metadata.get(FACTS_KEY)
-    return facts if isinstance(facts, Mapping) else {}
+def write_facts(facts: Mapping[str, Any]) -> str:
+    """Return the facts as the text that a metadata key holds."""
+    return json.dumps(facts, separators=(",", ":"))
+
+
+def noted_place(facts: Mapping[str, Any], length: int) -> tuple[str, Span] | None:
+    """Return the noted document id and span, or None if there are none or the text has another length."""
+    match facts.get("doc_id"), facts.get("start"), facts.get("end"):
+        case str(doc_id), int(start), int(end) if end - start == length:
+            return doc_id, Span(start, end)
+    return None
+
+
+def piece_id(doc_id: str, start: int, end: int) -> str:
+    """Return the id of a piece: a UUID made from its document's id and its place, the same in every run."""
+    name = f"{doc_id}:{start}-{end}".encode("utf-8", "backslashreplace").decode()
+    return str(uuid5(_PIECES, name))
 
 
 def noted_scale(facts: Mapping[str, Any], score: object) -> ScoreScale | None:

@@ -1,18 +1,33 @@
 import json
+from types import SimpleNamespace
+from uuid import UUID
 
 import numpy as np
 import pytest
 
-from precise_rag.facts import FACTS_KEY, noted_fields, noted_scale, read_facts, write_facts
+from precise_rag.facts import (
+    FACTS_KEY,
+    candidate_facts,
+    noted_fields,
+    noted_place,
+    noted_scale,
+    piece_id,
+    place_facts,
+    read_facts,
+    write_facts,
+)
 from precise_rag.types import Candidate, Span
 
 SCORES: dict = {"dense": np.float32(0.5)}
 FOUND = Candidate("d", 3, 9, "a fact", 0.25, "probability", n_tokens=2, passage=Span(0, 40), scores=SCORES)
 
 
-def test_facts_are_json_values_and_come_back():
-    facts = write_facts(FOUND, "among the first 1 (min_k)")
+def test_facts_are_one_text_and_come_back():
+    facts = candidate_facts(FOUND, "among the first 1 (min_k)")
     assert facts == {
+        "doc_id": "d",
+        "start": 3,
+        "end": 9,
         "score": 0.25,
         "score_scale": "probability",
         "scores": {"dense": 0.5},
@@ -20,24 +35,47 @@ def test_facts_are_json_values_and_come_back():
         "passage": [0, 40],
         "reason": "among the first 1 (min_k)",
     }
-    again = read_facts(json.loads(json.dumps({FACTS_KEY: facts})))
-    assert again == facts
-    assert noted_fields(again) == {"n_tokens": 2, "passage": Span(0, 40), "scores": {"dense": 0.5}}
+    metadata = json.loads(json.dumps({FACTS_KEY: write_facts(facts)}))
+    assert isinstance(metadata[FACTS_KEY], str)
+    assert read_facts(metadata) == read_facts(SimpleNamespace(metadata=metadata)) == facts
+    assert noted_fields(facts) == {"n_tokens": 2, "passage": Span(0, 40), "scores": {"dense": 0.5}}
+    assert noted_place(facts, 6) == ("d", Span(3, 9))
 
 
 def test_entries_without_a_value_are_left_out():
-    facts = write_facts(Candidate("d", 0, 1, "a", 1.0, "rank"))
-    assert facts == {"score": 1.0, "score_scale": "rank"}
+    facts = candidate_facts(Candidate("d", 0, 1, "a", 1.0, "rank"))
+    assert facts == {"doc_id": "d", "start": 0, "end": 1, "score": 1.0, "score_scale": "rank"}
     assert noted_fields(facts) == {"n_tokens": None, "passage": None, "scores": {}}
 
 
-@pytest.mark.parametrize("metadata", [{}, {FACTS_KEY: "a note"}, {FACTS_KEY: None}])
+def test_a_place_is_small():
+    assert write_facts(place_facts("d", Span(3, 9))) == '{"doc_id":"d","start":3,"end":9}'
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{}, {FACTS_KEY: "a note"}, {FACTS_KEY: None}, {FACTS_KEY: {"score": 1.0}}, {FACTS_KEY: "[1]"}, None, 7],
+)
 def test_metadata_without_facts_give_none(metadata):
     assert read_facts(metadata) == {}
 
 
+@pytest.mark.parametrize(
+    "facts", [{}, {"doc_id": 1, "start": 0, "end": 6}, {"doc_id": "d", "start": 0, "end": 5}]
+)
+def test_a_place_of_another_text_is_none(facts):
+    assert noted_place(facts, 6) is None
+
+
 def test_the_scale_is_that_of_the_noted_score_only():
-    facts = write_facts(FOUND)
+    facts = candidate_facts(FOUND)
     assert noted_scale(facts, 0.25) == "probability"
     assert noted_scale(facts, 0.5) is None
     assert noted_scale({}, 0.25) is None
+
+
+def test_ids_of_pieces_are_uuids_that_stay_the_same():
+    assert piece_id("d", 3, 9) == piece_id("d", 3, 9) == str(UUID(piece_id("d", 3, 9)))
+    assert (
+        len({piece_id("d", 3, 9), piece_id("d", 3, 10), piece_id("e", 3, 9), piece_id("\ud800", 3, 9)}) == 4
+    )

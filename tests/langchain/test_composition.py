@@ -22,6 +22,7 @@ from langchain_precise import (
     SemanticSegmentationTextSplitter,
     SentenceContextRetriever,
 )
+from precise_rag.facts import read_facts
 from support.alike import assert_alike
 
 QUESTION = "Who built the town clock?"
@@ -59,7 +60,7 @@ async def test_a_contextual_compression_retriever(kind, documents, encoder):
     )
     [best, *rest] = compressing.invoke(QUESTION)
     assert best.page_content.startswith("The town clock was built")
-    assert best.metadata["precise_rag"]["score_scale"] == "probability"
+    assert read_facts(best)["score_scale"] == "probability"
     assert len(rest) < 9
     assert_alike(await compressing.ainvoke(QUESTION), [best, *rest])
 
@@ -97,9 +98,9 @@ def test_pieces_of_what_was_found_are_scored_anew(splitter, documents, encoder):
     )
     kept = pipeline.compress_documents(whole, QUESTION)
     assert "Ada Brandt" in kept[0].page_content
-    scores = [document.metadata["relevance_score"] for document in kept]
-    assert found[0].metadata["relevance_score"] not in scores[1:]
-    assert all("passage" not in document.metadata["precise_rag"] for document in kept)
+    scores = [read_facts(document)["score"] for document in kept]
+    assert read_facts(found[0])["score"] not in scores[1:]
+    assert all("passage" not in read_facts(document) for document in kept)
 
 
 def test_an_ensemble_retriever(documents, encoder):
@@ -151,4 +152,4 @@ def test_a_chain_over_a_pipeline_of_ours(documents, encoder, scripted_chat):
     )
     output = SelfFeedbackChain(retriever=found | RedundancyCompressor(), llm=chat).invoke(QUESTION)
     assert output["answer"] == "Ada Brandt [1]."
-    assert output["context"][0].metadata["doc_id"] == "clock"
+    assert read_facts(output["context"][0])["doc_id"] == "clock"

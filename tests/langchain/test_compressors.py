@@ -18,8 +18,9 @@ from langchain_precise import (
     RerankCompressor,
 )
 from precise_rag.errors import ScoreScaleError
+from precise_rag.facts import read_facts
 from precise_rag.filtering import RedundancyFilter
-from precise_rag.selection import GradientSelector
+from precise_rag.pipeline import DEFAULT_SELECTOR
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
 
@@ -53,21 +54,23 @@ class LastWord:
 def test_the_papers_figure_is_cut_where_the_paper_cuts_it():
     compressor = GradientSelectionCompressor(reranker=None, score_scale="bm25", min_k=1)
     kept = compressor.compress_documents(scored(*SAGE_FIG_8), "q")
-    assert [d.metadata["relevance_score"] for d in kept] == SAGE_FIG_8[:5]
+    assert [read_facts(d)["score"] for d in kept] == SAGE_FIG_8[:5]
 
 
 def test_documents_are_reranked_before_the_cut_and_come_back_best_first():
     documents = [Document("a 0.02", id="a"), Document("b 0.9", id="b"), Document("c 0.8", id="c")]
     before = copy.deepcopy(documents)
 
-    kept = GradientSelectionCompressor(reranker=LastWord(), min_k=1).compress_documents(documents, "q")
+    kept = GradientSelectionCompressor(reranker=LastWord(), min_k=1, min_keep=1).compress_documents(
+        documents, "q"
+    )
 
-    assert [(d.id, d.metadata["relevance_score"]) for d in kept] == [("b", 0.9), ("c", 0.8)]
-    assert [d.metadata["precise_rag"]["reason"] for d in kept] == [
+    assert [(d.id, read_facts(d)["score"]) for d in kept] == [("b", 0.9), ("c", 0.8)]
+    assert [read_facts(d)["reason"] for d in kept] == [
         "among the first 1 (min_k)",
         "0.8 is above 0.3 × 0.9",
     ]
-    assert all(type(d.metadata["relevance_score"]) is float for d in kept)
+    assert all(type(read_facts(d)["score"]) is float for d in kept)
     assert documents == before
 
 
@@ -81,7 +84,7 @@ def test_reranked_documents_are_not_reranked_again():
 
 
 def test_select_explains_the_dropped_ones_too():
-    selection = GradientSelectionCompressor(reranker=LastWord(), min_k=1).select(
+    selection = GradientSelectionCompressor(reranker=LastWord(), min_k=1, min_keep=1).select(
         [Document("a 0.9"), Document("b 0.1")], "q"
     )
     assert [d.kept for d in selection.decisions] == [True, False]
@@ -97,7 +100,7 @@ def test_scores_without_ratios_are_refused_rather_than_guessed():
 
 
 def test_options_are_those_of_the_selector():
-    assert GradientSelectionCompressor(reranker=None).selector() == GradientSelector()
+    assert GradientSelectionCompressor(reranker=None).selector() == DEFAULT_SELECTOR
     with pytest.raises(ValueError, match="min_k"):
         GradientSelectionCompressor(reranker=None, min_k=0)
     with pytest.raises(ValueError, match="topk"):
@@ -109,7 +112,7 @@ def test_nothing_in_nothing_out():
 
 
 async def test_every_way_to_call_it_gives_the_same():
-    compressor = GradientSelectionCompressor(reranker=LastWord(), min_k=1)
+    compressor = GradientSelectionCompressor(reranker=LastWord(), min_k=1, min_keep=1)
     documents = [Document("a 0.9"), Document("b 0.8"), Document("c 0.1")]
     expected = compressor.compress_documents(documents, "q")
     runnable = compressor.as_runnable()
@@ -134,9 +137,10 @@ def test_it_is_a_compressor_and_a_runnable_with_a_schema():
 async def test_it_pipes_and_tells_callbacks_what_it_decided():
     chain = RunnableParallel(
         query=RunnablePassthrough(), documents=lambda query: [Document("a 0.9"), Document("b 0.1")]
-    ) | GradientSelectionCompressor(reranker=LastWord(), min_k=1)
+    ) | GradientSelectionCompressor(reranker=LastWord(), min_k=1, min_keep=1)
     events = [event async for event in chain.astream_events("q", version="v2")]
-    [decided] = [e["data"] for e in events if e["event"] == "on_custom_event"]
+    [ranked, decided] = [e["data"] for e in events if e["event"] == "on_custom_event"]
+    assert ranked["stage"] == "rerank"
     assert decided["stage"] == "GradientSelectionCompressor"
     assert [(c["score"], c["kept"]) for c in decided["candidates"]] == [(0.9, True), (0.1, False)]
     assert [d.page_content for d in events[-1]["data"]["output"]] == ["a 0.9"]
@@ -170,9 +174,12 @@ class ByLength:
 
 def test_reranking_orders_and_cuts():
     kept = RerankCompressor(reranker=ByLength(), top_n=2).compress_documents(FOUND, "q")
-    assert [(d.id, d.metadata["relevance_score"]) for d in kept] == [("c", 46.0), ("a", 40.0)]
-    assert type(kept[0].metadata["relevance_score"]) is float
-    assert kept[0].metadata["precise_rag"] == {
+    assert [(d.id, read_facts(d)["score"]) for d in kept] == [("c", 46.0), ("a", 40.0)]
+    assert type(read_facts(kept[0])["score"]) is float
+    assert read_facts(kept[0]) == {
+        "doc_id": "c",
+        "start": 0,
+        "end": 46,
         "score": 46.0,
         "score_scale": "logit",
         "scores": {"retrieval": -2.0},
@@ -198,7 +205,7 @@ def test_another_compressor_of_langchain_reranks():
 def test_the_packaged_reranker_finds_the_answer():
     best = RerankCompressor().compress_documents(FOUND[1:3], "Who built the town clock?")[0]
     assert best.id == "c"
-    assert 0.0 <= best.metadata["relevance_score"] <= 1.0
+    assert 0.0 <= read_facts(best)["score"] <= 1.0
 
 
 def test_a_repetition_goes_and_the_earlier_stays():

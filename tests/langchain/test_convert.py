@@ -1,6 +1,7 @@
 import copy
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from langchain_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
+from precise_rag.facts import piece_id, read_facts
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate, Selection, Span, best_first
 
@@ -39,24 +41,21 @@ def test_documents_keep_their_ids_and_nameless_ones_get_ids_from_their_text():
 def test_a_candidate_becomes_a_document_with_its_place_and_score():
     document = from_candidate(FOUND)
     assert document == Document(
-        id="guide:5-9",
+        id=piece_id("guide", 5, 9),
         page_content="Eels",
-        metadata={
-            "tags": ["fish"],
-            "doc_id": "guide",
-            "start_index": 5,
-            "end_index": 9,
-            "relevance_score": 0.25,
-            "precise_rag": {
-                "score": 0.25,
-                "score_scale": "probability",
-                "scores": {"dense": 0.5},
-                "n_tokens": 2,
-                "passage": [0, 40],
-            },
-        },
+        metadata={"tags": ["fish"], "precise": document.metadata["precise"]},
     )
-    assert type(document.metadata["relevance_score"]) is float
+    assert read_facts(document) == {
+        "doc_id": "guide",
+        "start": 5,
+        "end": 9,
+        "score": 0.25,
+        "score_scale": "probability",
+        "scores": {"dense": 0.5},
+        "n_tokens": 2,
+        "passage": [0, 40],
+    }
+    assert type(read_facts(document)["score"]) is float
     assert json.loads(json.dumps(document.metadata)) == document.metadata
 
 
@@ -72,13 +71,21 @@ def test_a_candidate_survives_the_way_out_and_back():
         assert getattr(candidate, field) == getattr(FOUND, field)
 
 
-def test_a_score_that_somebody_else_changed_lost_its_scale():
+def test_a_score_that_another_component_wrote_since_counts():
     document = from_candidate(FOUND)
     document.metadata["relevance_score"] = 0.9
     [candidate] = to_candidates([document])
     assert (candidate.score, candidate.score_scale) == (0.0, "rank")
     [candidate] = to_candidates([document], "cosine")
     assert (candidate.score, candidate.score_scale) == (0.9, "cosine")
+
+
+def test_a_score_that_another_component_wrote_before_stays_and_does_not_count():
+    found = replace(FOUND, metadata={"relevance_score": 0.9})
+    document = from_candidate(found)
+    assert document.metadata["relevance_score"] == 0.9
+    [candidate] = to_candidates([document])
+    assert (candidate.score, candidate.score_scale) == (0.25, "probability")
 
 
 def test_documents_without_scores_are_in_the_order_given():
@@ -142,7 +149,7 @@ def test_repeated_documents_are_told_apart():
 def test_a_place_that_does_not_fit_the_text_is_not_believed():
     stripped = from_candidate(FOUND).model_copy(update={"page_content": "Eel"})
     [candidate] = to_candidates([stripped])
-    assert (candidate.doc_id, candidate.start, candidate.end) == ("guide:5-9", 0, 3)
+    assert (candidate.doc_id, candidate.start, candidate.end) == (stripped.id, 0, 3)
     assert (candidate.score_scale, candidate.n_tokens, candidate.passage) == ("rank", None, None)
 
 
@@ -156,9 +163,9 @@ def test_kept_documents_are_copies_in_the_order_of_the_selection():
     kept = from_selection(selection, documents)
 
     assert [d.id for d in kept] == ["3", "1"]
-    assert kept[0].metadata["relevance_score"] == 0.75
-    assert kept[0].metadata["precise_rag"]["reason"] == "good"
-    assert "relevance_score" not in kept[1].metadata
+    assert read_facts(kept[0])["score"] == 0.75
+    assert read_facts(kept[0])["reason"] == "good"
+    assert all("relevance_score" not in document.metadata for document in kept)
     kept[1].metadata["n"].append(2)
     assert documents == before
 

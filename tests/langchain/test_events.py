@@ -38,7 +38,7 @@ def chain():
 
 
 WHOLE_STORY = [
-    "stagerank",
+    "stagererank",
     "stageselection",
     "callanswer",
     "calljudge",
@@ -67,7 +67,7 @@ async def test_the_chain_tells_its_story_in_order_on_the_loop(slow):
 async def test_compressors_and_retrievers_do_too(documents, encoder):
     handler = OnTheLoop()
     await GradientSelectionCompressor().acompress_documents(FOUND, "eels", callbacks=[handler])
-    assert handler.heard == ["stageGradientSelectionCompressor"]
+    assert handler.heard == ["stagererank", "stageGradientSelectionCompressor"]
 
     handler = OnTheLoop()
     retriever = PreciseRetriever.from_documents(documents, encoder)

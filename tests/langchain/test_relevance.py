@@ -7,6 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from langchain_precise import RelevanceFilterCompressor
+from precise_rag.facts import read_facts
 from precise_rag.testing import ScriptedLLM
 from support.alike import assert_alike
 
@@ -33,8 +34,8 @@ def test_only_what_the_model_finds_relevant_stays(scripted_chat):
     kept = compressor.compress_documents(FOUND, "Who built the town clock?")
     assert [d.id for d in kept] == ["a", "c", "d"]
     assert len(chat.prompts) == 1
-    assert kept[0].metadata["precise_rag"]["scores"]["relevance"] == pytest.approx(0.9)
-    assert "relevance 0.90 reaches" in kept[0].metadata["precise_rag"]["reason"]
+    assert read_facts(kept[0])["scores"]["relevance"] == pytest.approx(0.9)
+    assert "relevance 0.90 reaches" in read_facts(kept[0])["reason"]
     assert_alike(asyncio.run(compressor.acompress_documents(FOUND, "Who built the town clock?")), kept)
 
 
@@ -42,7 +43,7 @@ def test_an_answer_that_cannot_be_read_drops_nothing():
     compressor = RelevanceFilterCompressor(llm=ScriptedLLM(lambda messages: "no idea"))
     kept = compressor.compress_documents(FOUND, "q")
     assert [d.id for d in kept] == ["a", "b", "c", "d"]
-    assert "unscored" in kept[0].metadata["precise_rag"]["reason"]
+    assert "unscored" in read_facts(kept[0])["reason"]
 
 
 def test_the_cache_saves_calls(scripted_chat):

@@ -24,6 +24,7 @@ from precise_rag import (
     WordSentenceIndex,
 )
 from precise_rag.errors import InputError
+from precise_rag.facts import piece_id, read_facts
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
 
@@ -45,9 +46,9 @@ def test_it_finds_what_the_index_finds(kind, index_class, documents, encoder):
     found = kind.from_documents(documents, encoder).invoke(QUESTION, k=4)
 
     assert found[0].page_content.startswith("The town clock was built by Ada Brandt")
-    assert [d.id for d in found] == [c.id for c in expected]
-    assert_alike([d.metadata["relevance_score"] for d in found], [c.score for c in expected])
-    assert [d.metadata["precise_rag"]["score_scale"] for d in found] == [c.score_scale for c in expected]
+    assert [d.id for d in found] == [piece_id(c.doc_id, c.start, c.end) for c in expected]
+    assert_alike([read_facts(d)["score"] for d in found], [c.score for c in expected])
+    assert [read_facts(d)["score_scale"] for d in found] == [c.score_scale for c in expected]
 
 
 @each_kind
@@ -56,11 +57,12 @@ def test_results_point_to_their_source_and_leave_it_alone(kind, index_class, doc
     sources = {d.id: d for d in documents}
     retriever = kind.from_documents(documents, encoder)
     for document in retriever.invoke(QUESTION):
-        metadata = document.metadata
-        source = sources[metadata["doc_id"]]
-        assert source.page_content[metadata["start_index"] : metadata["end_index"]] == document.page_content
+        facts, metadata = read_facts(document), document.metadata
+        source = sources[facts["doc_id"]]
+        assert source.page_content[facts["start"] : facts["end"]] == document.page_content
+        assert set(metadata) == {"title", "tags", "precise"}
         assert metadata["title"] == source.metadata["title"]
-        assert type(metadata["relevance_score"]) is float
+        assert type(facts["score"]) is float
         metadata["tags"].append("changed")
     assert documents == before
     assert all(len(d.metadata["tags"]) == 1 for d in retriever.invoke(QUESTION))
@@ -113,15 +115,15 @@ def test_langchain_embeddings_serve_as_encoder(documents):
 def test_it_grows_and_shrinks(documents, encoder):
     retriever = SentenceContextRetriever.from_documents(documents[:1], encoder)
     assert retriever.add_documents(documents[1:]) == ["clock", "bread"]
-    assert retriever.invoke(QUESTION)[0].metadata["doc_id"] == "clock"
+    assert read_facts(retriever.invoke(QUESTION)[0])["doc_id"] == "clock"
     retriever.delete(["clock"])
-    assert {d.metadata["doc_id"] for d in retriever.invoke(QUESTION)} == {"harbour", "bread"}
+    assert {read_facts(d)["doc_id"] for d in retriever.invoke(QUESTION)} == {"harbour", "bread"}
 
 
 def test_nameless_and_blank_documents_are_welcome(encoder):
     documents = [Document("One thing. Another thing."), Document(" "), Document("")]
     [first, second] = SentenceContextRetriever.from_documents(documents, encoder).invoke("thing")
-    assert first.metadata["doc_id"] == second.metadata["doc_id"]
+    assert read_facts(first)["doc_id"] == read_facts(second)["doc_id"]
 
 
 @pytest.mark.parametrize(
@@ -174,9 +176,11 @@ def test_the_precise_retriever_finds_what_the_pipeline_selects(documents, encode
     selection = rag.retrieve(QUESTION)
     found = precise.invoke(QUESTION)
     kept = [decision for decision in selection.decisions if decision.kept]
-    assert [d.id for d in found] == [decision.candidate.id for decision in kept]
-    assert_alike([d.metadata["relevance_score"] for d in found], [d.candidate.score for d in kept])
-    assert [d.metadata["precise_rag"]["reason"] for d in found] == [d.reason for d in kept]
+    assert [d.id for d in found] == [
+        piece_id(d.candidate.doc_id, d.candidate.start, d.candidate.end) for d in kept
+    ]
+    assert_alike([read_facts(d)["score"] for d in found], [d.candidate.score for d in kept])
+    assert [read_facts(d)["reason"] for d in found] == [d.reason for d in kept]
     assert found[0].page_content.startswith("The town clock was built by Ada Brandt")
     assert_alike(precise.select(QUESTION), selection)
 

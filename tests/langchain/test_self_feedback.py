@@ -147,7 +147,6 @@ def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way):
     assert "mine" in recorder.tags["chat"]
     assert recorder.events == [
         ("precise_rag_stage", "SelfFeedbackChain"),
-        ("precise_rag_stage", "SelfFeedbackChain"),
         ("precise_rag_call", "SelfFeedbackChain"),
         ("precise_rag_call", "SelfFeedbackChain"),
         ("precise_rag_round", "SelfFeedbackChain"),

@@ -1,5 +1,6 @@
 import asyncio
 import copy
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -7,9 +8,10 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
-from langchain_precise import GreedySemanticTextSplitter, SemanticSegmentationTextSplitter
+from langchain_precise import GreedySemanticTextSplitter, PreciseEmbeddings, SemanticSegmentationTextSplitter
 from precise_rag import Segmenter
 from precise_rag.errors import InputError
+from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
 
 TEXT = (
@@ -29,9 +31,9 @@ def test_it_is_a_text_splitter_with_the_cores_cuts(splitter):
     assert isinstance(splitter, TextSplitter)
     assert len(chunks) > 1
     assert splitter.split_text(TEXT) == [chunk.text for chunk in chunks]
-    assert [
-        (d.metadata["start_index"], d.metadata["end_index"]) for d in splitter.create_documents([TEXT])
-    ] == [(chunk.start, chunk.end) for chunk in chunks]
+    assert [(read_facts(d)["start"], read_facts(d)["end"]) for d in splitter.create_documents([TEXT])] == [
+        (chunk.start, chunk.end) for chunk in chunks
+    ]
 
 
 def test_pieces_keep_the_metadata_and_the_id_of_their_source(splitter):
@@ -40,9 +42,9 @@ def test_pieces_keep_the_metadata_and_the_id_of_their_source(splitter):
 
     first, *rest = splitter.split_documents([source])
 
-    start, end = first.metadata["start_index"], first.metadata["end_index"]
-    assert first.metadata == {"tags": ["town"], "doc_id": "velm", "start_index": start, "end_index": end}
-    assert first.id == f"velm:{start}-{end}"
+    assert read_facts(first) == {"doc_id": "velm", "start": 0, "end": len(first.page_content)}
+    assert set(first.metadata) == {"tags", "precise"}
+    assert first.id == str(UUID(first.id)) == splitter.split_documents([source])[0].id
     assert len({piece.id for piece in (first, *rest)}) == 1 + len(rest)
     first.metadata["tags"].append("changed")
     assert source == before
@@ -52,7 +54,28 @@ def test_pieces_keep_the_metadata_and_the_id_of_their_source(splitter):
 def test_a_nameless_source_gives_nameless_pieces(splitter):
     piece = splitter.split_documents([Document(TEXT)])[0]
     assert piece.id is None
-    assert set(piece.metadata) == {"start_index", "end_index"}
+    assert set(piece.metadata) == {"precise"}
+
+
+def test_what_belongs_to_the_caller_stays(splitter):
+    own = {"doc_id": "mine", "start_index": 7, "end_index": "e", "relevance_score": "high", "id": 1}
+    for piece in splitter.split_documents([Document(TEXT, id="velm", metadata=own)]):
+        assert {name: piece.metadata[name] for name in own} == own
+        assert read_facts(piece)["doc_id"] == "velm"
+
+
+@pytest.mark.parametrize(
+    "name", ["separators", "keep_separator", "breakpoint_threshold_type", "min_chunk_size"]
+)
+@pytest.mark.parametrize("cls", [SemanticSegmentationTextSplitter, GreedySemanticTextSplitter])
+def test_options_of_other_splitters_are_refused_with_the_reason(cls, name):
+    with pytest.raises(InputError, match=f"{name} is not an option here: .+"):
+        cls(**{name: None})
+
+
+def test_embeddings_are_sent_to_the_splitter_that_takes_them():
+    with pytest.raises(InputError, match="GreedySemanticTextSplitter does"):
+        SemanticSegmentationTextSplitter(PreciseEmbeddings(HashEncoder()))
 
 
 def test_offsets_are_in_the_first_source_when_splitters_are_chained(splitter):
@@ -60,13 +83,13 @@ def test_offsets_are_in_the_first_source_when_splitters_are_chained(splitter):
     fine = SemanticSegmentationTextSplitter(chunk_size=8).split_documents(coarse)
     assert len(fine) > len(coarse)
     for piece in fine:
-        assert TEXT[piece.metadata["start_index"] : piece.metadata["end_index"]] == piece.page_content
-        assert piece.metadata["doc_id"] == "velm"
+        assert TEXT[read_facts(piece)["start"] : read_facts(piece)["end"]] == piece.page_content
+        assert read_facts(piece)["doc_id"] == "velm"
 
 
 def test_repeated_sentences_have_offsets_of_their_own(splitter):
     pieces = splitter.create_documents(["The same again. " * 30])
-    starts = [piece.metadata["start_index"] for piece in pieces]
+    starts = [read_facts(piece)["start"] for piece in pieces]
     assert starts == sorted(set(starts))
     assert starts[0] == 0
 
@@ -113,13 +136,13 @@ def test_whitespace_is_stripped_when_asked_and_offsets_still_hold():
     splitter = SemanticSegmentationTextSplitter(chunk_size=24, strip_whitespace=True)
     for piece in splitter.create_documents([f"\n\n {TEXT} \n"]):
         assert piece.page_content == piece.page_content.strip()
-        start, end = piece.metadata["start_index"], piece.metadata["end_index"]
+        start, end = read_facts(piece)["start"], read_facts(piece)["end"]
         assert f"\n\n {TEXT} \n"[start:end] == piece.page_content
 
 
-def test_offsets_can_be_left_out():
-    pieces = SemanticSegmentationTextSplitter(add_start_index=False).create_documents([TEXT])
-    assert pieces[0].metadata == {}
+def test_start_indices_are_written_on_request():
+    pieces = SemanticSegmentationTextSplitter(chunk_size=24, add_start_index=True).create_documents([TEXT])
+    assert [p.metadata["start_index"] for p in pieces] == [read_facts(p)["start"] for p in pieces]
 
 
 def test_a_segmenter_that_is_ready_is_used_as_it_is():
@@ -144,7 +167,7 @@ def test_pieces_tile_every_text(texts):
     for i, text in enumerate(texts):
         mine = [piece for piece in pieces if piece.metadata["text"] == i]
         assert "".join(piece.page_content for piece in mine) == (text if text.strip() else "")
-        assert [text[p.metadata["start_index"] : p.metadata["end_index"]] for p in mine] == [
+        assert [text[read_facts(p)["start"] : read_facts(p)["end"]] for p in mine] == [
             p.page_content for p in mine
         ]
 
@@ -160,7 +183,7 @@ def test_greedy_pieces_follow_the_vectors_and_the_limit():
         "The eels swim away. The eels swim far.",
     ]
     short = GreedySemanticTextSplitter(HashEncoder(), threshold=0.5, chunk_size=24)
-    assert [piece.metadata["start_index"] for piece in short.create_documents([text])] == [0, 24, 48, 68]
+    assert [read_facts(piece)["start"] for piece in short.create_documents([text])] == [0, 24, 48, 68]
     assert short.split_text(" ") == []
     words = GreedySemanticTextSplitter(HashEncoder(), chunk_size=5, length_function=lambda t: len(t.split()))
     assert [len(piece.split()) for piece in words.split_text(text)] == [5, 5, 4, 4]

@@ -30,6 +30,7 @@ from llamaindex_precise import (
     SentenceContextRetriever,
     WordSentenceRetriever,
 )
+from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder, ScriptedLLM
 
 QUESTION = "Who built the oven of river stone?"
@@ -109,7 +110,7 @@ async def test_query_fusion(documents, reader, mode):
     again = await fusion.aretrieve(QUESTION)
     assert [item.node.node_id for item in again] == [item.node.node_id for item in found]
     kept = GradientSelectionPostprocessor(min_k=1).postprocess_nodes(found, query_str=QUESTION)
-    assert kept[0].node.metadata["precise_rag"]["score_scale"] == "probability"
+    assert read_facts(kept[0].node)["score_scale"] == "probability"
 
 
 def test_router_query_engine(retriever, documents, scripted_chat):
@@ -129,7 +130,7 @@ def test_router_query_engine(retriever, documents, scripted_chat):
     )
     response = router.query(QUESTION)
     assert str(response) == "Tomas Reyk."
-    assert response.metadata["precise_rag"]["score"] == 9
+    assert response.metadata["precise"]["score"] == 9
 
 
 def test_router_retriever(retriever, documents, scripted_chat):

@@ -20,7 +20,7 @@ from llamaindex_precise.convert import (
     to_candidates,
     to_core_documents,
 )
-from precise_rag.facts import FACTS_KEY
+from precise_rag.facts import FACTS_KEY, piece_id, read_facts, write_facts
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate, Selection, Span
 
@@ -38,9 +38,12 @@ def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(document
     node = item.node
 
     assert node.text == documents[0].text[node.start_char_idx : node.end_char_idx]
-    assert (node.node_id, node.ref_doc_id) == ("lighthouse:0-45", "lighthouse")
-    assert node.metadata[FACTS_KEY] == {
-        "place": ["lighthouse", 0, 45],
+    assert (node.node_id, node.ref_doc_id) == (piece_id("lighthouse", 0, 45), "lighthouse")
+    assert isinstance(node.metadata[FACTS_KEY], str)
+    assert read_facts(node) == {
+        "doc_id": "lighthouse",
+        "start": 0,
+        "end": 45,
         "score": 0.5,
         "score_scale": "cosine",
         "scores": {"dense": 0.5},
@@ -48,7 +51,7 @@ def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(document
         "passage": [0, 110],
     }
     bare = from_candidate(candidate_of(documents[0], 0, 45)).node
-    assert set(bare.metadata[FACTS_KEY]) == {"place", "score", "score_scale"}
+    assert set(read_facts(bare)) == {"doc_id", "start", "end", "score", "score_scale"}
     for mode in (MetadataMode.EMBED, MetadataMode.LLM):
         assert node.get_content(mode) == f"title: Lamps\n\n{node.text}".strip()
     assert json.loads(item.to_json())["score"] == 0.5
@@ -119,7 +122,7 @@ def test_without_scores_the_order_counts_and_no_score_is_invented():
     candidates = to_candidates(items, "probability")
     assert [(c.score, c.score_scale) for c in candidates] == [(0.0, "rank"), (-1.0, "rank")]
     kept = from_selection(Selection.of([(candidates[1], True, "good")]), items)
-    assert [(item.node.text, item.score, item.node.metadata[FACTS_KEY]["reason"]) for item in kept] == [
+    assert [(item.node.text, item.score, read_facts(item.node)["reason"]) for item in kept] == [
         ("b", None, "good")
     ]
 
@@ -143,12 +146,14 @@ def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(odd):
 def test_facts_that_a_store_has_changed_are_ignored():
     for facts in (
         "x",
-        {"place": [1], "passage": "x", "scores": [1], "n_tokens": "7"},
-        {"score_scale": "odd"},
+        {"doc_id": 1, "start": "x", "passage": "x", "scores": [1], "n_tokens": "7"},
+        {"doc_id": "d", "start": 0, "end": 10, "score": 0.5, "score_scale": "odd"},
+        {"doc_id": "d", "start": 0, "end": 9, "score": 0.5, "score_scale": "cosine"},
     ):
-        node = TextNode(text="Eels swim.", id_="n", metadata={FACTS_KEY: facts})
+        text = facts if isinstance(facts, str) else write_facts(facts)
+        node = TextNode(text="Eels swim.", id_="n", metadata={FACTS_KEY: text})
         [candidate] = to_candidates([NodeWithScore(node=node, score=0.5)])
-        assert (candidate.doc_id, candidate.score_scale, candidate.passage) == ("n", "rank", None)
+        assert (candidate.score, candidate.score_scale, candidate.passage) == (0.5, "rank", None)
 
 
 def test_metadata_that_llamaindex_refuses_or_cannot_copy_costs_nothing():

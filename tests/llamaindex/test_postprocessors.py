@@ -14,7 +14,7 @@ from llamaindex_precise import (
     RedundancyPostprocessor,
 )
 from precise_rag.errors import ScoreScaleError
-from precise_rag.facts import FACTS_KEY
+from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
 
@@ -77,7 +77,7 @@ def test_scores_on_a_ratio_scale_are_cut_at_the_drop():
     nodes = scored(("a", 0.9), ("b", 0.8), ("c", 0.2), ("d", 0.19))
     kept = GradientSelectionPostprocessor(score_scale="probability", min_k=1).postprocess_nodes(nodes)
     assert [(item.node.node_id, item.score) for item in kept] == [("n0", 0.9), ("n1", 0.8)]
-    assert [item.node.metadata[FACTS_KEY]["reason"] for item in kept] == [
+    assert [read_facts(item.node)["reason"] for item in kept] == [
         "among the first 1 (min_k)",
         "0.8 is above 0.3 × 0.9",
     ]
@@ -95,7 +95,7 @@ def test_scores_of_unknown_meaning_are_reranked_first():
     selection = gradient.select(nodes, "red fox")
     assert [(c.id, c.score) for c in selection.kept] == [("n1:0-16", 1.0), ("n2:0-16", 0.5)]
     assert ids(gradient.postprocess_nodes(nodes, query_str="red fox")) == ["n1", "n2"]
-    facts = gradient.postprocess_nodes(nodes, query_str="red fox")[0].node.metadata[FACTS_KEY]
+    facts = read_facts(gradient.postprocess_nodes(nodes, query_str="red fox")[0].node)
     assert (facts["score_scale"], facts["scores"]) == ("probability", {"retrieval": 0.7})
     with pytest.raises(ValueError, match="needs the query"):
         gradient.postprocess_nodes(nodes)
@@ -104,7 +104,7 @@ def test_scores_of_unknown_meaning_are_reranked_first():
 def test_reranked_nodes_are_not_reranked_again():
     nodes = scored(("green sea", 0.8), ("red fox", 0.7), ("red sea", 0.6))
     reranked = PreciseRerankPostprocessor(reranker=WordShare()).postprocess_nodes(nodes, query_str="red fox")
-    kept = GradientSelectionPostprocessor(min_k=1, ratio=0.6).postprocess_nodes(reranked)
+    kept = GradientSelectionPostprocessor(min_k=1, ratio=0.6, min_keep=1).postprocess_nodes(reranked)
     assert [(item.node.node_id, item.score) for item in kept] == [("n1", 1.0)]
 
 
@@ -164,7 +164,7 @@ def test_another_postprocessor_as_the_reranker():
     rerank = PreciseRerankPostprocessor(reranker=Backwards(), score_scale="probability")
     by_score = rerank.postprocess_nodes(nodes, query_str="q")
     assert [item.score for item in by_score] == [0.5, 0.25, 0.0]
-    assert by_score[0].node.metadata[FACTS_KEY]["score_scale"] == "probability"
+    assert read_facts(by_score[0].node)["score_scale"] == "probability"
 
 
 def test_every_decision_is_announced(events):

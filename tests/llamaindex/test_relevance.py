@@ -7,7 +7,7 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from llamaindex_precise import RelevanceFilterPostprocessor
-from precise_rag.facts import FACTS_KEY
+from precise_rag.facts import read_facts
 from precise_rag.filtering import DynamicThreshold
 from precise_rag.testing import ScriptedLLM
 from support.alike import assert_alike
@@ -48,7 +48,7 @@ async def test_relevant_nodes_stay_with_their_own_scores(nodes):
     postprocessor = RelevanceFilterPostprocessor(llm=llm())
     kept = postprocessor.postprocess_nodes(nodes, query_str=QUESTION)
     assert [(item.node.node_id, item.score) for item in kept] == [("n0", 0.5), ("n2", 0.3)]
-    facts = kept[0].node.metadata[FACTS_KEY]
+    facts = read_facts(kept[0].node)
     assert facts["scores"]["relevance_critic"] == 0.9
     assert facts["reason"].startswith("relevance 0.90 reaches")
     again = await postprocessor.apostprocess_nodes(nodes, query_str=QUESTION)
@@ -66,7 +66,7 @@ def test_a_node_that_could_not_be_scored_follows_the_policy(nodes):
     silent = ScriptedLLM(lambda messages: "I would rather not say.")
     kept = RelevanceFilterPostprocessor(llm=silent).postprocess_nodes(nodes, query_str=QUESTION)
     assert len(kept) == 3
-    assert all("unscored" in item.node.metadata[FACTS_KEY]["reason"] for item in kept)
+    assert all("unscored" in read_facts(item.node)["reason"] for item in kept)
 
 
 def test_settings_make_the_round_trip(nodes):

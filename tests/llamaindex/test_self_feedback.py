@@ -50,10 +50,10 @@ def test_the_best_answer_is_returned_with_its_own_sources(retriever):
     assert isinstance(response, Response)
     assert str(response) == "Better."
     assert len(response.source_nodes) == 3
-    facts = response.metadata["precise_rag"]
+    facts = response.metadata["precise"]
     assert (facts["kind"], facts["score"]) == ("generated", 8)
     assert [turn["min_k"] for turn in facts["trace"]["rounds"]] == [2, 3, 4]
-    assert set(response.metadata) == {"precise_rag", *(item.node.node_id for item in response.source_nodes)}
+    assert set(response.metadata) == {"precise", *(item.node.node_id for item in response.source_nodes)}
     assert "Better." in trace_page(json.loads(json.dumps(facts["trace"])))
 
 
@@ -72,7 +72,7 @@ def test_a_streamed_answer_can_be_read_and_is_the_accepted_one(retriever):
     response = engine.query(QUESTION)
     assert isinstance(response, StreamingResponse)
     assert len(response.source_nodes) == 3
-    assert response.metadata["precise_rag"]["score"] == 9
+    assert response.metadata["precise"]["score"] == 9
     assert list(response.response_gen) == ["The ", "better ", "one."]
 
 
@@ -82,7 +82,7 @@ async def test_a_streamed_answer_can_be_read_asynchronously(retriever):
     )
     response = await engine.aquery(QUESTION)
     assert isinstance(response, AsyncStreamingResponse)
-    assert response.metadata["precise_rag"]["score"] == 9
+    assert response.metadata["precise"]["score"] == 9
     assert [piece async for piece in response.async_response_gen()] == ["The ", "better ", "one."]
     assert str(await response.get_response()) == "The better one."
 
@@ -94,15 +94,15 @@ async def test_without_a_judge_the_answer_streams_while_it_is_written(retriever)
     assert response.source_nodes
     assert "precise_rag" not in response.metadata
     assert list(response.response_gen) == ["One ", "two."]
-    assert response.metadata["precise_rag"]["note"] == "judging is off"
+    assert response.metadata["precise"]["note"] == "judging is off"
     response = await engine.aquery(QUESTION)
     assert [piece async for piece in response.async_response_gen()] == ["One ", "two."]
-    assert response.metadata["precise_rag"]["kind"] == "generated"
+    assert response.metadata["precise"]["kind"] == "generated"
 
 
 def test_nothing_found_is_said_and_no_model_is_asked(retriever):
     selection = GradientSelectionPostprocessor(
-        score_scale="cosine", assume_ratio=True, reranker=None, floor=2.0
+        score_scale="cosine", assume_ratio=True, reranker=None, floor=2.0, min_keep=0
     )
     llm = ScriptedLLM([])
     for streaming in (False, True):
@@ -110,7 +110,7 @@ def test_nothing_found_is_said_and_no_model_is_asked(retriever):
         response = engine.query(QUESTION)
         assert str(response) == "The passages do not contain the answer."
         assert response.source_nodes == []
-        assert response.metadata["precise_rag"]["kind"] == "context"
+        assert response.metadata["precise"]["kind"] == "context"
     assert llm.calls == []
 
 
@@ -165,7 +165,7 @@ def test_prompts_can_be_read_and_replaced(retriever):
     assert engine.get_prompts()["answer_instructions"].get_template() == "Answer like a sailor."
     response = engine.query(QUESTION)
     assert llm.calls[0].text.startswith("Answer like a sailor.")
-    calls = response.metadata["precise_rag"]["trace"]["calls"]
+    calls = response.metadata["precise"]["trace"]["calls"]
     assert "custom" in calls[0]["prompt_version"]
 
 
@@ -177,7 +177,7 @@ def test_events_carry_the_trace_as_it_happens(retriever, events):
     engine.query(QUESTION)
     names = [re.sub("Precise|Event", "", event.class_name()) for event in events]
     assert names == (
-        ["QueryStart", "RetrievalStart", "RetrievalEnd", "SynthesizeStart", "Stage"]
+        ["QueryStart", "RetrievalStart", "RetrievalEnd", "SynthesizeStart"]
         + ["Stage", "Call", "Call", "Round"] * 2
         + ["SynthesizeEnd", "QueryEnd"]
     )
@@ -205,7 +205,7 @@ async def test_as_a_tool_for_agents(retriever):
     tool = QueryEngineTool.from_defaults(engine, name="town", description="Knows the town.")
     assert tool.call(input=QUESTION).content == "Tomas Reyk."
     output = await tool.acall(input=QUESTION)
-    assert output.raw_output.metadata["precise_rag"]["score"] == 9
+    assert output.raw_output.metadata["precise"]["score"] == 9
 
 
 async def test_in_a_chat_engine_with_streaming(retriever, scripted_chat):

@@ -10,7 +10,15 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 import langchain_precise
 import llamaindex_precise
-from precise_rag import Document, GradientSelector, RedundancyFilter, RelevanceFilter, Segmenter
+from precise_rag import (
+    Document,
+    GradientSelector,
+    RedundancyFilter,
+    RelevanceFilter,
+    Segmenter,
+    read_facts,
+)
+from precise_rag.facts import piece_id
 from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.rerank import load_reranker, rerank
@@ -72,8 +80,7 @@ def assert_same_pieces(core, parser, splitter):
     assert [(n.ref_doc_id, n.start_char_idx, n.end_char_idx, n.text) for n in nodes] == expected
     pieces = splitter.split_documents(LANGCHAIN)
     assert [
-        (p.metadata["title"], p.metadata["start_index"], p.metadata["end_index"], p.page_content)
-        for p in pieces
+        (p.metadata["title"], read_facts(p)["start"], read_facts(p)["end"], p.page_content) for p in pieces
     ] == expected
 
 
@@ -84,17 +91,17 @@ def test_retrieval_is_the_same(index_class, retriever, question):
     nodes = llamaindex_retriever(retriever).retrieve(question)
     documents = langchain_retriever(retriever).invoke(question)
 
-    places = [(c.id, c.text) for c in expected]
+    places = [(piece_id(c.doc_id, c.start, c.end), c.text) for c in expected]
     assert [(item.node.node_id, item.node.text) for item in nodes] == places
     assert [(document.id, document.page_content) for document in documents] == places
     scores = [c.score for c in expected]
     assert [item.score for item in nodes] == pytest.approx(scores, abs=1e-6)
-    assert [d.metadata["relevance_score"] for d in documents] == pytest.approx(scores, abs=1e-6)
+    assert [read_facts(d)["score"] for d in documents] == pytest.approx(scores, abs=1e-6)
     for candidate, item, document in zip(expected, nodes, documents, strict=True):
-        facts = item.node.metadata["precise_rag"]
+        facts = read_facts(item.node)
         for name, score in candidate.scores.items():
             assert facts["scores"][name] == pytest.approx(score, abs=1e-6)
-            assert document.metadata["precise_rag"]["scores"][name] == pytest.approx(score, abs=1e-6)
+            assert read_facts(document)["scores"][name] == pytest.approx(score, abs=1e-6)
         assert item.node.metadata["title"] == document.metadata["title"] == candidate.metadata["title"]
 
 
@@ -102,8 +109,8 @@ def test_retrieval_is_the_same(index_class, retriever, question):
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_gradient_selection_is_the_same(index_class, retriever, question):
     found = index_class.build(CORE, HashEncoder()).search(question, TOP_K)
-    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40)
-    expected = selector.select(rerank(question, found, load_reranker()))
+    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40, floor=0.02, min_keep=3)
+    expected = selector.select(rerank(question, found, load_reranker("default")))
 
     options = {"min_k": 1, "ratio": 0.6, "max_tokens": 40}
     postprocessor = llamaindex_precise.GradientSelectionPostprocessor(**options)
@@ -166,8 +173,8 @@ def judge_wheels(messages):
 def test_chains_of_stages_are_the_same():
     question = QUESTIONS[0]
     found = HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K)
-    unique = RedundancyFilter().filter(rerank(question, found, load_reranker()))
-    expected = GradientSelector(min_k=2).select(unique.kept)
+    unique = RedundancyFilter().filter(rerank(question, found, load_reranker("default")))
+    expected = GradientSelector(min_k=2, floor=0.02, min_keep=3).select(unique.kept)
 
     nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
     for postprocessor in (
@@ -187,7 +194,7 @@ def test_chains_of_stages_are_the_same():
 
 
 @pytest.mark.parametrize(
-    ("options", "n_kept"), [({}, 2), ({"floor": 0.9}, 1), ({"floor": 0.95, "min_keep": 2}, 2)]
+    ("options", "n_kept"), [({}, 2), ({"floor": 0.9, "min_keep": 0}, 1), ({"floor": 0.95, "min_keep": 2}, 2)]
 )
 def test_pieces_of_others_are_selected_alike(options, n_kept):
     scores = [0.91, 0.88, 0.2, 0.19]
@@ -205,10 +212,12 @@ def test_pieces_of_others_are_selected_alike(options, n_kept):
 def test_self_feedback_is_the_same():
     question = QUESTIONS[0]
     replies = ["Nobody.", verdict(3, 1), "Runa Stell.", verdict(8, -1), "never asked"]
-    found = rerank(question, HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K), load_reranker())
+    found = rerank(
+        question, HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K), load_reranker("default")
+    )
     core_llm, engine_llm, chain_llm = (ScriptedLLM(replies) for _ in range(3))
     expected = FeedbackLoop(core_llm, controller=FeedbackController(min_k=2)).run(
-        question, lambda min_k: GradientSelector(min_k=min_k, ratio=1.0).select(found)
+        question, lambda min_k: GradientSelector(min_k=min_k, ratio=1.0, floor=0.02, min_keep=3).select(found)
     )
     assert (expected.text, len(expected.rounds)) == ("Runa Stell.", 2)
 
@@ -225,7 +234,7 @@ def test_self_feedback_is_the_same():
     )
     output = chain.invoke(question)
 
-    facts = response.metadata["precise_rag"]
+    facts = response.metadata["precise"]
     assert str(response) == output["answer"] == expected.text
     assert facts["score"] == output["score"] == expected.judgement.score
     assert facts["note"] == output["note"] == expected.note
@@ -267,10 +276,10 @@ def assert_same_decisions(selection, expected):
 
 def assert_same_results(nodes, documents, expected):
     kept = [(d.candidate, d.reason) for d in expected.decisions if d.kept]
-    assert [item.node.node_id for item in nodes] == [c.id for c, _ in kept]
-    assert [document.id for document in documents] == [c.id for c, _ in kept]
+    ids = [piece_id(c.doc_id, c.start, c.end) for c, _ in kept]
+    assert [item.node.node_id for item in nodes] == [document.id for document in documents] == ids
     for (candidate, reason), item, document in zip(kept, nodes, documents, strict=True):
         assert item.score == pytest.approx(candidate.score, abs=1e-6)
-        assert document.metadata["relevance_score"] == pytest.approx(candidate.score, abs=1e-6)
-        assert item.node.metadata["precise_rag"]["reason"] == reason
-        assert document.metadata["precise_rag"]["reason"] == reason
+        assert read_facts(document)["score"] == pytest.approx(candidate.score, abs=1e-6)
+        assert read_facts(item.node)["reason"] == reason
+        assert read_facts(document)["reason"] == reason

@@ -1,5 +1,6 @@
 """LlamaIndex and LangChain embedding objects as encoders. Imports neither framework."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -12,12 +13,15 @@ from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
 
 _SLICE = 1024
-_METHODS = (("get_text_embedding_batch", "get_query_embedding"), ("embed_documents", "embed_query"))
+_METHODS = (
+    ("get_text_embedding_batch", "get_query_embedding", "aget_query_embedding"),
+    ("embed_documents", "embed_query", "aembed_query"),
+)
 
 
 def is_framework_embedding(source: object) -> bool:
     """Return whether an object has the embedding methods of LlamaIndex or LangChain."""
-    return any(all(hasattr(source, method) for method in pair) for pair in _METHODS)
+    return any(hasattr(source, many) and hasattr(source, one) for many, one, _ in _METHODS)
 
 
 class FrameworkEncoder(Portable):
@@ -29,10 +33,8 @@ class FrameworkEncoder(Portable):
 
     def __init__(self, embedding: Any) -> None:
         self._embedding = embedding
-        self._documents, self._query = next(
-            (getattr(embedding, many), getattr(embedding, one))
-            for many, one in _METHODS
-            if hasattr(embedding, many) and hasattr(embedding, one)
+        self._methods = next(
+            names for names in _METHODS if hasattr(embedding, names[0]) and hasattr(embedding, names[1])
         )
 
     @property
@@ -51,16 +53,24 @@ class FrameworkEncoder(Portable):
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        texts = readable_texts(texts)
+        texts, encode = readable_texts(texts), getattr(self._embedding, self._methods[0])
         starts = progress_bar(range(0, len(texts), _SLICE), shown=show_progress, desc="encoding")
-        vectors = [vector for i in starts for vector in self._documents(list(texts[i : i + _SLICE]))]
+        vectors = [vector for i in starts for vector in encode(list(texts[i : i + _SLICE]))]
         return encoded_rows(vectors, source=self.name)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries with the embedding object's query method."""
         if not queries:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        return encoded_rows([self._query(query) for query in readable_texts(queries)], source=self.name)
+        encode = getattr(self._embedding, self._methods[1])
+        return encoded_rows([encode(query) for query in readable_texts(queries)], source=self.name)
+
+    async def aencode_queries(self, queries: Sequence[str]) -> FloatArray:
+        """`encode_queries` by the embedding object's own asynchronous method, one query after the other."""
+        encode = getattr(self._embedding, self._methods[2], None)
+        if encode is None or not queries:
+            return await asyncio.to_thread(self.encode_queries, queries)
+        return encoded_rows([await encode(query) for query in readable_texts(queries)], source=self.name)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Estimate the tokens of n texts. Returns (n,) int64."""

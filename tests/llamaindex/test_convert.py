@@ -113,7 +113,7 @@ def test_foreign_nodes_are_read_as_their_embedding_model_saw_them():
     items = [NodeWithScore(node=node, score=np.float32(0.25))]
     (candidate,) = to_candidates(items, "probability")
     assert candidate.text == "title: T\n\nBody."
-    assert (candidate.id, candidate.score_scale) == ("n:0-15", "probability")
+    assert (candidate.id, candidate.score_scale) == ("n:0-5", "probability")
     assert type(candidate.score) is float
 
 

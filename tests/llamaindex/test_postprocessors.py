@@ -93,7 +93,7 @@ def test_scores_of_unknown_meaning_are_reranked_first():
     nodes = scored(("green sea", 0.8), ("red fox", 0.7), ("red sea", 0.6), ("tea", 0.5))
     gradient = GradientSelectionPostprocessor(reranker=WordShare(), min_k=1, ratio=0.3)
     selection = gradient.select(nodes, "red fox")
-    assert [(c.id, c.score) for c in selection.kept] == [("n1:0-16", 1.0), ("n2:0-16", 0.5)]
+    assert [(c.id, c.score) for c in selection.kept] == [("n1:0-7", 1.0), ("n2:0-7", 0.5)]
     assert ids(gradient.postprocess_nodes(nodes, query_str="red fox")) == ["n1", "n2"]
     facts = read_facts(gradient.postprocess_nodes(nodes, query_str="red fox")[0].node)
     assert (facts["score_scale"], facts["scores"]) == ("probability", {"retrieval": 0.7})
@@ -174,8 +174,8 @@ def test_every_decision_is_announced(events):
     assert event.class_name() == "PreciseStageEvent"
     assert event.record["stage"] == "GradientSelectionPostprocessor"
     assert [(c["id"], c["kept"], c["reason"]) for c in event.record["candidates"]] == [
-        ("n0:0-10", True, "among the first 1 (min_k)"),
-        ("n1:0-10", False, "sharp drop: 0.1 is not above 0.3 × 0.9"),
+        ("n0:0-1", True, "among the first 1 (min_k)"),
+        ("n1:0-1", False, "sharp drop: 0.1 is not above 0.3 × 0.9"),
     ]
 
 

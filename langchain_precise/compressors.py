@@ -20,10 +20,9 @@ from langchain_precise.convert import from_selection, to_candidates
 from langchain_precise.events import observe, observing
 from precise_rag.encoders import load_encoder
 from precise_rag.filtering import RedundancyFilter
-from precise_rag.pipeline import DEFAULT_SELECTOR
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker, rerank
-from precise_rag.selection import GradientSelector
+from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
 

@@ -20,10 +20,9 @@ from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from llamaindex_precise.events import observing, reranking
 from precise_rag.errors import InputError
 from precise_rag.filtering import RedundancyFilter
-from precise_rag.pipeline import DEFAULT_SELECTOR
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker, rerank
-from precise_rag.selection import GradientSelector
+from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection, check_query
 

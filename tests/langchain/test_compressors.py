@@ -20,7 +20,7 @@ from langchain_precise import (
 from precise_rag.errors import ScoreScaleError
 from precise_rag.facts import read_facts
 from precise_rag.filtering import RedundancyFilter
-from precise_rag.pipeline import DEFAULT_SELECTOR
+from precise_rag.selection import DEFAULT_SELECTOR
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
 

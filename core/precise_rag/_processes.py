@@ -8,6 +8,7 @@ What follows is used instead, so that a forked child can go on:
     PerProcess     a value that each process makes for itself
     native_work    around calls of torch, faiss and BLAS: a fork waits until they have returned
     progress_bar   a bar that takes no lock unless it is shown
+    of_one_process an iterator that a forked child cannot go on with says so
 """
 
 import concurrent.futures.thread  # noqa: F401  # see the last lines
@@ -196,18 +197,39 @@ class _NoBar(Generic[T]):
     def update(self, n: float = 1) -> None:
         """Do nothing."""
 
+    def set_postfix(self, **values: object) -> None:
+        """Do nothing."""
 
-def progress_bar(items: Iterable[T] = (), *, shown: bool, **options: Any) -> Any:
+    def write(self, line: str) -> None:
+        """Do nothing."""
+
+
+def progress_bar(items: Iterable[T] | None = None, *, shown: bool, **options: Any) -> Any:
     """Return a tqdm bar if `shown`, else an object that can be used in the same way.
 
     items: what to iterate over; optional. options: of tqdm, such as total and desc.
     A tqdm bar takes a lock that processes share, even if it is disabled; a killed process may hold it.
     """
     if not shown:
-        return _NoBar(items)
+        return _NoBar(() if items is None else items)
     from tqdm import tqdm
 
-    return tqdm(items or None, **options)
+    return tqdm(items, **options)
+
+
+def of_one_process(items: Iterator[T]) -> Iterator[T]:
+    """Yield the items, which other threads or processes prepare.
+
+    Raises WorkerError in a child that was forked after the first: it would wait for ever.
+    """
+    owner = os.getpid()
+    for item in items:
+        yield item
+        if os.getpid() != owner:
+            raise WorkerError(
+                "an iterator that was started before a fork cannot go on in the forked process, where its "
+                "workers are not; start it there, or finish it before the fork"
+            )
 
 
 class Portable:

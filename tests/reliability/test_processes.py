@@ -10,10 +10,12 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import precise_rag
 from precise_rag import Document, GradientSelector, PreciseRAG, RelevanceFilter, Segmenter, load_reranker
 from precise_rag._processes import PerProcess, Portable, ProcessLock, native_work, progress_bar
 from precise_rag.encoders import CachedEncoder
@@ -503,3 +505,54 @@ def test_children_multiply_matrices_after_a_fork_in_the_middle_of_it():
         env=environment,
     )
     assert run.stdout.split() == ["0"], run.stderr
+
+
+_ITERATORS = """
+    import os, signal, sys, time
+    from precise_rag import Segmenter
+    from precise_rag.errors import WorkerError
+    from precise_rag.testing import HashEncoder
+    from precise_rag.segmentation import GreedySegmenter
+
+    texts = ["One is here. Two is there. " * 2_000] * 9
+
+    def many(kind):
+        if kind == "greedy":
+            return GreedySegmenter(HashEncoder(8)).segment_many(iter(texts))
+        return Segmenter.from_pretrained("small").segment_many(texts, processes=2 if kind == "pool" else 1)
+
+    if __name__ == "__main__":
+        results = many(sys.argv[1])
+        next(results)
+        pid = os.fork()
+        if not pid:
+            try:
+                print(len(list(results)), flush=True)
+            except WorkerError as error:
+                print("before a fork" in str(error), flush=True)
+            os._exit(0)
+        end = time.monotonic() + 60
+        while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < end:
+            time.sleep(0.01)
+        print(len(list(results)), time.monotonic() < end)
+"""
+
+
+@has_fork
+@pytest.mark.parametrize(("kind", "in_child"), [("greedy", "True"), ("pool", "True"), ("small", "8")])
+def test_an_iterator_that_was_carried_over_a_fork_goes_on_or_says_why_not(kind, in_child, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(_ITERATORS))
+    run = subprocess.run([sys.executable, script, kind], capture_output=True, text=True, timeout=250)
+    assert run.stdout.split() == [in_child, "8", "True"], run.stderr
+
+
+def test_a_bar_that_is_not_shown_takes_no_lock(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with progress_bar(shown=False, total=3) as bar:
+        bar.update()
+        bar.set_postfix(loss=1)
+        bar.write("line")
+    assert list(progress_bar([], shown=False)) == []
+    for path in Path(precise_rag.__file__).parent.rglob("*.py"):
+        assert path.name == "_processes.py" or "import tqdm" not in path.read_text("utf-8"), path

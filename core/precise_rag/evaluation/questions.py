@@ -12,8 +12,8 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
+from precise_rag._processes import progress_bar
 from precise_rag.errors import InputError, LLMResponseError
 from precise_rag.evaluation.datasets import Evidence, Question, find_quote
 from precise_rag.prompts.questions import questions_prompt
@@ -70,7 +70,7 @@ def make_questions(
     order = np.random.default_rng(seed).permutation(len(passages))
     made: dict[str, Question] = {}
     dropped: Counter[str] = Counter()
-    with tqdm(total=n_questions, desc="questions", disable=not show_progress) as bar:
+    with progress_bar(shown=show_progress, total=n_questions, desc="questions") as bar:
         for row in order.tolist():
             if len(made) >= n_questions:
                 break

@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Protocol
 
-from precise_rag._processes import check_picklable, progress_bar
+from precise_rag._processes import check_picklable, of_one_process, progress_bar
 from precise_rag.errors import WorkerError
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.tables import build_tables
@@ -51,6 +51,12 @@ def segment_in_processes(
     Raises WorkerError if a process dies, InputError if the segmenter cannot be pickled.
     """
     check_picklable(segmenter, vars(segmenter), "pass processes=1, or functions of a module")
+    return of_one_process(_from_pool(segmenter, texts, processes))
+
+
+def _from_pool(
+    segmenter: _Segmenter, texts: Iterable[str | Document], processes: int
+) -> Iterator[list[Chunk]]:
     try:
         with ProcessPoolExecutor(
             processes, mp_context=get_context("spawn"), initializer=_start, initargs=(segmenter,)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from precise_rag._processes import progress_bar
+from precise_rag._processes import of_one_process, progress_bar
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.blocks import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter
@@ -37,7 +37,18 @@ def build_tables(
     Sentences are encoded without surrounding white space, and only once per batch if they repeat.
     While one batch is encoded, another thread splits the next one and counts its tokens.
     """
-    splitter = splitter or load_sentence_splitter()
+    return of_one_process(
+        _built(documents, encoder, splitter or load_sentence_splitter(), show_progress, vectors)
+    )
+
+
+def _built(
+    documents: Iterable[Document],
+    encoder: Encoder | None,
+    splitter: SentenceSplitter,
+    show_progress: bool,
+    vectors: bool,
+) -> Iterator[SentenceTable]:
     total = len(documents) if isinstance(documents, Sized) else None
     batches = _batches(documents)
     with (

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
+from precise_rag._processes import progress_bar
 from precise_rag.errors import InputError
 from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.measures.answers import accuracy, score_answers
@@ -159,7 +159,9 @@ def _at_once(
         waiting = {pool.submit(ask, question) for question in questions}
         answered = as_completed(tuple(waiting))
         try:
-            for future in tqdm(answered, title, len(waiting), disable=not show_progress, leave=False):
+            for future in progress_bar(
+                answered, shown=show_progress, desc=title, total=len(waiting), leave=False
+            ):
                 waiting.remove(future)
                 keep(future.result())
         except BaseException:

@@ -14,9 +14,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 import precise_rag
+from precise_rag._processes import progress_bar
 from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.runs.environment import PEER_LIBRARIES, installed_version, peak_mb
 from precise_rag.evaluation.runs.lines import append_line, read_lines
@@ -107,7 +106,7 @@ def run_pipeline(
                 }
                 lines.append({"settings": asdict(settings), "facts": facts})
                 append_line(file, lines[0])
-            for question in tqdm(todo, desc=settings.name, disable=not show_progress, leave=False):
+            for question in progress_bar(todo, shown=show_progress, desc=settings.name, leave=False):
                 started = time.perf_counter()
                 selection = pipeline.retrieve(question.text)
                 elapsed = 1000 * (time.perf_counter() - started)

@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
-from tqdm import tqdm
 
+from precise_rag._processes import progress_bar
 from precise_rag.errors import InputError
 from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus, area_under_curve
 from precise_rag.segmentation.training.labelled_documents import UNKNOWN
@@ -106,7 +106,8 @@ def fit(
         torch.manual_seed(settings.seed + epoch)
         network.train()
         total = 0.0
-        bar = tqdm(plan[epoch], desc=f"epoch {epoch + 1}/{settings.epochs}", disable=not show_progress)
+        desc = f"epoch {epoch + 1}/{settings.epochs}"
+        bar = progress_bar(plan[epoch], shown=show_progress, desc=desc)
         for batch in bar:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak"] * _pace(step / n_steps)

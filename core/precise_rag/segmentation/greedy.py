@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, SentenceSplitter
-from precise_rag.segmentation.long_sentences import CountTokens, cut_long
+from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted
 from precise_rag.segmentation.streaming import segment_tables, with_progress
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
@@ -75,11 +77,31 @@ class GreedySegmenter:
         for gap in np.flatnonzero(np.diff(owners)).tolist():
             together[gap] = bool(alike[owners[gap]])
         pieces = _grow(rows, lengths, together, self.max_chars)
+        if self.length_function is not _characters:
+            pieces = self._remeasured(body, rows, lengths, np.array(together, dtype=np.bool_), pieces)
         counts = self.encoder.count_tokens([body[start:end] for start, end in pieces]).tolist()
         return [
             Chunk(document.id, start, end, body[start:end], count, document.metadata)
             for (start, end), count in zip(pieces, counts, strict=True)
         ]
+
+    def _remeasured(
+        self,
+        text: str,
+        rows: IntArray,
+        lengths: IntArray,
+        together: npt.NDArray[np.bool_],
+        pieces: list[tuple[int, int]],
+    ) -> list[tuple[int, int]]:
+        """Cut pieces that are longer as a whole than their parts add up to."""
+        cuts = np.searchsorted(rows[:, 1], [end for _, end in pieces[:-1]])
+        gains = np.where(together, -1.0, 0.0).astype(np.float32)
+        unsure = np.ones(len(gains), dtype=np.bool_)
+        cuts, _ = cut_recounted(
+            text, rows, lengths, gains, cuts, unsure, self.max_chars, self.length_function
+        )
+        edges = [0, *(cuts + 1).tolist(), len(rows)]
+        return [(int(rows[i, 0]), int(rows[j - 1, 1])) for i, j in pairwise(edges)]
 
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False

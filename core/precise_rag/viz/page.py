@@ -6,6 +6,8 @@ A page works on its own: it has no scripts, and loads no fonts, images or other 
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
+from precise_rag.viz.terminal import visible
+
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2430; --soft: #667085; --line: #dfe3ea; --paper: #ffffff;
   --panel: #f4f6f8; --other: #fbf6ee; --keep: #14746f; --drop: #b4bac4; --accent: #c2410c; --mark: #ffe08a; }
@@ -63,15 +65,20 @@ class Html(str):
 
 
 def html_page(title: str, *parts: str) -> str:
-    """Return a whole page: the title as heading, then the parts, which are markup."""
-    return "\n".join(
-        (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
-            f"<h1>{escape(title)}</h1>",
-            *(part for part in parts if part),
-            "</body></html>",
+    """Return a whole page: the title as heading, then the parts, which are markup.
+
+    Control characters and marks of direction are written as escapes: they would change what a reader sees.
+    """
+    return visible(
+        "\n".join(
+            (
+                '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+                '<meta name="viewport" content="width=device-width, initial-scale=1">',
+                f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
+                f"<h1>{escape(title)}</h1>",
+                *(part for part in parts if part),
+                "</body></html>",
+            )
         )
     )
 

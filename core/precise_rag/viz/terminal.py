@@ -1,4 +1,4 @@
-"""Text that a terminal shows and does not obey."""
+"""Text that a terminal or a page shows and does not obey."""
 
 import re
 

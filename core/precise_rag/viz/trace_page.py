@@ -5,7 +5,6 @@ record without texts becomes a page without texts.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from math import isfinite
@@ -15,25 +14,73 @@ from precise_rag.errors import InputError
 from precise_rag.viz.charts import ScoredRank, score_curve
 from precise_rag.viz.page import Html, folded, html_page, soft, table, wide
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _CUT_OFF = {"length": "cut off by the length limit", "content_filter": "cut off by the content filter"}
+_MOST_CHARACTERS, _MOST_ITEMS = 4_000_000, 20_000
+"""Of all texts and of all lists of a record that a page shows."""
+_LONGEST_TEXT, _LONGEST_LIST = 50_000, 1_000
+"""The same for one text and for one list."""
+_SHORT_TEXT, _LONGEST_NAME = 20, 200
+"""A text that is never cut, such as a number, and the longest name of a setting."""
+
+
+class _Room:
+    """Cuts a record to what a page has room for, and counts what it leaves out."""
+
+    def __init__(self) -> None:
+        self._characters, self._items = _MOST_CHARACTERS, _MOST_ITEMS
+        self._cut_characters = self._cut_items = 0
+
+    def cut(self, value: Any) -> Any:
+        """Return a copy with shorter texts and lists."""
+        if isinstance(value, str):
+            if len(value) <= _SHORT_TEXT:
+                return value
+            kept = value[: min(_LONGEST_TEXT, self._characters)]
+            self._characters -= len(kept)
+            self._cut_characters += len(value) - len(kept)
+            return kept if len(kept) == len(value) else f"{kept}…"
+        if isinstance(value, Mapping):
+            shown = list(value.items())[:_LONGEST_LIST]
+            self._cut_items += len(value) - len(shown)
+            return {str(key)[:_LONGEST_NAME]: self.cut(item) for key, item in shown}
+        if isinstance(value, list | tuple):
+            shown = value[: min(_LONGEST_LIST, self._items)]
+            self._items -= len(shown)
+            self._cut_items += len(value) - len(shown)
+            return [self.cut(item) for item in shown]
+        return value
+
+    @property
+    def note(self) -> str:
+        """What was left out; empty if nothing was."""
+        if not self._cut_characters + self._cut_items:
+            return ""
+        return (
+            f"This page leaves out {self._cut_items:,} entries of lists and {self._cut_characters:,} "
+            "characters of texts; the JSON of the trace has them."
+        )
 
 
 def trace_page(record: Mapping[str, Any]) -> str:
-    """Return the page of a record made by `Trace.to_dict`. Raises InputError for any other record."""
+    """Return the page of a record made by `Trace.to_dict`. Raises InputError for any other record.
+
+    Long texts and lists are cut, and the page says how much was left out.
+    """
     try:
-        page = _page(record)
+        return _page(record)
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise InputError(
             f"the record must be one that Trace.to_dict made ({type(error).__name__}: {error})"
         ) from error
-    return _LONE_SURROGATE.sub("\ufffd", page)
 
 
-def _page(record: Mapping[str, Any]) -> str:
+def _page(whole: Mapping[str, Any]) -> str:
+    room = _Room()
+    record = room.cut(whole)
     selections = [stage for stage in record["stages"] if stage["stage"] == "selection"]
     return html_page(
         record.get("question", "A question"),
+        soft(room.note),
         _answer(record),
         _facts(record),
         _rounds(record["rounds"]),

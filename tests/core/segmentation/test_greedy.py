@@ -53,6 +53,21 @@ def test_chunks_tile_the_text_and_keep_the_limit(text: str, max_chars: int) -> N
     assert chunks == next(iter(greedy.segment_many([text])))
 
 
+@settings(deadline=None, max_examples=50)
+@given(text=any_text, limit=st.integers(2, 60), joint=st.integers(1, 9))
+def test_the_limit_holds_when_a_text_is_longer_than_its_parts(text: str, limit: int, joint: int) -> None:
+    """As with a tokenizer that reads the characters around a gap in another way than each side alone."""
+
+    def length(texts: Sequence[str]) -> list[int]:
+        return [len(t) + joint * (len(t) // 7) for t in texts]
+
+    chunks = GreedySegmenter(HashEncoder(), threshold=-1, max_chars=limit, length_function=length).segment(
+        text
+    )
+    assert "".join(texts(chunks)) == (text if text.strip() else "")
+    assert all(length([chunk.text]) <= [limit] or len(chunk.text) == 1 for chunk in chunks)
+
+
 class CountingEncoder(HashEncoder):
     """Records how many texts each call of `encode` gets."""
 

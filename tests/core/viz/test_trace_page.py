@@ -4,6 +4,7 @@ import pytest
 
 from precise_rag.trace import StageRecord, Trace
 from precise_rag.types import Candidate, Decision, Selection
+from precise_rag.viz.terminal import visible
 from precise_rag.viz.trace_page import trace_page
 from support.html import Page, assert_stands_alone
 from support.traces import KEPT, SECRET, full_trace
@@ -62,3 +63,33 @@ def test_hostile_text_stays_text():
     candidate = Candidate(hostile, 0, 1, hostile, 0.5, "probability")
     trace.add(StageRecord("selection", Selection((Decision(1, candidate, False, hostile),)), 0.1))
     assert "script" not in Page(trace.to_html()).tags
+
+
+def test_a_page_has_a_limit_and_says_what_it_leaves_out():
+    trace = full_trace()
+    record = trace.to_dict()
+    assert "leaves out" not in trace_page(record)
+    (stage,) = [stage for stage in record["stages"] if stage["stage"] == "selection"][:1]
+    stage["candidates"] = [{**stage["candidates"][0], "text": "word " * 20_000}] * 3_000
+    record["calls"] = record["calls"] * 5_000
+    record["settings"] = {f"{n}": [["deep"] * 900] * 900 for n in range(3)} | {"n" * 10**6: 1}
+    page = trace_page(record)
+    assert len(page) < 20_000_000
+    assert "This page leaves out " in page
+    assert "entries of lists and " in page
+    assert_stands_alone(page)
+
+
+def test_characters_that_change_what_is_seen_are_shown_as_escapes():
+    trace = Trace("who \u202erof\u202c \x1b[31mpays\x07?")
+    trace.answer = "x\u2066y\u2069 \ud83d \u200f"
+    odd = Candidate("d\u202e", 0, 9, "a\x9b\u2028b\r\tc", 0.5, "probability")
+    trace.add(StageRecord("selection", Selection.keep_all([odd], "first\u2067"), 0.1))
+    page = trace.to_html()
+    assert visible(page) == page
+    for part in (
+        "\\u202erof\\u202c \\x1b[31mpays\\x07?",
+        "x\\u2066y\\u2069 \\ud83d",
+        "a\\x9b\\u2028b\\x0d\tc",
+    ):
+        assert part in page

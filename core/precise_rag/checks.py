@@ -1,10 +1,16 @@
-"""Checks of the numbers that users pass as limits, prices and settings."""
+"""Checks of what users pass: numbers, texts, paths, lists and objects with methods."""
 
 import math
+import os
+from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
 
 from precise_rag.errors import InputError
+
+T = TypeVar("T")
 
 _SHOWN = 60
 
@@ -39,7 +45,45 @@ def check_number(
     rule = _range(least, above_zero, most)
     if not is_number:
         rule = f"a {'whole' if whole else 'finite'} number{', ' if rule else ''}{rule}"
-    raise InputError(f"{name} must be {rule}{f', or None for {none}' if none else ''}, got {_shown(value)}")
+    raise InputError(f"{name} must be {rule}{f', or None for {none}' if none else ''}, got {shown(value)}")
+
+
+def check_text(name: str, value: Any) -> None:
+    """Raise InputError unless `value` is a string; name: what it is, for the message."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a string, got {type(value).__name__}")
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Return a path. Raises InputError unless `value` is a string or a path object that names a file."""
+    if not isinstance(value, str | PathLike):
+        raise InputError(f"{name} must be a string or a Path, got {type(value).__name__}")
+    try:
+        path = Path(value)
+        os.fsencode(path)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} cannot be a path: {error}") from error
+    return path
+
+
+def items_of(name: str, values: Any, kind: type[T]) -> Iterator[T]:
+    """Yield the items of an iterable. Raises InputError if it is none, or an item is not of this kind."""
+    if not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a list of {kind.__name__} objects, got {type(values).__name__}")
+    for value in values:
+        if not isinstance(value, kind):
+            raise InputError(f"{name} must be {kind.__name__} objects, got {type(value).__name__}")
+        yield value
+
+
+def check_methods(name: str, value: Any, methods: Iterable[str], advice: str) -> None:
+    """Raise InputError if an object lacks one of these methods.
+
+    name: what the object is. advice: what to pass.
+    """
+    for method in methods:
+        if not callable(getattr(value, method, None)):
+            raise InputError(f"{name} must have the method `{method}`, got {type(value).__name__}; {advice}")
 
 
 def _is_number(value: Any, whole: bool) -> bool:
@@ -61,7 +105,8 @@ def _range(least: float | None, above_zero: bool, most: float | None) -> str:
     return "" if most is None else f"at most {most:g}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: never more than 60 characters."""
     try:
         text = repr(value)
     except ValueError:  # an int with thousands of digits

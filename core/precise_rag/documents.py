@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+from precise_rag.checks import as_path, check_number
 from precise_rag.errors import InputError
 from precise_rag.types import Document
 
@@ -52,11 +53,10 @@ def read_documents(
     Raises InputError, naming the file and line, if a path does not exist, a folder has no such file,
     a file cannot be read, is too large or is not UTF-8 text, a record is malformed or an id occurs twice.
     """
-    if max_bytes < 1:
-        raise InputError(f"max_bytes must be at least 1, got {max_bytes}")
+    check_number("max_bytes", max_bytes, least=1, whole=True)
     report = on_error or _raise
     seen: dict[str, str] = {}
-    for path in map(Path, paths):
+    for path in [as_path("each path", path) for path in paths]:
         for file, name in document_files(path, follow_links=follow_links, on_error=report):
             for document, place in _read(file, name, max_bytes, report):
                 if document.id not in seen:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from precise_rag._processes import Portable
+from precise_rag.checks import check_text, items_of, shown
 from precise_rag.errors import InputError, LLMError
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
@@ -61,6 +62,7 @@ class QueryRewriter(Portable):
         self, question: str, session: Session, wording: Wording | None = None
     ) -> Conversation[tuple[str, ...]]:
         """Rewrite in the session of a pipeline, see `precise_rag.llm.session`."""
+        check_text("the question", question)
         if not question.strip():
             return (question,)
         prompt = (wording or Wording()).rewrite(question)
@@ -93,7 +95,7 @@ def read_history(history: Iterable[Any]) -> tuple[Message, ...]:
 
     Raises InputError for anything else.
     """
-    return tuple(map(_message, history))
+    return tuple(map(_message, items_of("history", history, object)))
 
 
 def recent_messages(history: Sequence[Message]) -> tuple[Message, ...]:
@@ -117,7 +119,7 @@ def _message(given: Any) -> Message:
             return Message(role, content)  # type: ignore[arg-type]
     raise InputError(
         "history must hold messages: Message(role, content), (role, content) or "
-        f'{{"role": …, "content": …}}, with a role of {", ".join(roles)}; got {given!s:.80}'
+        f'{{"role": …, "content": …}}, with a role of {", ".join(roles)}; got {shown(given)}'
     )
 
 

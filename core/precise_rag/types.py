@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
 
 FloatArray = npt.NDArray[np.float32]
@@ -57,7 +58,7 @@ class Document:
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
-            raise InputError(f"Document: id must be a non-empty string, got {self.id!r}")
+            raise InputError(f"Document: id must be a non-empty string, got {shown(self.id)}")
         if not isinstance(self.text, str):
             raise InputError(
                 f"Document {self.id!r}: text must be a string, "
@@ -123,7 +124,7 @@ class Candidate:
     def __post_init__(self) -> None:
         if self.score_scale not in _SCORE_SCALES:
             raise InputError(
-                f"score_scale must be one of {', '.join(_SCORE_SCALES)}, got {self.score_scale!r}"
+                f"score_scale must be one of {', '.join(_SCORE_SCALES)}, got {shown(self.score_scale)}"
             )
         try:
             score = float(self.score)
@@ -150,7 +151,8 @@ def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 
     Ties are ordered by document id and place, so the result does not depend on the input order.
     """
-    return sorted(candidates, key=lambda c: (UNSCORED in c.scores, -c.score, c.doc_id, c.start, c.end))
+    given = items_of("candidates", candidates, Candidate)
+    return sorted(given, key=lambda c: (UNSCORED in c.scores, -c.score, c.doc_id, c.start, c.end))
 
 
 def with_scores(candidates: Iterable[Candidate], scores: Iterable[object]) -> list[Candidate]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -584,3 +585,30 @@ def test_a_killed_run_leaves_an_index_that_the_next_run_takes(
             assert len(list(out.glob("data-*"))) == 1
     assert run("index", docs, "--out", out, "--prune")[0] == 0
     count("kills of `precise index`, none torn", killed)
+
+
+@pytest.mark.parametrize("module", ["precise_rag.cli", "precise_rag.cli.output", "precise_rag.pipeline"])
+def test_an_interrupt_while_the_command_is_imported_is_one_line(module: str) -> None:
+    script = f"""
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from precise_rag.__main__ import main
+sys.exit(main())
+"""
+    command = [sys.executable, "-c", script, "ask", "index", "Who?", "--llm", "x"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "precise: interrupted\n")
+
+
+def test_the_package_is_the_command() -> None:
+    command = [sys.executable, "-m", "precise_rag", "--version"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert run.stdout.startswith("precise-rag ")
+    settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    assert settings["project"]["scripts"] == {"precise": "precise_rag.__main__:main"}

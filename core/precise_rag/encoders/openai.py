@@ -10,7 +10,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, Shared, progress_bar
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, check_text
 from precise_rag.encoders.rows import encoded_rows
 from precise_rag.errors import ModelError
 from precise_rag.limited_http import max_reply_bytes, openai_connection, own_error
@@ -53,6 +53,7 @@ class OpenAIEncoder(Shared):
         check_number("max_retries", max_retries, least=0, whole=True)
         self._model = model
         self._dimensions = dimensions
+        check_text("base_url", base_url or "")
         url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
         remember(api_key)
         self._timeout = timeout

@@ -12,7 +12,7 @@ from math import sqrt
 from statistics import fmean
 from typing import NamedTuple
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, items_of
 from precise_rag.errors import InputError
 
 
@@ -63,6 +63,8 @@ class DynamicThreshold:
         >>> DynamicThreshold().of([0.9, 0.5, 0.1])
         Threshold(value=0.5, reason='mean of 3 scores')
         """
+        for score in items_of("scores", scores, object):
+            check_number("a score", score)
         threshold = self._around_mean(scores)
         others = [score for score in scores if score < 1.0 - self.tight]
         if self.cap is None or not others or len(others) == len(scores):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from precise_rag._processes import Portable, ProcessLock, check_picklable
+from precise_rag.checks import as_path, check_methods, check_number, check_text, items_of
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.collection import Collection, Columns
@@ -47,6 +48,9 @@ class DocumentIndex(Portable, ABC):
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         if encoder is None and self.needs_encoder:
             raise InputError(f"{type(self).__name__} needs an encoder; pass encoder=load_encoder()")
+        if encoder is not None:
+            methods = ("encode", "encode_queries", "count_tokens")
+            check_methods("encoder", encoder, methods, "pass encoder=load_encoder(…)")
         self.encoder = encoder
         try:
             self.settings: Any = self.settings_type(**settings)
@@ -125,7 +129,8 @@ class DocumentIndex(Portable, ABC):
     def delete(self, ids: Iterable[str]) -> None:
         """Delete documents by id. Raises InputError, and changes nothing, if an id is unknown."""
         with self._writing:
-            self._collection = self._collection.without([ids] if isinstance(ids, str) else ids)
+            known = [ids] if isinstance(ids, str) else list(items_of("ids", ids, str))
+            self._collection = self._collection.without(known)
 
     def search(
         self,
@@ -198,6 +203,7 @@ class DocumentIndex(Portable, ABC):
         Raises IndexFormatError if the index is damaged or its kind, version or encoder differs, and
         InputError for any other setting.
         """
+        path = as_path("path", path)
         saved = read_manifest(path)["settings"]
         changed = {name for name, value in settings.items() if saved.get(name) != _as_json(value)}
         if fixed := sorted(changed - cls.search_settings):
@@ -210,6 +216,8 @@ class DocumentIndex(Portable, ABC):
             raise IndexFormatError(
                 f"{path} holds a {manifest['kind']!r} index, not {cls.kind!r}; open it with load_index(path)"
             )
+        if encoder is not None:
+            check_text("the name of the encoder", getattr(encoder, "name", None))
         built_with, given = manifest["encoder"]["name"], encoder.name if encoder else None
         if built_with != given:
             raise IndexFormatError(
@@ -300,12 +308,8 @@ class DocumentIndex(Portable, ABC):
         self, top_k: int, query: str = "", filter: Filter | Mapping[str, Any] | None = None
     ) -> Snapshot:
         """The present state, for a search. Raises InputError if an argument is not valid."""
-        if not isinstance(query, str):
-            raise InputError(f"the query must be a string, got {type(query).__name__}")
-        if not isinstance(top_k, int | np.integer):
-            raise InputError(f"top_k must be a whole number, got {type(top_k).__name__}")
-        if top_k < 1:
-            raise InputError(f"top_k must be at least 1, got {top_k}")
+        check_text("the query", query)
+        check_number("top_k", top_k, least=1, whole=True)
         wanted = None if filter is None else as_filter(filter)
         snapshot = self._present()
         if wanted is None:
@@ -337,7 +341,7 @@ class DocumentIndex(Portable, ABC):
         size = self._collection.columns["vectors"].shape[1:]
         try:
             row = np.asarray(vector, dtype=np.float32)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"the query's vector must be numbers: {error}") from error
         if row.shape != size or not np.isfinite(row).all():
             raise InputError(
@@ -355,9 +359,7 @@ def _as_json(value: object) -> object:
 
 def _unique(documents: Iterable[Document]) -> list[Document]:
     given: dict[str, Document] = {}
-    for document in documents:
-        if not isinstance(document, Document):
-            raise InputError(f"documents must be Document objects, got {type(document).__name__}")
+    for document in items_of("documents", documents, Document):
         if document.id in given:
             raise InputError(f"two documents have the id {document.id!r}; give each its own id")
         given[document.id] = document

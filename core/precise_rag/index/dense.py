@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.index.arrays.collection import Collection, Columns
@@ -40,7 +41,7 @@ class DenseSettings(ChunkSettings, VectorSettings):
         check_alpha(self.alpha)
         if self.chunk_vectors not in ("encode", "mean", "context"):
             raise InputError(
-                f"chunk_vectors must be 'encode', 'mean' or 'context', got {self.chunk_vectors!r}"
+                f"chunk_vectors must be 'encode', 'mean' or 'context', got {shown(self.chunk_vectors)}"
             )
 
 

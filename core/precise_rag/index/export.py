@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from precise_rag.checks import items_of
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.passages import DocumentSegmenter
@@ -47,7 +48,7 @@ def weighted_sentences(
     show_progress: show a progress bar.
     settings: fields of `ContextSettings`.
     """
-    remaining = iter(documents)
+    remaining = items_of("documents", documents, Document)
     while batch := list(islice(remaining, _DOCUMENTS)):
         index = SentenceContextIndex.build(batch, encoder, show_progress=show_progress, **settings)
         for sentence, vector in index.weighted_vectors():
@@ -84,7 +85,7 @@ def weighted_chunks(
     check_alpha(alpha)
     if isinstance(segmenter, str):
         segmenter = Segmenter.from_pretrained(segmenter)
-    read, waiting = tee(document for document in documents if document.text.strip())
+    read, waiting = tee(d for d in items_of("documents", documents, Document) if d.text.strip())
     tables = build_tables(read, encoder, getattr(segmenter, "splitter", None), show_progress)
     for document, table in zip(waiting, tables, strict=True):
         assert table.vectors is not None

@@ -8,6 +8,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import native_work
+from precise_rag.checks import check_text
 from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.vectors import read_vectors
@@ -38,6 +39,8 @@ class FaissSettings(DenseSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_text("factory", self.factory)
+        check_text("search", self.search)
         if self.backend != "numpy":
             raise InputError(
                 f"backend must be 'numpy' in a FaissIndex, got {self.backend!r}; for GPUs pass gpu=True"
@@ -97,7 +100,7 @@ class FaissIndex(DenseIndex):
     def _set_parameters(self, faiss: Any, index: Any) -> None:
         try:
             faiss.ParameterSpace().set_index_parameters(index, self.settings.search)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:
             raise InputError(
                 f"faiss does not know the search parameters {self.settings.search!r} for "
                 f"{self.settings.factory!r}: {str(error).splitlines()[-1]}"
@@ -158,7 +161,7 @@ class FaissIndex(DenseIndex):
             index = faiss.index_factory(vectors.shape[1], self.settings.factory, faiss.METRIC_INNER_PRODUCT)
             with native_work():
                 index.train(vectors)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:
             raise InputError(
                 f"faiss cannot build {self.settings.factory!r} from {len(vectors)} vectors of length "
                 f"{vectors.shape[1]}: {str(error).splitlines()[-1]}"

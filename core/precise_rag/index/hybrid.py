@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from precise_rag.errors import InputError
+from precise_rag.checks import check_number
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.context import GroupMeans, check_alpha
@@ -51,10 +51,8 @@ class HybridSettings(BM25Settings, VectorSettings):
         check_passages("passages", self.passages)
         if self.surroundings is not None:
             check_passages("surroundings", self.surroundings)
-        if not 0 <= self.dense_weight <= 1:
-            raise InputError(f"dense_weight must be between 0 and 1, got {self.dense_weight}")
-        if self.pool < 1:
-            raise InputError(f"pool must be at least 1, got {self.pool}")
+        check_number("dense_weight", self.dense_weight, least=0, most=1)
+        check_number("pool", self.pool, least=1, whole=True)
 
 
 _NO_WEIGHT, _FULL_WEIGHT = 2.0, 4.0

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from precise_rag.checks import as_path
 from precise_rag.encoders.load import DEFAULT_ENCODER, load_encoder, load_packaged_encoder
 from precise_rag.errors import IndexFormatError, ModelError
 from precise_rag.index.base import DocumentIndex
@@ -41,6 +42,7 @@ def load_index(
     if it needs an encoder that must be passed. A saved index never chooses a model, a folder or a
     service to load.
     """
+    path = as_path("path", path)
     manifest = read_manifest(path)
     if manifest["kind"] not in KINDS:
         raise IndexFormatError(f"{path} holds a {manifest['kind']!r} index, which this version does not know")

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.collection import Columns
@@ -28,7 +29,7 @@ best sentence; or "mixed": the passage for the best sentence, and single sentenc
 def check_returns(returns: Returns) -> Returns:
     """Return the value. Raises InputError unless it is one of `Returns`."""
     if returns not in get_args(Returns):
-        raise InputError(f"returns must be one of {', '.join(get_args(Returns))}, got {returns!r}")
+        raise InputError(f"returns must be one of {', '.join(get_args(Returns))}, got {shown(returns)}")
     return returns
 
 

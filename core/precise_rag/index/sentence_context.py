@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.context import SentenceContexts, check_alpha
@@ -38,9 +39,9 @@ class ContextSettings(VectorSettings):
         super().__post_init__()
         check_alpha(self.alpha)
         if self.context not in ("mean", "encode"):
-            raise InputError(f"context must be 'mean' or 'encode', got {self.context!r}")
+            raise InputError(f"context must be 'mean' or 'encode', got {shown(self.context)}")
         if self.similarity not in ("cosine", "dot"):
-            raise InputError(f"similarity must be 'cosine' or 'dot', got {self.similarity!r}")
+            raise InputError(f"similarity must be 'cosine' or 'dot', got {shown(self.similarity)}")
         check_passages("passages", self.passages)
 
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.checks import check_number
 from precise_rag.encoders.packaged import packaged_minilm
-from precise_rag.errors import InputError, ModelError
+from precise_rag.errors import ModelError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages
@@ -44,10 +45,8 @@ class WordSentenceSettings(DenseSettings, WordSettings):
     def __post_init__(self) -> None:
         DenseSettings.__post_init__(self)
         WordSettings.__post_init__(self)
-        if self.min_overlap < 1:
-            raise InputError(f"min_overlap must be at least 1, got {self.min_overlap}")
-        if self.max_candidates is not None and self.max_candidates < 1:
-            raise InputError(f"max_candidates must be at least 1 or None, got {self.max_candidates}")
+        check_number("min_overlap", self.min_overlap, least=1, whole=True)
+        check_number("max_candidates", self.max_candidates, least=1, whole=True, none="no limit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, ProcessLock, Shared
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, check_text
 from precise_rag.errors import (
     ContentFilterError,
     ContextLengthError,
@@ -72,6 +72,7 @@ class OpenAIChat(Shared):
     ) -> None:
         check_number("timeout", timeout, above_zero=True)
         check_number("max_retries", max_retries, least=0, whole=True)
+        check_text("base_url", base_url or "")
         self.name = model
         self.base_url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
         self.timeout = timeout

@@ -7,7 +7,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, Shared
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, check_text
 from precise_rag.errors import (
     LLMAuthenticationError,
     LLMConnectionError,
@@ -57,6 +57,7 @@ class CohereReranker(Shared):
         check_number("batch_size", batch_size, least=1, whole=True)
         self.name = f"cohere:{model}"
         self._model = model
+        check_text("base_url", base_url or "")
         url, self._auth = without_password(base_url)
         remember(api_key)
         self._options = {"api_key": api_key, "base_url": url}

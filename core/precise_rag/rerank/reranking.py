@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from precise_rag.checks import items_of
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
 from precise_rag.types import UNSCORED, Candidate, best_first, check_query, with_scores
@@ -17,7 +18,7 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
     A candidate whose score is no finite number ranks last, see `with_scores`.
     Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """
-    given = list(candidates)
+    given = list(items_of("candidates", candidates, Candidate))
     check_query(query)
     scores = reranker.score(query, given)
     if len(scores) != len(given):

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.errors import InputError
+from precise_rag.checks import check_methods, check_number
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted
-from precise_rag.segmentation.streaming import segment_tables, with_progress
+from precise_rag.segmentation.streaming import check_texts, segment_tables, with_progress
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 
@@ -37,10 +37,9 @@ class GreedySegmenter:
         splitter: SentenceSplitter | None = None,
         length_function: CountTokens | None = None,
     ) -> None:
-        if not -1 <= threshold <= 1:
-            raise InputError(f"threshold must be between -1 and 1, got {threshold}")
-        if max_chars < 1:
-            raise InputError(f"max_chars must be at least 1, got {max_chars}")
+        check_methods("encoder", encoder, ("encode", "count_tokens"), "pass encoder=load_encoder(…)")
+        check_number("threshold", threshold, least=-1, most=1)
+        check_number("max_chars", max_chars, least=1, whole=True)
         self.encoder = encoder
         self.threshold = threshold
         self.max_chars = max_chars
@@ -110,6 +109,7 @@ class GreedySegmenter:
 
         show_progress: show a progress bar; default False.
         """
+        check_texts(texts)
         results = segment_tables(self, texts, self.encoder, self.splitter)
         yield from with_progress(results, texts) if show_progress else results
 

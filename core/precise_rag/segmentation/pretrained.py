@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from precise_rag.checks import as_path
 from precise_rag.errors import ModelError
 from precise_rag.models.checkpoint import load_config
 from precise_rag.models.checks import OBJECT, TEXT, check_config
@@ -25,7 +26,7 @@ def load_model(
     name: of a packaged model, or a folder. device, encoder: as in `SageModel.load`.
     Raises ModelError if there is no such model, or its files are damaged or foreign.
     """
-    folder = Path(name)
+    folder = as_path("name", name)
     if str(name) in PACKAGED:
         folder = packaged_model(PACKAGED[str(name)])
     if not (folder / "config.json").is_file():

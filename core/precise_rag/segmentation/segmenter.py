@@ -13,12 +13,18 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.pretrained import load_model
-from precise_rag.segmentation.streaming import segment_in_processes, segment_tables, with_progress
+from precise_rag.segmentation.streaming import (
+    check_texts,
+    segment_in_processes,
+    segment_tables,
+    with_progress,
+)
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable, Span
 
@@ -44,21 +50,22 @@ class SegmenterOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.threshold, Real) or not 0 < self.threshold < 1:
-            raise InputError(f"threshold must be a number between 0 and 1, got {self.threshold!r}")
+            raise InputError(f"threshold must be a number between 0 and 1, got {shown(self.threshold)}")
         for name in ("max_tokens", "min_tokens", "coarse_tokens"):
             value = getattr(self, name)
             if not _is_count(value) and not (name == "coarse_tokens" and value is None):
-                raise InputError(f"{name} must be a whole number, got {value!r}")
+                raise InputError(f"{name} must be a whole number, got {shown(value)}")
         if self.max_tokens < 1:
-            raise InputError(f"max_tokens must be at least 1, got {self.max_tokens}")
+            raise InputError(f"max_tokens must be at least 1, got {shown(self.max_tokens)}")
         if not 0 <= self.min_tokens <= self.max_tokens:
             raise InputError(
-                f"min_tokens must be between 0 and max_tokens ({self.max_tokens}), got {self.min_tokens}"
+                f"min_tokens must be between 0 and max_tokens ({shown(self.max_tokens)}), "
+                f"got {shown(self.min_tokens)}"
             )
         if self.paragraphs not in ("hard", "soft"):
-            raise InputError(f'paragraphs must be "hard" or "soft", got {self.paragraphs!r}')
+            raise InputError(f'paragraphs must be "hard" or "soft", got {shown(self.paragraphs)}')
         if self.coarse_tokens is not None and self.coarse_tokens < 1:
-            raise InputError(f"coarse_tokens must be at least 1 or None, got {self.coarse_tokens}")
+            raise InputError(f"coarse_tokens must be at least 1 or None, got {shown(self.coarse_tokens)}")
 
 
 def _is_count(value: object) -> bool:
@@ -211,6 +218,8 @@ class Segmenter:
 
         show_progress: show a progress bar; default False. processes: worker processes; default 1: none.
         """
+        check_texts(texts)
+        check_number("processes", processes, least=1, whole=True)
         if processes > 1:
             results = segment_in_processes(self, texts, min(processes, 4 * (os.cpu_count() or 1)))
         else:

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from typing import Protocol
 
 from precise_rag._processes import check_picklable, of_one_process, progress_bar
-from precise_rag.errors import WorkerError
+from precise_rag.errors import InputError, WorkerError
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Chunk, Document, SentenceTable
@@ -73,6 +73,12 @@ def _from_pool(
             "a worker process died; it may have run out of memory (pass fewer processes), or the script "
             "runs on import (put its code under: if __name__ == '__main__')"
         ) from error
+
+
+def check_texts(texts: Iterable[str | Document]) -> None:
+    """Raise InputError for one text in place of several, and for what is no iterable."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InputError(f"texts must be a list of texts or Documents, got {type(texts).__name__}")
 
 
 def with_progress(results: Iterator[list[Chunk]], texts: Iterable[str | Document]) -> Iterator[list[Chunk]]:

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.blocks import block_spans
@@ -87,6 +88,7 @@ class BlockSplitter:
 
         structure: of the text; default: it is read. No span is only white space unless the whole text is.
         """
+        check_text("text", text)
         spans: list[Span] = []
         start = last = 0
         blank = True

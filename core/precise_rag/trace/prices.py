@@ -59,6 +59,8 @@ class PriceTable:
     """
 
     def __init__(self, prices: Mapping[str, Price]) -> None:
+        if not isinstance(prices, Mapping):
+            raise InputError(f"prices must be a mapping from names to Price, got {type(prices).__name__}")
         for model, price in prices.items():
             _check_price(model, price)
         self._prices = dict(prices)
@@ -90,6 +92,8 @@ class PriceTable:
 def _parsed(text: str, name: str) -> dict[str, Price]:
     try:
         prices = {model: Price(row["input"], row["output"]) for model, row in tomllib.loads(text).items()}
+        if not isinstance(prices, Mapping):
+            raise InputError(f"prices must be a mapping from names to Price, got {type(prices).__name__}")
         for model, price in prices.items():
             _check_price(model, price)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -40,9 +40,9 @@ class _Room:
             self._cut_characters += len(value) - len(kept)
             return kept if len(kept) == len(value) else f"{kept}…"
         if isinstance(value, Mapping):
-            shown = list(value.items())[:_LONGEST_LIST]
-            self._cut_items += len(value) - len(shown)
-            return {str(key)[:_LONGEST_NAME]: self.cut(item) for key, item in shown}
+            names = list(value)[:_LONGEST_LIST]
+            self._cut_items += len(value) - len(names)
+            return {str(name)[:_LONGEST_NAME]: self.cut(value[name]) for name in names}
         if isinstance(value, list | tuple):
             shown = value[: min(_LONGEST_LIST, self._items)]
             self._items -= len(shown)

@@ -9,7 +9,7 @@ import bm25s
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.errors import InputError
+from precise_rag.checks import check_number
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.stop_words import WordSettings
@@ -30,10 +30,8 @@ class BM25Settings(WordSettings):
 
     def __post_init__(self) -> None:
         WordSettings.__post_init__(self)
-        if self.k1 < 0:
-            raise InputError(f"k1 must be at least 0, got {self.k1}")
-        if not 0 <= self.b <= 1:
-            raise InputError(f"b must be between 0 and 1, got {self.b}")
+        check_number("k1", self.k1, least=0)
+        check_number("b", self.b, least=0, most=1)
 
 
 class BM25Matrix:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
@@ -36,17 +37,18 @@ Passages = str | int | DocumentSegmenter
 - a segmenter object.
 """
 
+_MOST_SENTENCES = 10**9
 _TOKENS = re.compile(r"([1-9][0-9]{0,8}) tokens")
 
 
 def check_passages(name: str, passages: Passages) -> None:
     """Raise InputError if a setting is not one of the values of `Passages`; name: of the setting."""
     named = isinstance(passages, str) and passages
-    counted = isinstance(passages, int) and passages >= 1
+    counted = isinstance(passages, int) and 1 <= passages <= _MOST_SENTENCES
     if not (named or counted or hasattr(passages, "segment")):
         raise InputError(
             f"{name} must be 'sentences', 'paragraphs', '200 tokens', 'segments', a number of sentences "
-            f"(at least 1) or a segmenter, got {passages!r}"
+            f"(at least 1) or a segmenter, got {shown(passages)}"
         )
 
 

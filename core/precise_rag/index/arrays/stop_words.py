@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from precise_rag._extras import require
+from precise_rag.checks import items_of
 from precise_rag.errors import InputError
 
 _ENGLISH = """
@@ -41,6 +42,9 @@ class WordSettings:
             )
         if isinstance(self.stop_words, list):  # from JSON
             object.__setattr__(self, "stop_words", tuple(self.stop_words))
+        if not isinstance(self.stop_words, str):
+            words = tuple(items_of("stop_words", self.stop_words, str))
+            object.__setattr__(self, "stop_words", words)
 
 
 def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:

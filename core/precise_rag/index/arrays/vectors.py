@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from precise_rag._processes import native_work
+from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.types import FloatArray, IntArray
@@ -33,10 +34,10 @@ class VectorSettings:
 
     def __post_init__(self) -> None:
         if self.precision not in ("float32", "float16", "int8"):
-            raise InputError(f"precision must be 'float32', 'float16' or 'int8', got {self.precision!r}")
-        if not _BACKEND.fullmatch(self.backend):
+            raise InputError(f"precision must be 'float32', 'float16' or 'int8', got {shown(self.precision)}")
+        if not isinstance(self.backend, str) or not _BACKEND.fullmatch(self.backend):
             raise InputError(
-                f"backend must be 'numpy', 'torch' or a device like 'torch:cuda:0', got {self.backend!r}"
+                f"backend must be 'numpy', 'torch' or a device like 'torch:cuda:0', got {shown(self.backend)}"
             )
 
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from precise_rag.checks import as_path, check_number
 from precise_rag.errors import (
     IndexChangedError,
     IndexFormatError,
@@ -35,7 +36,7 @@ from precise_rag.index.storage.files import (
     write_documents,
 )
 from precise_rag.index.storage.layout import check_collection
-from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE, WAIT, hold_folder
+from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE, LONGEST_WAIT, WAIT, hold_folder
 from precise_rag.index.storage.manifest import (
     DATA_NAME,
     FORMAT,
@@ -57,7 +58,8 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
     Raises InputError if it holds other files, IndexLockedError if another writer holds it for
     `timeout` seconds, and IndexWriteError if it cannot be made.
     """
-    path = Path(path)
+    path = as_path("path", path)
+    check_number("timeout", timeout, least=0, most=LONGEST_WAIT)
     with _write_errors(path):
         if not (path / LOCK_FILE).is_file():  # where it is, another writer may be clearing up
             _check_folder(path)
@@ -83,7 +85,7 @@ def write_index(
     Raises InputError if `path` holds anything but an index, or a document cannot be saved as it is;
     IndexChangedError if another writer has replaced the index; IndexLockedError; IndexWriteError.
     """
-    path, extras = Path(path), extras or {}
+    path, extras = as_path("path", path), extras or {}
     try:
         check_collection(collection)
     except ValueError as error:
@@ -226,7 +228,7 @@ def _write_errors(path: Path) -> Iterator[None]:
         yield
     except PreciseRagError:
         raise
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise IndexWriteError(f"{path} cannot be written: {error}; it keeps the index it had") from error
 
 

@@ -17,6 +17,8 @@ LOCK_FILE, HOLDER_FILE = "precise-rag.lock", "precise-rag.lock.holder"
 """In the folder of an index: the file that is locked, and the process that holds it."""
 WAIT = 10.0
 """Seconds that a writer waits for another one."""
+LONGEST_WAIT = 1e6
+"""The most seconds that it may be told to wait."""
 
 
 class _Folder:

@@ -67,6 +67,8 @@ def index_uses(kind: Any) -> dict[str, Use]:
         "delete": lambda value: built().delete(value),
         "search": lambda value: built().search(value),
         "search top_k": lambda value: built().search("lamp", value),
+        "search filter": lambda value: built().search("lamp", filter=value),
+        "search a filter of": lambda value: built().search("lamp", filter={"source": value}),
         "search vector": lambda value: built().search("lamp", vector=value),
         "save": lambda value: built().save(value),
         "load": lambda value: kind.load(value, ENCODER),

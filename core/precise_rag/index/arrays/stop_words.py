@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from precise_rag._extras import require
-from precise_rag.checks import items_of
+from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
 
 _ENGLISH = """
@@ -38,7 +38,7 @@ class WordSettings:
     def __post_init__(self) -> None:
         if self.filter_statistics not in ("shared", "matching"):
             raise InputError(
-                f"filter_statistics must be 'shared' or 'matching', got {self.filter_statistics!r}"
+                f"filter_statistics must be 'shared' or 'matching', got {shown(self.filter_statistics)}"
             )
         if isinstance(self.stop_words, list):  # from JSON
             object.__setattr__(self, "stop_words", tuple(self.stop_words))

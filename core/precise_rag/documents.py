@@ -57,8 +57,9 @@ def read_documents(
     report = on_error or _raise
     seen: dict[str, str] = {}
     for path in [as_path("each path", path) for path in paths]:
+        inside = Path(os.path.realpath(path)) if path.is_dir() and not follow_links else None
         for file, name in document_files(path, follow_links=follow_links, on_error=report):
-            for document, place in _read(file, name, max_bytes, report):
+            for document, place in _read(file, name, max_bytes, report, inside):
                 if document.id not in seen:
                     seen[document.id] = place
                     yield document
@@ -155,10 +156,14 @@ def _is_within(path: Path, inside: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(inside)
 
 
-def _read(file: Path, name: str, max_bytes: int, report: Report) -> Iterator[tuple[Document, str]]:
+def _read(
+    file: Path, name: str, max_bytes: int, report: Report, inside: Path | None
+) -> Iterator[tuple[Document, str]]:
     """The documents of a file, each with its place for error messages."""
     if not name.endswith((".txt", ".md")):
-        for number, place, record in read_json_lines(file, max_bytes=max_bytes, on_error=report):
+        for number, place, record in read_json_lines(
+            file, max_bytes=max_bytes, on_error=report, inside=inside
+        ):
             try:
                 document = _from_record(record, f"{name}#{number}", place)
             except InputError as error:
@@ -167,7 +172,7 @@ def _read(file: Path, name: str, max_bytes: int, report: Report) -> Iterator[tup
                 yield document, place
         return
     try:
-        text = read_text(file, max_bytes)
+        text = read_text(file, max_bytes, inside)
     except InputError as error:
         report(error)
     else:
@@ -175,17 +180,21 @@ def _read(file: Path, name: str, max_bytes: int, report: Report) -> Iterator[tup
 
 
 def read_json_lines(
-    file: Path, *, max_bytes: int = MAX_FILE_BYTES, on_error: Report | None = None
+    file: Path,
+    *,
+    max_bytes: int = MAX_FILE_BYTES,
+    on_error: Report | None = None,
+    inside: Path | None = None,
 ) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """Read the records of a .jsonl or .jsonl.gz file.
 
-    max_bytes, on_error: as for `read_documents`.
+    max_bytes, on_error: as for `read_documents`. inside: as for `read_text`.
     Returns an iterator over (line number, file and line for error messages, record).
     Raises InputError if the file cannot be read or a line is not a JSON object.
     """
     report = on_error or _raise
     try:
-        text = read_text(file, max_bytes)
+        text = read_text(file, max_bytes, inside)
     except InputError as error:
         report(error)
         return
@@ -201,16 +210,20 @@ def read_json_lines(
             yield number, place, record
 
 
-def read_text(file: Path, max_bytes: int = MAX_FILE_BYTES) -> str:
+def read_text(file: Path, max_bytes: int = MAX_FILE_BYTES, inside: Path | None = None) -> str:
     """Read a UTF-8 text file, unpacking it if its name ends in .gz.
 
     max_bytes: largest size, also after unpacking.
+    inside: a folder, without links in its path, in which the file must be. Default: anywhere.
     Raises InputError if the file cannot be read, is larger or is not UTF-8 text.
     """
     try:
         _check_regular(file, os.stat(file))
         with open(file, "rb", opener=_without_waiting) as opened:
-            _check_regular(file, os.fstat(opened.fileno()))
+            status = os.fstat(opened.fileno())
+            _check_regular(file, status)
+            if inside is not None:
+                _check_opened(file, status, inside)
             unpacked = gzip.GzipFile(fileobj=opened) if file.suffix == ".gz" else opened
             data = _read_at_most(unpacked, file, max_bytes)
     except InputError:
@@ -240,6 +253,16 @@ def _check_regular(file: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"
         raise InputError(f"{file}: is {kind}; expected a file")
+
+
+def _check_opened(file: Path, status: os.stat_result, inside: Path) -> None:
+    """Raise InputError unless the file that was opened is in the folder: a link may have come since."""
+    place = os.path.realpath(file)
+    if not Path(place).is_relative_to(inside) or not os.path.samestat(os.lstat(place), status):
+        raise InputError(
+            f"{file}: leads out of the given folder, or was replaced while it was opened; "
+            "to read links, pass follow_links=True (--follow-links)"
+        )
 
 
 def _read_at_most(opened: Any, file: Path, max_bytes: int) -> bytes:

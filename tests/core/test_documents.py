@@ -203,3 +203,32 @@ def test_folders_may_be_nested_deeper_than_functions(tmp_path):
             os.close(here)
             here = outer
         os.close(here)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "sub/a.txt"])
+def test_a_link_that_comes_between_the_check_and_the_opening_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    (folder / "sub").mkdir(parents=True)
+    (outside / "sub").mkdir(parents=True)
+    for place in (folder, outside):
+        (place / name).write_text('{"text": "secret"}' if place == outside else '{"text": "mine"}')
+    original = os.open
+
+    def swap(path: object, *args: object, **kwargs: object) -> int:
+        """Put the link there, open, and put the folder back."""
+        if str(path) != str(folder / name):
+            return original(path, *args, **kwargs)
+        folder.rename(tmp_path / "hidden")
+        folder.symlink_to(outside)
+        try:
+            return original(path, *args, **kwargs)
+        finally:
+            folder.unlink()
+            (tmp_path / "hidden").rename(folder)
+
+    assert [document.text for document in read_documents(folder)]
+    monkeypatch.setattr(os, "open", swap)
+    with pytest.raises(InputError, match="was replaced while it was opened"):
+        list(read_documents(folder))

@@ -4,13 +4,14 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from precise_rag.errors import IndexWriteError, InputError
+from precise_rag.errors import IndexWriteError, InputError, PreciseRagError
 from precise_rag.index import BM25Index, DenseIndex, DocumentIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
@@ -26,6 +27,9 @@ NEW = [
 
 
 FAULTS = "faults at file operations of saves and commands, old or new state kept"
+
+
+NO_MEMORY = "allocations of arrays that fail, nothing changed"
 
 
 class Fault(Exception):
@@ -192,6 +196,83 @@ def test_a_fault_at_any_file_operation_of_a_save(
     assert found.document_ids == new.document_ids
     assert failed * step > 20
     count(FAULTS, at // step)
+
+
+CHANGES: dict[str, Callable[[DocumentIndex], object]] = {
+    "add": lambda index: index.add(NEW[:1]),
+    "replace": lambda index: index.add(NEW[1:2]),
+    "delete": lambda index: index.delete(["lamp"]),
+    "search": lambda index: index.search("herons by the lamp", 3),
+}
+
+
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", BUILD)
+def test_memory_that_runs_out_at_any_array_changes_nothing(
+    kind: str, change: str, step: int, tmp_path: Path
+) -> None:
+    """The change can then be made, and a saved and loaded index stays as good as the one in memory."""
+    build(kind).save(tmp_path)
+    expected = load_index(tmp_path, encoder_of(kind))
+    CHANGES[change](expected)
+    wanted = content(expected)
+    at, failed, finished = 1 - step, 0, False
+    while not finished:
+        at += step
+        index = load_index(tmp_path, encoder_of(kind))
+        before = state(index)
+        try:
+            with failing(at, MemoryError, allocations=True) as called:
+                CHANGES[change](index)
+            finished = len(called) < at
+        except MemoryError:
+            failed += 1
+            assert state(index) == before
+            CHANGES[change](index)
+        assert content(index) == wanted, f"at {at}"
+    assert failed
+    count(NO_MEMORY, failed)
+
+
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])
+@pytest.mark.parametrize("kind", BUILD)
+def test_memory_that_runs_out_at_any_array_of_a_build_a_save_or_a_load(
+    kind: str, step: int, tmp_path: Path
+) -> None:
+    index = build(kind)
+    index.save(tmp_path)
+    expected = content(index)
+
+    def save() -> None:
+        loaded = load_index(tmp_path, encoder_of(kind))
+        with failing(at, MemoryError, allocations=True) as called:
+            loaded.save(tmp_path)
+        calls.append(len(called))
+
+    def load() -> None:
+        with failing(at, MemoryError, allocations=True) as called:
+            load_index(tmp_path, encoder_of(kind))
+        calls.append(len(called))
+
+    def make() -> None:
+        with failing(at, MemoryError, allocations=True) as called:
+            build(kind)
+        calls.append(len(called))
+
+    failed = 0
+    for attempt in (save, load, make):
+        calls: list[int] = []
+        at = 1 - step
+        while not calls:
+            at += step
+            with suppress(MemoryError, PreciseRagError):
+                attempt()
+            failed += not calls
+            assert content(load_index(tmp_path, encoder_of(kind))) == expected
+    assert len(list(tmp_path.glob("data-*"))) == 1
+    assert failed > 20 // step
+    count(NO_MEMORY, failed)
 
 
 @pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])

@@ -1,4 +1,4 @@
-"""Faults at a chosen file operation."""
+"""Faults at a chosen file operation or allocation of an array."""
 
 import builtins
 import errno
@@ -11,11 +11,19 @@ import numpy as np
 import pytest
 
 OPERATIONS = ("open", "fsync", "replace", "mkdir", "scandir", "unlink", "rmdir", "lstat", "stat", "fstat")
+ALLOCATIONS = (
+    *("append", "arange", "array", "asarray", "ascontiguousarray", "bincount", "concatenate", "cumsum"),
+    *("diff", "empty", "flatnonzero", "frombuffer", "fromiter", "full", "isfinite", "memmap", "ones"),
+    *("repeat", "searchsorted", "sort", "stack", "unique", "where", "zeros", "zeros_like"),
+)
 
 
 @contextmanager
-def failing(at: int, error: Callable[[], BaseException]) -> Iterator[list[str]]:
-    """Raise at the n-th file operation, from 1 on, and at no other. Gives the names of those called."""
+def failing(at: int, error: Callable[[], BaseException], *, allocations: bool = False) -> Iterator[list[str]]:
+    """Raise at the n-th file operation, from 1 on, and at no other. Gives the names of those called.
+
+    allocations: whether to count the functions of numpy that make arrays instead.
+    """
     called: list[str] = []
 
     def wrapped(name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,6 +36,11 @@ def failing(at: int, error: Callable[[], BaseException]) -> Iterator[list[str]]:
         return call
 
     with pytest.MonkeyPatch.context() as patch:
+        if allocations:
+            for name in ALLOCATIONS:
+                patch.setattr(np, name, wrapped(name, getattr(np, name)))
+            yield called
+            return
         for name in OPERATIONS:
             patch.setattr(os, name, wrapped(name, getattr(os, name)))
         patch.setattr(np, "save", wrapped("np.save", np.save))

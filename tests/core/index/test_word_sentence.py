@@ -58,7 +58,7 @@ def test_min_overlap_and_max_candidates_narrow() -> None:
     assert [c.text for c in capped.search("dog river", 10)] == ["The bank of the river flooded."]
     with pytest.raises(InputError, match="min_overlap must be at least 1, got 0"):
         WordSentenceIndex.build(DOCUMENTS, HashEncoder(), min_overlap=0)
-    with pytest.raises(InputError, match="max_candidates must be at least 1 or None, got 0"):
+    with pytest.raises(InputError, match="max_candidates must be at least 1, or None for no limit, got 0"):
         WordSentenceIndex.build(DOCUMENTS, HashEncoder(), max_candidates=0)
 
 

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, shown
+from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.vectors import read_vectors
@@ -33,7 +34,12 @@ _TINY = 1e-6
 
 def check_alpha(alpha: float) -> float:
     """Return alpha. Raises InputError unless it is between 0 and 1."""
-    check_number("alpha, from context alone to no context,", alpha, least=0, most=1)
+    try:
+        check_number("alpha", alpha, least=0, most=1)
+    except InputError as error:
+        raise InputError(
+            f"alpha must be between 0 (context alone) and 1 (no context), got {shown(alpha)}"
+        ) from error
     return alpha
 
 

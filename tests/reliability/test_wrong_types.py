@@ -128,14 +128,20 @@ USES: dict[str, Use] = {
     "rerank": lambda value: rerank(value, CANDIDATES, load_reranker()),
     "rerank candidates": lambda value: rerank("Who?", value, load_reranker()),
     "PreciseRAG.retrieve": lambda value: pipeline().retrieve(value),
+    "PreciseRAG.retrieve history": lambda value: pipeline().retrieve("Who?", history=value),
+    "PreciseRAG.retrieve candidates": lambda value: pipeline().retrieve("Who?", candidates=value),
+    "PreciseRAG.retrieve filter": lambda value: pipeline().retrieve("Who?", filter=value),
     "PreciseRAG.aretrieve": lambda value: asyncio.run(pipeline().aretrieve(value)),
     "PreciseRAG.answer": lambda value: pipeline().answer(value),
     "PreciseRAG.aanswer": lambda value: asyncio.run(pipeline().aanswer(value)),
     "PreciseRAG.stream": lambda value: list(pipeline().stream(value)),
-    **made_with(pr.PreciseRAG.from_documents, "documents encoder llm passages", documents=DOCUMENTS),
+    **made_with(
+        pr.PreciseRAG.from_documents, "documents encoder llm preset index_options", documents=DOCUMENTS
+    ),
     **made_with(
         pr.PreciseRAG,
-        "index rewriter reranker redundancy relevance selector n_candidates llm",
+        "index rewriter reranker redundancy relevance evidence selector feedback n_candidates llm judge "
+        "order",
         index=pr.HybridIndex.build(DOCUMENTS, ENCODER),
     ),
     **made_with(pr.Document, "id text metadata", id="a", text="b"),

@@ -109,11 +109,17 @@ class SpanNodeParser(SettingsComponent, NodeParser):
 
         Their ids are UUIDs, the same in every run, unless the parser has an `id_func` of its own.
         """
-        text, source, offset = _text(parent), root_source(parent), root_offset(parent)
         places = [(span.start, span.end) for span in spans]
-        if not isinstance(parent, TextNode):
-            parent = _as_text_node(parent)
-        children = build_nodes_from_splits([text[s:e] for s, e in places], parent, id_func=self.id_func)
+        try:
+            text, source, offset = _text(parent), root_source(parent), root_offset(parent)
+            if not isinstance(parent, TextNode):
+                parent = _as_text_node(parent)
+            children = build_nodes_from_splits([text[s:e] for s, e in places], parent, id_func=self.id_func)
+        except ValueError as error:  # the hash of a node prints its metadata
+            raise InputError(
+                f"node {parent.node_id!r}: LlamaIndex cannot hash its metadata ({error}); "
+                "write long numbers as texts"
+            ) from error
         has_own_ids = self.id_func is not None and self.id_func is not default_id_func
         for child, (start, end) in zip(children, places, strict=True):
             child.embedding = None

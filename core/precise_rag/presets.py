@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from precise_rag.checks import shown
 from precise_rag.context import Order
 from precise_rag.errors import InputError
 from precise_rag.feedback import FeedbackController
@@ -112,7 +113,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 def load_preset(name: str) -> Preset:
     """Return a preset by name. Raises InputError for an unknown name."""
     if name not in PRESETS:
-        raise InputError(f"preset must be one of {', '.join(get_args(PresetName))}, got {name!r}")
+        raise InputError(f"preset must be one of {', '.join(get_args(PresetName))}, got {shown(name)}")
     return PRESETS[name]
 
 

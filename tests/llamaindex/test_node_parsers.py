@@ -310,3 +310,10 @@ def test_multimodal_nodes_are_cut_by_their_text(make):
     ]
     assert [child.source_node.node_id for child in children] == ["index", "mixed", "text"]
     assert children[1].metadata["page"] == 3
+
+
+def test_metadata_that_llamaindex_cannot_hash_is_one_error() -> None:
+    """Its hash prints the metadata, and Python prints no number of more than 4,300 digits."""
+    document = Document(id_="long", text="One is here. Two is there.", metadata={"n": 10**5_000})
+    with pytest.raises(InputError, match="node 'long': LlamaIndex cannot hash its metadata"):
+        SemanticSegmentationNodeParser().get_nodes_from_documents([document])

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, overload
 
 from precise_rag._processes import Portable
 from precise_rag.answer import Answer, ain_pieces, in_pieces
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, shown
 from precise_rag.context import Order, context_passages
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
@@ -130,7 +130,7 @@ class PreciseRAG(Portable):
         self.prices = prices or PriceTable.load()
         check_number("n_candidates", self.n_candidates, least=1, whole=True)
         if self.order not in ("document", "score"):
-            raise InputError(f'order must be "document" or "score", got {order!r}')
+            raise InputError(f'order must be "document" or "score", got {shown(order)}')
         self._check_models()
 
     @classmethod

@@ -39,6 +39,7 @@ from precise_rag.facts import (
     read_facts,
     write_facts,
 )
+from precise_rag.titles import EMBEDDED_KEY, joined_titles
 from precise_rag.types import Candidate, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
 
@@ -75,6 +76,7 @@ class FoundNode(TextNode):
 def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     """Return a core document for each node, with what `from_candidate` needs.
 
+    The metadata that the node's embedding model sees (`excluded_embed_metadata_keys`) are its title.
     Nodes without text, such as images, cannot be found.
     """
     documents = []
@@ -82,7 +84,8 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
         layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
         layout |= {"source": root_source(node).node_id, "offset": root_offset(node)}
         text = node.get_content(MetadataMode.NONE)
-        documents.append(CoreDocument(node.node_id, text, {**node.metadata, _LAYOUT: layout}))
+        added = {_LAYOUT: layout, EMBEDDED_KEY: _embedded_metadata(node)}
+        documents.append(CoreDocument(node.node_id, text, {**node.metadata, **added}))
     return documents
 
 
@@ -131,7 +134,7 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
     if offset is not None:
         fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
     metadata = {str(key): value for key, value in copied(candidate.metadata).items()}
-    for key in (_LAYOUT, FACTS_KEY):
+    for key in (_LAYOUT, EMBEDDED_KEY, FACTS_KEY):
         metadata.pop(key, None)
     info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
     fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}
@@ -173,6 +176,14 @@ def root_offset(node: BaseNode) -> int | None:
     if start is None or end is None or end - start != _length(node):
         return None
     return int(start)
+
+
+def _embedded_metadata(node: BaseNode) -> str:
+    """Return the values of the metadata that the node's embedding model sees: texts and lists of texts."""
+    hidden = (*node.excluded_embed_metadata_keys, FACTS_KEY)
+    seen = (value for key, value in node.metadata.items() if key not in hidden)
+    lists = ((value,) if isinstance(value, str) else value for value in seen if isinstance(value, str | list))
+    return joined_titles(*(text for several in lists for text in several if isinstance(text, str)))
 
 
 def _read_text(node: BaseNode) -> str:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from precise_rag.errors import PreciseRagError as PreciseRagError
     from precise_rag.errors import ScoreScaleError as ScoreScaleError
     from precise_rag.errors import WorkerError as WorkerError
-    from precise_rag.evidence import EvidenceExtractor as EvidenceExtractor
-    from precise_rag.evidence import EvidenceGrower as EvidenceGrower
     from precise_rag.facts import read_facts as read_facts
     from precise_rag.feedback import FeedbackController as FeedbackController
     from precise_rag.filtering import DynamicThreshold as DynamicThreshold
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from precise_rag.segmentation import GreedySegmenter as GreedySegmenter
     from precise_rag.segmentation import Segmenter as Segmenter
     from precise_rag.selection import GradientSelector as GradientSelector
-    from precise_rag.selection import WorthSelector as WorthSelector
     from precise_rag.sentences import split_sentences as split_sentences
     from precise_rag.trace import Ledger as Ledger
     from precise_rag.trace import PriceTable as PriceTable
@@ -74,8 +71,6 @@ _MODULE = {
     "Document": "types",
     "DynamicThreshold": "filtering",
     "EmptyIndexError": "errors",
-    "EvidenceExtractor": "evidence",
-    "EvidenceGrower": "evidence",
     "FaissIndex": "index",
     "FeedbackController": "feedback",
     "Field": "filters",
@@ -107,7 +102,6 @@ _MODULE = {
     "Trace": "trace",
     "WordSentenceIndex": "index",
     "WorkerError": "errors",
-    "WorthSelector": "selection",
     "load_encoder": "encoders",
     "load_index": "index",
     "load_llm": "llm",

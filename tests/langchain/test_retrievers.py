@@ -214,3 +214,15 @@ def test_filters_call_their_model_inside_the_retrieval(precise, scripted_chat):
     stages = [event["data"]["stage"] for event in told if event["name"] == "precise_rag_stage"]
     assert stages[0] == "search"
     assert {"rerank", "relevance"} <= set(stages)
+
+
+@pytest.mark.parametrize("key", ["title", "Header 1", "header_path"])
+def test_what_only_the_title_says_is_found(key):
+    documents = [
+        Document("Service it every two years. Change the seal then.", metadata={key: "Borealis M-7 pump"}),
+        Document("Service it every month. Oil the shaft then.", metadata={key: "Austral K-2 pump"}),
+    ]
+    retriever = HybridRetriever.from_documents(documents, HashEncoder())
+    found = retriever.invoke("How often should I service the Borealis M-7 pump?")[0]
+    assert found.metadata[key] == "Borealis M-7 pump"
+    assert found.page_content in documents[0].page_content

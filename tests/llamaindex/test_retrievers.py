@@ -70,6 +70,41 @@ def test_hidden_metadata_stays_hidden(documents):
         assert FACTS_KEY not in best.get_content(mode)
 
 
+def pumps(**options):
+    """Two pages of which only the metadata say what they are about."""
+    texts = {
+        "m7": "Service it every two years. Change the seal then.",
+        "k2": "Service it every month. Oil it.",
+    }
+    names = {"m7": "Borealis M-7 pump", "k2": "Austral K-2 pump"}
+    return [
+        Document(
+            id_=key, text=text, metadata={"product": names[key], "tags": ["care"], "pages": 3}, **options
+        )
+        for key, text in texts.items()
+    ]
+
+
+def test_metadata_to_embed_take_part_in_the_search():
+    retriever = HybridRetriever.from_documents(pumps(), HashEncoder())
+    (found, *_) = retriever.retrieve("How often should I service the Borealis M-7 pump?")
+    assert found.node.source_node.node_id == "m7"
+    assert found.node.text in pumps()[0].text
+    metadata = {key: value for key, value in found.node.metadata.items() if key != FACTS_KEY}
+    assert metadata == pumps()[0].metadata
+
+
+def test_metadata_that_are_not_to_be_embedded_take_no_part():
+    hidden = pumps(excluded_embed_metadata_keys=["product", "tags"])
+    bare = [Document(id_=d.id_, text=d.text) for d in hidden]
+    query = "How often should I service the Borealis M-7 pump?"
+    scores = [
+        [(n.node.node_id, n.score) for n in HybridRetriever.from_documents(d, HashEncoder()).retrieve(query)]
+        for d in (hidden, bare)
+    ]
+    assert scores[0] == scores[1]
+
+
 def test_an_index_on_disk_serves_as_well(documents, tmp_path):
     built = HybridRetriever.from_documents(documents, HashEncoder(), similarity_top_k=2)
     built.index.save(tmp_path / "index")

@@ -100,7 +100,7 @@ def test_an_index_of_version_1_is_read_and_saved_as_version_2(kind: str, tmp_pat
     loaded = load_index(tmp_path, encoder_of(kind))
     assert content(loaded) == content(index)
     loaded.save(tmp_path)
-    assert read_manifest(tmp_path)["version"] == 2
+    assert read_manifest(tmp_path)["version"] == 3
     assert content(load_index(tmp_path, encoder_of(kind))) == content(index)
 
 

@@ -12,7 +12,7 @@ from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import CANDIDATE_TOKENS, QUERY_TOKENS, PairNetwork, padded, token_ids
 from training.candidate_lists import CandidateList
 
-N_LISTS = 40
+N_LISTS = 20
 """Lists of each file, at most."""
 
 N_READ = 20
@@ -26,7 +26,7 @@ def monitored(network: PairNetwork, tokenizer: Tokenizer, folder: Path) -> str:
     """
     network.eval()
     found = []
-    for path in sorted(folder.glob("kept-*s.pickle")):
+    for path in sorted(folder.glob("kept-*-sentences.pickle")):
         lists: list[CandidateList] = pickle.loads(path.read_bytes())[:N_LISTS]
         values = [value for one in lists if (value := _ndcg(network, tokenizer, one)) is not None]
         if values:

@@ -56,7 +56,7 @@ RATES = {"layers": 7e-5, "head": 3e-4, "gates": 1.5e-3}
 """Learning rates of the layers, of the head, and of the parameters for attention across the texts."""
 
 WARM_UP = 60
-SAVE_EVERY, WATCH_EVERY = 50, 300
+SAVE_EVERY, WATCH_EVERY = 50, 400
 """Steps between two states, and between two looks at documents kept out."""
 
 LEVEL = 0.25

@@ -56,7 +56,7 @@ _PLAIN_HEADING = re.compile(
 Search = Callable[[str], list[Candidate]]
 
 
-class _Question(NamedTuple):
+class WeakQuestion(NamedTuple):
     """A question and the span that answers it. asked: where the document asks it itself, else None."""
 
     question: str
@@ -111,9 +111,9 @@ def weak_examples(
     searches = _searches(documents, encoder, hybrid=number % HYBRID == HYBRID - 1)
     kinds = list(searches)
     known = titles if source in ENCYCLOPEDIC else {}
-    asked = [*_headings(records, random)][: QUESTIONS * 2 // 5]
-    asked += [*_own_questions(texts, random)][: QUESTIONS // 5]
-    asked += [*_sentences(texts, known, QUESTIONS - len(asked), random)]
+    asked = [*asked_by_heading(records, random)][: QUESTIONS * 2 // 5]
+    asked += [*asked_by_documents(texts, random)][: QUESTIONS // 5]
+    asked += [*asked_of_sentences(texts, known, QUESTIONS - len(asked), random)]
     for one in asked:
         kind = kinds[0] if one.asked or random.random() < 0.6 else kinds[1]
         query = as_typed(one.question, random)
@@ -138,7 +138,7 @@ def _searches(documents: Sequence[Document], encoder: Encoder, *, hybrid: bool) 
     }
 
 
-def _judged(one: _Question, query: str, text: str, search: Search) -> tuple[list[Candidate], np.ndarray]:
+def _judged(one: WeakQuestion, query: str, text: str, search: Search) -> tuple[list[Candidate], np.ndarray]:
     """Candidates for a question and which are relevant; without the question itself."""
     question = Question("", one.question, (Evidence(one.doc_id, one.start, one.end),))
     found = list(search(query))
@@ -155,7 +155,7 @@ def _overlap(candidate: Candidate, span: Span) -> bool:
     return candidate.start < span.end and span.start < candidate.end
 
 
-def _headings(records: Sequence[dict], random: np.random.Generator) -> Iterator[_Question]:
+def asked_by_heading(records: Sequence[dict], random: np.random.Generator) -> Iterator[WeakQuestion]:
     """Yield headings as questions, answered by the beginning of their sections, in random order."""
     asked = []
     for record in records:
@@ -165,7 +165,7 @@ def _headings(records: Sequence[dict], random: np.random.Generator) -> Iterator[
             heading = section.get("heading")
             if heading and len(text) > 80 and not _PLAIN_HEADING.match(heading) and len(heading) < 120:
                 asked.append(
-                    _Question(
+                    WeakQuestion(
                         _from_heading(heading, record.get("title") or "", random),
                         record["id"],
                         place,
@@ -186,7 +186,7 @@ def _from_heading(heading: str, title: str, random: np.random.Generator) -> str:
     return shapes[random.integers(len(shapes))].format(heading)
 
 
-def _own_questions(texts: dict[str, str], random: np.random.Generator) -> Iterator[_Question]:
+def asked_by_documents(texts: dict[str, str], random: np.random.Generator) -> Iterator[WeakQuestion]:
     """Yield questions that the documents ask, answered by what follows in the paragraph, in random order."""
     asked = []
     for key, text in texts.items():
@@ -197,14 +197,14 @@ def _own_questions(texts: dict[str, str], random: np.random.Generator) -> Iterat
             end = text.find("\n\n", following.start)
             end = min(len(text) if end < 0 else end, following.start + _ANSWER)
             if end - following.start > 40 and not text[following.start : following.end].strip().endswith("?"):
-                asked.append(_Question(question, key, following.start, end, span))
+                asked.append(WeakQuestion(question, key, following.start, end, span))
     for row in random.permutation(len(asked)):
         yield asked[row]
 
 
-def _sentences(
+def asked_of_sentences(
     texts: dict[str, str], titles: dict[str, str], n_wanted: int, random: np.random.Generator
-) -> Iterator[_Question]:
+) -> Iterator[WeakQuestion]:
     """Yield questions made from sentences drawn at random. titles: what documents are about, if known."""
     spans = [(key, span) for key, text in texts.items() for span in split_sentences(text)]
     made = 0
@@ -222,4 +222,4 @@ def _sentences(
             made += 1
             if title and random.random() < 0.2 and title.casefold() not in question.casefold():
                 question = f"{question} {title}" if random.random() < 0.5 else f"{title}: {question}"
-            yield _Question(question, key, span.start, span.end)
+            yield WeakQuestion(question, key, span.start, span.end)

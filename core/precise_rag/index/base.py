@@ -113,7 +113,7 @@ class DocumentIndex(Portable, ABC):
         given = _unique(documents)
         with self._writing, self._undone_on_error():
             known = self._collection.documents
-            same = {d.id for d in given if d.id in known and known[d.id].text == d.text}
+            same = {d.id for d in given if d.id in known and self._reads_same(known[d.id], d)}
             new = [d for d in given if d.id not in same]
             blocks = list(self._read(new, show_progress))
             kept = self._collection.without(d.id for d in new if d.id in known)
@@ -248,6 +248,10 @@ class DocumentIndex(Portable, ABC):
     def _undone_on_error(self) -> AbstractContextManager[object]:
         """Context that undoes what `_read` changed beside the collection, if an exception leaves it."""
         return nullcontext()
+
+    def _reads_same(self, known: Document, given: Document) -> bool:
+        """Whether `_read` finds the same in both documents, whatever else their metadata say."""
+        return known.text == given.text
 
     @abstractmethod
     def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:

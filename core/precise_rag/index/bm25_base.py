@@ -12,9 +12,13 @@ import numpy.typing as npt
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.headings import Headings
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.base import DocumentIndex
 from precise_rag.protocols import Encoder
+
+_WORDS = ("words.values", "heading_words.values")
+"""Columns that hold numbers of words."""
 
 
 class BM25Base(DocumentIndex):
@@ -36,10 +40,18 @@ class BM25Base(DocumentIndex):
     def _matrices(self, prepared: Any) -> Mapping[str, BM25Matrix]:
         """The matrices of a prepared state, by the names they were made with."""
 
-    def _matrix(self, collection: Collection, name: str, groups: Groups | None = None) -> BM25Matrix:
+    def _matrix(
+        self,
+        collection: Collection,
+        name: str,
+        groups: Groups | None = None,
+        headings: Headings | None = None,
+    ) -> BM25Matrix:
         """BM25 over rows or groups of rows; name: what its arrays are saved under."""
         saved = self._saved(collection, name)
-        return BM25Matrix.of(collection.columns, len(self._vocabulary), self.settings, groups, saved)
+        return BM25Matrix.of(
+            collection.columns, len(self._vocabulary), self.settings, groups, saved, headings
+        )
 
     def _undone_on_error(self) -> AbstractContextManager[object]:
         return self._vocabulary.undone_on_error()
@@ -50,16 +62,16 @@ class BM25Base(DocumentIndex):
     def _saved_state(self) -> tuple[dict[str, Any], Collection, Columns]:
         """As they are, without the words that no row has any more; the rest is numbered again."""
         manifest, collection, extras = super()._saved_state()
-        values = collection.columns.get("words.values")
+        texts = {name: collection.columns[name] for name in _WORDS if name in collection.columns}
         used = np.zeros(len(manifest["vocabulary"]), dtype=np.bool_)
-        if values is not None:
+        for values in texts.values():
             used[values] = True
         if used.all():
             return manifest, collection, extras
         words = [word for word, kept in zip(manifest["vocabulary"], used.tolist(), strict=True) if kept]
-        if values is not None:
-            numbers = (np.cumsum(used) - 1).astype(values.dtype)
-            collection = replace(collection, columns={**collection.columns, "words.values": numbers[values]})
+        numbers = (np.cumsum(used) - 1).astype(np.int32)
+        renumbered = {name: numbers[values] for name, values in texts.items()}
+        collection = replace(collection, columns={**collection.columns, **renumbered})
         extras = {n: _without_unused(a, used) if n.endswith(".indptr") else a for n, a in extras.items()}
         return {**manifest, "vocabulary": words}, collection, extras
 

@@ -1,6 +1,6 @@
 """Hybrid search: sentences scored by meaning and by word, at three scales."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,12 +12,14 @@ from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.context import GroupMeans, check_alpha
 from precise_rag.index.arrays.fusion import best_z_score, fuse, min_max
 from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.headings import Headings, heading_columns, headings_above
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings
 from precise_rag.index.bm25_base import BM25Base
 from precise_rag.index.sentence_base import Returns, SentenceIndex, check_returns
 from precise_rag.index.snapshot import Snapshot
+from precise_rag.titles import title_of
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
 
 
@@ -27,6 +29,8 @@ class HybridSettings(BM25Settings, VectorSettings):
 
     passages: the text that a sentence is scored with and that is returned around it; see `Passages`.
     surroundings: the same on a wider scale, for scores only; None to score without it.
+    headings: whether the title and the headings above a sentence belong to its passage and surroundings,
+        for scores only; see `precise_rag.titles` for the metadata that hold a title.
     alpha: weight of the sentence (0 to 1); passage and surroundings share the rest equally.
     dense_weight: weight of the dense scores (0 to 1); BM25 has the rest.
     adaptive: lower `dense_weight` for queries where no sentence has a much higher cosine than the
@@ -37,6 +41,7 @@ class HybridSettings(BM25Settings, VectorSettings):
 
     passages: Passages = "200 tokens"
     surroundings: Passages | None = "400 tokens"
+    headings: bool = True
     alpha: float = 1 / 3
     dense_weight: float = 0.6
     adaptive: bool = True
@@ -80,13 +85,15 @@ class _Prepared:
     sentences: BM25Matrix
     levels: Sequence[_Level]
     products: Products
+    headings: Headings | None
 
 
 class HybridIndex(BM25Base, SentenceIndex):
     """Sentences scored by meaning and by word, each together with its passage and its surroundings.
 
     A dense score is `alpha * sentence + (1 - alpha) * mean(passage, surroundings)` of cosines with the
-    query; passages and surroundings have the mean vector of their sentences. A BM25 score is the same
+    query; passages and surroundings have the mean vector of their sentences and of the heading above them,
+    and hold its words. A BM25 score is the same
     of BM25 scores, each scaled to [0, 1]. Both are fused by `fuse`. By default a search returns the
     passage of the best sentence, then single sentences.
 
@@ -110,6 +117,20 @@ class HybridIndex(BM25Base, SentenceIndex):
         """Default of `returns` in `search`."""
         return self.settings.returns
 
+    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
+        blocks = super()._read(documents, show_progress)
+        if not self.settings.headings:
+            return blocks
+        assert self.encoder is not None
+        read = list(blocks)
+        above = [headings_above(d, block["spans"]) for d, block in zip(documents, read, strict=True)]
+        added = heading_columns(above, self.encoder.encode, self._vocabulary.columns, self.encoder.dimension)
+        return ({**block, **columns} for block, columns in zip(read, added, strict=True))
+
+    def _reads_same(self, known: Document, given: Document) -> bool:
+        above_same = not self.settings.headings or title_of(known.metadata) == title_of(given.metadata)
+        return above_same and super()._reads_same(known, given)
+
     def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
         columns = super()._columns(document, table)
         if self.settings.surroundings is not None:
@@ -121,14 +142,14 @@ class HybridIndex(BM25Base, SentenceIndex):
         columns = collection.columns
         owners = collection.owners(np.arange(len(collection)))
         keys = [columns[name] for name in ("passage_spans", "surroundings") if name in columns]
-        levels = []
+        levels, headings = [], Headings.of(columns)
         for place, groups in enumerate(Groups.by_change(key, owners) for key in keys):
             norms = self._saved(collection, f"means{place}").get("norms")
-            means = GroupMeans.of(columns, groups, norms)
-            levels.append(_Level(means, self._matrix(collection, f"level{place}", groups)))
+            means = GroupMeans.of(columns, groups, norms, headings)
+            levels.append(_Level(means, self._matrix(collection, f"level{place}", groups, headings)))
         sentences = self._matrix(collection, "sentences")
         products = load_products(columns, self.settings.backend)
-        return _Prepared(levels[0].means.groups, sentences, levels, products)
+        return _Prepared(levels[0].means.groups, sentences, levels, products, headings)
 
     def _matrices(self, prepared: _Prepared) -> Mapping[str, BM25Matrix]:
         levels = {f"level{place}": level.bm25 for place, level in enumerate(prepared.levels)}
@@ -142,7 +163,8 @@ class HybridIndex(BM25Base, SentenceIndex):
         core = prepared.products.all(vector)
         sentence = prepared.sentences.scores(terms)
         wider = [level.bm25_scores(terms) for level in prepared.levels]
-        dense = _weighted(alpha, core, [level.means.scores(core) for level in prepared.levels])
+        above = None if prepared.headings is None else prepared.headings.scores(vector)
+        dense = _weighted(alpha, core, [level.means.scores(core, above) for level in prepared.levels])
         rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
         bm25 = _weighted(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
         weight = self._dense_weight(core[rows])

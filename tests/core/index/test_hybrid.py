@@ -1,6 +1,8 @@
 """Hybrid search: its scores by hand, and the weight of the dense scores."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex
 from precise_rag.index.arrays.fusion import min_max
+from precise_rag.index.storage.manifest import write_manifest
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 
@@ -86,3 +89,67 @@ def test_an_encoder_that_finds_something_keeps_its_whole_weight() -> None:
 def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(InputError, match=f"{name} must be .*, got {value}"):
         HybridIndex.build([], HashEncoder(), **{name: value})
+
+
+PUMPS = [
+    Document("m7", "Service it every two years. Change the seal then.", {"title": "Borealis M-7 pump"}),
+    Document("k2", "Service it every month. Oil the shaft then.", {"title": "Austral K-2 pump"}),
+]
+QUESTION = "How often should I service the Borealis M-7 pump?"
+
+
+@pytest.mark.parametrize("dense_weight", [0.0, 0.6, 1.0])
+def test_what_only_the_title_says_is_found(dense_weight: float) -> None:
+    index = HybridIndex.build(PUMPS, HashEncoder(), dense_weight=dense_weight)
+    best = index.search(QUESTION, 1, returns="sentence")[0]
+    assert best.doc_id == "m7"
+    assert PUMPS[0].text[best.start : best.end] == best.text
+
+
+def test_without_headings_titles_are_not_read() -> None:
+    plain = [Document(document.id, document.text) for document in PUMPS]
+    titled = HybridIndex.build(PUMPS, HashEncoder(), headings=False).search(QUESTION, 4)
+    untitled = HybridIndex.build(plain, HashEncoder()).search(QUESTION, 4)
+    assert [(c.id, pytest.approx(c.score)) for c in titled] == [(c.id, c.score) for c in untitled]
+
+
+def test_a_new_title_is_read_and_other_metadata_encode_nothing() -> None:
+    class Counting(HashEncoder):
+        seen = 0
+
+        def encode(self, texts: Sequence[str]) -> FloatArray:
+            self.seen += len(texts)
+            return super().encode(texts)
+
+    index = HybridIndex.build(PUMPS, encoder := Counting())
+    encoded = encoder.seen
+    index.add([Document(d.id, d.text, {**d.metadata, "shelf": 3}) for d in PUMPS])
+    assert encoder.seen == encoded
+    swapped = [Document(d.id, d.text, o.metadata) for d, o in zip(PUMPS, PUMPS[::-1], strict=True)]
+    index.add(swapped)
+    assert encoder.seen == 2 * encoded
+    assert index.search(QUESTION, 1)[0].doc_id == "k2"
+
+
+def test_titles_are_saved_and_deleted_with_their_documents(tmp_path: Path) -> None:
+    index = HybridIndex.build([*PUMPS, STORY], HashEncoder())
+    index.delete(["k2"])
+    before = [(c.id, c.score) for c in index.search(QUESTION, 9)]
+    index.save(tmp_path / "index")
+    loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
+    assert [(c.id, pytest.approx(c.score)) for c in loaded.search(QUESTION, 9)] == before
+    loaded.add([PUMPS[1]])
+    built = HybridIndex.build([PUMPS[0], STORY, PUMPS[1]], HashEncoder())
+    assert [c.id for c in loaded.search(QUESTION, 9)] == [c.id for c in built.search(QUESTION, 9)]
+
+
+def test_an_index_of_an_older_version_is_searched_without_headings(tmp_path: Path) -> None:
+    HybridIndex.build(PUMPS, HashEncoder(), headings=False).save(tmp_path)
+    file = tmp_path / "manifest.json"
+    manifest = json.loads(file.read_text())
+    del manifest["settings"]["headings"], manifest["sha256"]
+    write_manifest(file, manifest | {"version": 2})
+    loaded = HybridIndex.load(tmp_path, HashEncoder())
+    assert loaded.settings.headings is False
+    loaded.add([STORY])
+    assert {c.doc_id for c in loaded.search(QUESTION, 9)} == {"m7", "k2", "story"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
 
 from precise_rag.checks import check_number
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.headings import Headings
 from precise_rag.index.arrays.stop_words import WordSettings
 from precise_rag.types import FloatArray, IntArray
 
@@ -54,15 +54,18 @@ class BM25Matrix:
     ) -> None:
         self._n_rows = len(lengths)
         self._n_terms = n_terms if len(terms) else 0
-        self._matrix = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
+        self._arrays: Columns = {}
         if saved:
             self._n_terms = len(saved["indptr"]) - 1  # the vocabulary may have grown since
-            self._matrix.scores = {**saved, "num_docs": self._n_rows}
-            self._matrix.nonoccurrence_array = None  # Lucene's form has none
+            self._arrays = saved
         elif len(terms):
+            import bm25s  # slow to import, and not needed to search a saved index
+
+            matrix = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
             numbers, ends = terms.tolist(), np.cumsum(lengths).tolist()
             rows = [numbers[first:last] for first, last in pairwise([0, *ends])]
-            self._matrix.index((rows, {str(i): i for i in range(n_terms)}), show_progress=False)
+            matrix.index((rows, {str(i): i for i in range(n_terms)}), show_progress=False)
+            self._arrays = {part: matrix.scores[part] for part in ("data", "indices", "indptr")}
 
     @classmethod
     def of(
@@ -72,26 +75,29 @@ class BM25Matrix:
         settings: BM25Settings,
         groups: Groups | None = None,
         saved: Columns | None = None,
+        headings: Headings | None = None,
     ) -> BM25Matrix:
         """BM25 over the ragged column "words".
 
         groups: rows to join into one text each; default: every row is a text.
+        headings: of the rows; the words of a group's headings belong to its text. Default: none.
         """
-        lengths = np.asarray(columns["words.lengths"], dtype=np.int64)
-        if groups is not None:
+        terms, lengths = columns["words.values"], np.asarray(columns["words.lengths"], dtype=np.int64)
+        if groups is not None and headings is not None:
+            terms, lengths = headings.words_with(columns, groups)
+        elif groups is not None:
             lengths = np.add.reduceat(lengths, groups.starts)
-        return cls(columns["words.values"], lengths, n_terms, settings, saved)
+        return cls(terms, lengths, n_terms, settings, saved)
 
     @property
     def arrays(self) -> Columns:
         """The sparse matrix: "data", "indices" and "indptr" by column; empty if there are no words."""
-        parts = ("data", "indices", "indptr") if self._n_terms else ()
-        return {part: self._matrix.scores[part] for part in parts}
+        return self._arrays if self._n_terms else {}
 
     def scores(self, terms: npt.NDArray[np.int32]) -> FloatArray:
         """(n_rows,) BM25 of each row for distinct query terms; 0 for rows that hold none of them."""
-        known = terms[terms < self._n_terms].tolist()
-        if not known:
-            return np.zeros(self._n_rows, dtype=np.float32)
-        scores: FloatArray = self._matrix.get_scores_from_ids(known)
+        scores = np.zeros(self._n_rows, dtype=np.float32)
+        for term in terms[terms < self._n_terms].tolist():
+            first, last = self._arrays["indptr"][term : term + 2]
+            scores[self._arrays["indices"][first:last]] += self._arrays["data"][first:last]
         return scores

@@ -24,8 +24,9 @@ from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.headings import WEIGHT, Headings
 from precise_rag.index.arrays.vectors import read_vectors
-from precise_rag.types import FloatArray
+from precise_rag.types import FloatArray, IntArray
 
 _SLICE = 8_192
 """Rows read at a time."""
@@ -128,29 +129,46 @@ class GroupMeans:
     groups: the sentences of each group.
     weights: (n,) w_j: tokens of each sentence.
     norms: (n_groups,) |sum_j w_j v_j|; with it, a mean's cosine follows from those of its sentences.
+    headings: (n_groups,) the heading that counts as one more sentence of the group; None without headings.
     """
 
     groups: Groups
     weights: npt.NDArray[np.float64]
     norms: npt.NDArray[np.float64]
+    headings: IntArray | None = None
 
     @classmethod
-    def of(cls, columns: Columns, groups: Groups, norms: npt.NDArray[np.float64] | None = None) -> GroupMeans:
-        """Build from columns "vectors" and "n_tokens"; norms: saved ones of the same groups, optional."""
+    def of(
+        cls,
+        columns: Columns,
+        groups: Groups,
+        norms: npt.NDArray[np.float64] | None = None,
+        headings: Headings | None = None,
+    ) -> GroupMeans:
+        """Build from columns "vectors" and "n_tokens".
+
+        norms: saved ones of the same groups and headings, optional.
+        """
         weights = _weights(columns)
+        above = None if headings is None else headings.of_row[groups.starts]
         if norms is not None:
-            return cls(groups, weights, norms)
+            return cls(groups, weights, norms, above)
         norms = np.ones(len(groups.starts))
         for _, members, _, sums in _group_sums(columns, weights, groups):
+            if headings is not None and above is not None:
+                sums = sums + WEIGHT * headings.vectors[above[members]]
             norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))
-        return cls(groups, weights, np.maximum(norms, _TINY))
+        return cls(groups, weights, np.maximum(norms, _TINY), above)
 
-    def scores(self, core: FloatArray) -> FloatArray:
+    def scores(self, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:
         """(n,) cosine of the query with the mean of each sentence's group.
 
-        core: (n,) cosine of the query with each sentence.
+        core: (n,) cosine of the query with each sentence. headings: (k,) with each heading, if there are any.
         """
-        means = self.groups.sums(core * self.weights) / self.norms
+        sums = self.groups.sums(core * self.weights)
+        if headings is not None and self.headings is not None:
+            sums += WEIGHT * headings[self.headings]
+        means = sums / self.norms
         return means.astype(np.float32)[self.groups.of_row]
 
 

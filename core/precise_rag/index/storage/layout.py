@@ -22,6 +22,10 @@ _FORMS = {
     "context": ("f", 2),
     "words.values": ("i", 1),
     "words.lengths": ("i", 1),
+    "heading_vectors.values": ("f", 2),
+    "heading_vectors.lengths": ("i", 1),
+    "heading_words.values": ("i", 1),
+    "heading_words.lengths": ("i", 1),
     "pieces.values": ("i", 1),
     "pieces.lengths": ("i", 1),
     "faiss": ("u", 1),
@@ -97,8 +101,11 @@ def check_index(
         for name, column in columns.items():
             _check_form(name, column)
         _check_vectors(columns, getattr(settings, "precision", ""))
-        if "words.values" in columns:
-            _check_numbers("words.values", columns["words.values"], 0, len(words))
+        for name in ("words.values", "heading_words.values"):
+            if name in columns:
+                _check_numbers(name, columns[name], 0, len(words))
+        if "heading_vectors.lengths" in columns:
+            _check_headings(collection)
         if "pieces.values" in columns:
             _check_numbers("pieces.values", columns["pieces.values"], 0, np.iinfo(np.int32).max)
     _check_extras(kind, settings, len(words), collection, extras)
@@ -147,6 +154,8 @@ def _columns(kind: str, settings: Any) -> set[str]:
         names |= {"passage_spans"}
     if kind == "hybrid" and settings.surroundings is not None:
         names |= {"surroundings"}
+    if kind == "hybrid" and settings.headings:
+        names |= {f"heading_{what}.{part}" for what in ("vectors", "words") for part in ("values", "lengths")}
     if kind == "sentence-context" and settings.context == "encode":
         names |= {"context"}
     return names
@@ -160,6 +169,16 @@ def _check_vectors(columns: Columns, precision: str) -> None:
     _check(vectors.shape[1] > 0, "vectors have no dimensions")
     if "context" in columns:
         _check(columns["context"].shape == vectors.shape, "context and vectors differ in shape")
+
+
+def _check_headings(collection: Collection) -> None:
+    columns, begins = collection.columns, collection.columns["heading_vectors.lengths"]
+    _check_numbers("heading_vectors.lengths", begins, 0, 2)
+    first = collection.offsets[:-1][np.diff(collection.offsets) > 0]
+    _check(bool(np.all(begins[first] == 1)), "a document begins without a heading")
+    _check(not columns["heading_words.lengths"][begins == 0].any(), "a row has words of no heading")
+    same = columns["heading_vectors.values"].shape[1] == columns["vectors"].shape[1]
+    _check(same, "headings and vectors differ in shape")
 
 
 def _check_extras(kind: str, settings: Any, n_words: int, collection: Collection, extras: Columns) -> None:

@@ -13,8 +13,8 @@ from precise_rag.index.storage.files import open_regular
 
 MANIFEST = "manifest.json"
 FORMAT = "precise-rag-index"
-VERSION = 2
-_READABLE = (1, 2)
+VERSION = 3
+_READABLE = (1, 2, 3)
 DATA_NAME = re.compile(r"data-[0-9a-f]{32}")
 """Names of data folders."""
 _MOST_BYTES = 2**31
@@ -22,7 +22,7 @@ _MOST_BYTES = 2**31
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """Read the manifest of a saved index; one of version 1 gets the form of version 2.
+    """Read the manifest of a saved index; one of an older version gets the form of the newest.
 
     Raises IndexFormatError if there is none, or none that this version reads.
     """
@@ -72,7 +72,10 @@ def _finite(number: str) -> float:
 
 
 def _checked(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A manifest in the form of the newest version. Raises ValueError for what no save writes."""
+    """A manifest in the form of the newest version. Raises ValueError for what no save writes.
+
+    A hybrid index of version 1 or 2 has no headings; it is searched, added to and saved without them.
+    """
     if manifest["version"] == 1:
         manifest = _upgraded(manifest)
     else:
@@ -81,6 +84,8 @@ def _checked(manifest: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"{manifest.get('data')!r} is not the name of a data folder")
     if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("settings"), dict):
         raise ValueError("the kind or the settings are missing")
+    if manifest["version"] < 3 and manifest["kind"] == "hybrid":
+        manifest = {**manifest, "settings": {"headings": False, **manifest["settings"]}}
     encoder = manifest.get("encoder")
     if not isinstance(encoder, dict) or not {"name", "source"} <= encoder.keys():
         raise ValueError("the encoder is missing")

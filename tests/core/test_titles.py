@@ -1,0 +1,27 @@
+from typing import Any
+
+import pytest
+
+from precise_rag.titles import EMBEDDED_KEY, joined_titles, title_of
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({}, ""),
+        ({"title": "Borealis M-7"}, "Borealis M-7"),
+        ({"title": "Pumps", "header_path": "/Care/Service/"}, "Pumps > Care/Service"),
+        ({"Header 2": "Service", "Header 1": "Care", "source": "a.md"}, "Care > Service"),
+        ({"title": "Pumps", "Header 1": "Pumps", "Header 2": " "}, "Pumps"),
+        ({"title": 7, "header_path": None}, ""),
+        ({"title": "Pumps", EMBEDDED_KEY: "pumps.pdf"}, "pumps.pdf"),
+        ({"title": "Pumps", EMBEDDED_KEY: ""}, ""),
+    ],
+)
+def test_the_title_is_read_from_the_metadata(metadata: dict[str, Any], expected: str) -> None:
+    assert title_of(metadata) == expected
+
+
+def test_long_titles_are_cut() -> None:
+    assert len(title_of({"title": "a" * 5_000})) == 1_000
+    assert joined_titles("a", "b", "a") == "a > b"

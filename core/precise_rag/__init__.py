@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from precise_rag.errors import PreciseRagError as PreciseRagError
     from precise_rag.errors import ScoreScaleError as ScoreScaleError
     from precise_rag.errors import WorkerError as WorkerError
+    from precise_rag.evidence import EvidenceExtractor as EvidenceExtractor
+    from precise_rag.evidence import EvidenceGrower as EvidenceGrower
     from precise_rag.facts import read_facts as read_facts
     from precise_rag.feedback import FeedbackController as FeedbackController
     from precise_rag.filtering import DynamicThreshold as DynamicThreshold
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from precise_rag.segmentation import GreedySegmenter as GreedySegmenter
     from precise_rag.segmentation import Segmenter as Segmenter
     from precise_rag.selection import GradientSelector as GradientSelector
+    from precise_rag.selection import WorthSelector as WorthSelector
     from precise_rag.sentences import split_sentences as split_sentences
     from precise_rag.trace import Ledger as Ledger
     from precise_rag.trace import PriceTable as PriceTable
@@ -71,6 +74,8 @@ _MODULE = {
     "Document": "types",
     "DynamicThreshold": "filtering",
     "EmptyIndexError": "errors",
+    "EvidenceExtractor": "evidence",
+    "EvidenceGrower": "evidence",
     "FaissIndex": "index",
     "FeedbackController": "feedback",
     "Field": "filters",
@@ -102,6 +107,7 @@ _MODULE = {
     "Trace": "trace",
     "WordSentenceIndex": "index",
     "WorkerError": "errors",
+    "WorthSelector": "selection",
     "load_encoder": "encoders",
     "load_index": "index",
     "load_llm": "llm",

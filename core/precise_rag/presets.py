@@ -12,15 +12,16 @@ from typing import Any, Literal, get_args
 from precise_rag.checks import shown
 from precise_rag.context import Order
 from precise_rag.errors import InputError
+from precise_rag.evidence import EvidenceGrower
 from precise_rag.feedback import FeedbackController
 from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import JudgeStyle
-from precise_rag.protocols import Encoder, Reranker
+from precise_rag.protocols import Encoder, Neighbours, Reranker
 from precise_rag.rerank import default_reranker, load_reranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.segmentation import GreedySegmenter
-from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector
+from precise_rag.selection import GradientSelector, WorthSelector
 from precise_rag.types import ScoreScale
 
 PresetName = Literal["precise", "sage", "paretorag", "chunkrag", "recursive"]
@@ -39,7 +40,8 @@ class Preset:
 
     index: builds the index from documents, an encoder and options of the index.
     index_options: makes the options from the encoder.
-    rewriter … feedback: make the stages of `PreciseRAG`.
+    rewriter … feedback: make the stages of `PreciseRAG`; `evidence` from what is searched, the others from
+        the encoder.
     score_scale: the scale of a cross-encoder's scores that is given by its name; None for its own.
     n_candidates, order, judge_prompt: defaults of `PreciseRAG`.
     """
@@ -50,7 +52,7 @@ class Preset:
     reranker: Make = _off
     redundancy: Make = _off
     relevance: Make = _off
-    evidence: Make = _off
+    evidence: Callable[[Any], Any] = _off
     selector: Make = _off
     feedback: Make = _off
     score_scale: ScoreScale | None = None
@@ -64,7 +66,8 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "precise": Preset(
             reranker=default_reranker,
             redundancy=lambda encoder: RedundancyFilter(),
-            selector=lambda encoder: DEFAULT_SELECTOR,
+            evidence=lambda index: EvidenceGrower(index) if isinstance(index, Neighbours) else None,
+            selector=lambda encoder: WorthSelector(),
             feedback=lambda encoder: FeedbackController(),
         ),
         # SAGE. Differs: the default reranker is ours. A cross-encoder that is given by its name has raw

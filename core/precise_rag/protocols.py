@@ -14,6 +14,7 @@ from precise_rag.types import (
     Message,
     ScoreScale,
     Span,
+    Stretch,
 )
 
 
@@ -154,4 +155,17 @@ class Index(Protocol):
     @classmethod
     def load(cls, path: str | Path, encoder: Encoder) -> Self:
         """Read the index that was saved in the folder `path`."""
+        ...
+
+
+@runtime_checkable
+class Neighbours(Protocol):
+    """Knows the sentences around a sentence: an index of sentences, or the texts that a store returned."""
+
+    def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
+        """Return the stretches of `sentences` with up to `reach` sentences before and after each.
+
+        Each sentence is in one stretch; stretches of one document have a sentence between them. A
+        candidate that is no sentence known here is in none.
+        """
         ...

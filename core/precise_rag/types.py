@@ -234,6 +234,17 @@ class SentenceTable:
         return len(self.spans)
 
 
+class Stretch(NamedTuple):
+    """Consecutive sentences of one document.
+
+    text: the document's text from the start of the first sentence to the end of the last one.
+    sentences: in order, with no other sentence between them; their scores mean nothing.
+    """
+
+    text: str
+    sentences: tuple[Candidate, ...]
+
+
 class Decision(NamedTuple):
     """What a selector or filter decided about one candidate.
 
@@ -268,10 +279,14 @@ class Selection:
     def then(self, later: Selection) -> Selection:
         """Combine this selection with that of a later stage.
 
-        later: the selection made from this one's kept candidates.
-        Returns the later decisions and this selection's drops, in score order.
+        later: the selection made from this one's kept candidates, and from others that it added to them.
+        Returns the later decisions and this selection's drops, in score order. What was dropped before and
+        added again stays dropped.
         """
-        decisions = [*later.decisions, *(decision for decision in self.decisions if not decision.kept)]
+        kept = {candidate.id for candidate in self.kept}
+        drops = [decision for decision in self.decisions if not decision.kept]
+        gone = {decision.candidate.id for decision in drops} - kept
+        decisions = [*(d for d in later.decisions if d.candidate.id not in gone), *drops]
         decisions.sort(key=lambda decision: -decision.candidate.score)
         return Selection.of((d.candidate, d.kept, d.reason) for d in decisions)
 

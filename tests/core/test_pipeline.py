@@ -95,7 +95,13 @@ def judged(text):
 def test_an_answer_is_judged_and_its_trace_begins_with_retrieval(rag):
     answer = answering(rag, judged("Ilse Brandt.")).answer(QUESTION)
     assert (answer.text, answer.kind, answer.judgement.score) == ("Ilse Brandt.", "generated", 9)
-    assert [stage.name for stage in answer.trace.stages] == ["search", "rerank", "redundancy", "selection"]
+    assert [stage.name for stage in answer.trace.stages] == [
+        "search",
+        "rerank",
+        "redundancy",
+        "evidence",
+        "selection",
+    ]
     assert [call.role for call in answer.trace.calls] == ["answer", "judge"]
     assert answer.trace.settings["selector"]["ratio"] == pytest.approx(0.3)
     assert answer.trace.answer == "Ilse Brandt."
@@ -196,6 +202,7 @@ def test_an_observer_sees_every_record(rag):
         "search",
         "rerank",
         "redundancy",
+        "evidence",
         "selection",
         "answer",
         "judge",

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from dataclasses import replace
 
 from precise_rag.answer import Answer
 from precise_rag.cli.output import (
@@ -23,7 +22,7 @@ from precise_rag.errors import InputError
 from precise_rag.index import load_index
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
-from precise_rag.selection import DEFAULT_SELECTOR
+from precise_rag.selection import GradientSelector, WorthSelector
 from precise_rag.trace import Bill, PriceTable, Trace
 
 
@@ -38,25 +37,26 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("index", type=path_argument, metavar="INDEX", help="a folder made by `precise index`")
     parser.add_argument("question", metavar="QUESTION", help="the question, in quotes")
     parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="PROBABILITY",
+        default=WorthSelector().threshold,
+        help="drop sentences that are less likely to belong to the evidence (default: %(default)s)",
+    )
+    parser.add_argument(
         "--min-k",
         type=int,
         metavar="N",
-        default=DEFAULT_SELECTOR.min_k,
-        help="look for a sharp drop of the score after this many candidates (default: %(default)s)",
+        help="select by gradient: look for a sharp drop of the score after this many (default: by threshold)",
     )
     parser.add_argument(
         "--ratio",
         type=float,
         metavar="SHARE",
-        default=DEFAULT_SELECTOR.ratio,
-        help="a drop is sharp if a score is at most this share of the one before (default: %(default)s)",
+        help="select by gradient: a drop is sharp if a score is at most this share of the one before",
     )
     parser.add_argument(
-        "--floor",
-        type=float,
-        metavar="SCORE",
-        default=DEFAULT_SELECTOR.floor,
-        help="drop candidates that score less (default: %(default)s)",
+        "--floor", type=float, metavar="SCORE", help="select by gradient: drop what scores less"
     )
     parser.add_argument(
         "--max-tokens", type=int, metavar="N", help="keep at most this many tokens (default: no limit)"
@@ -97,7 +97,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--encoder",
         metavar="NAME",
-        help="the encoder that the index was built with (default: all-MiniLM-L6-v2, if its package is there)",
+        help="the encoder that the index was built with (default: the one in the extra offline)",
     )
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
@@ -112,13 +112,7 @@ def run(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.encoder, device=args.device) if args.encoder else None
     rag = PreciseRAG(
         load_index(args.index, encoder, device=args.device),
-        selector=replace(
-            DEFAULT_SELECTOR,
-            min_k=args.min_k,
-            ratio=args.ratio,
-            floor=args.floor,
-            max_tokens=args.max_tokens,
-        ),
+        selector=_selector(args),
         llm=OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None,
         budget=Budget(cost=args.max_cost),
         prices=PriceTable.load(args.prices),
@@ -132,6 +126,15 @@ def run(args: argparse.Namespace) -> int:
         if args.trace:
             write_file(args.trace, trace.to_html() if args.trace.suffix == ".html" else trace.to_json())
     return 0
+
+
+def _selector(args: argparse.Namespace) -> WorthSelector | GradientSelector:
+    """The selector by worth, or by gradient if one of its settings is given."""
+    given = {name: getattr(args, name) for name in ("min_k", "ratio", "floor")}
+    gradient = {name: value for name, value in given.items() if value is not None}
+    if gradient:
+        return GradientSelector(**gradient, max_tokens=args.max_tokens)
+    return WorthSelector(threshold=args.threshold, max_tokens=args.max_tokens)
 
 
 def _check_outputs(args: argparse.Namespace) -> None:

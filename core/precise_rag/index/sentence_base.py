@@ -18,8 +18,9 @@ from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import vector_columns
 from precise_rag.index.base import DocumentIndex
 from precise_rag.index.candidates import limit_tokens, merge_neighbours, widen_to_passages
+from precise_rag.index.neighbours import neighbour_rows
 from precise_rag.index.snapshot import Hits, Snapshot
-from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable
+from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable, Stretch
 
 Returns = Literal["sentence", "passage", "mixed"]
 """What a search returns for a scored sentence: the "sentence"; the "passage" around it, with the score of its
@@ -81,6 +82,18 @@ class SentenceIndex(DocumentIndex):
         if merge_adjacent:
             candidates = merge_neighbours(candidates, snapshot.collection.documents)
         return candidates if max_tokens is None else limit_tokens(candidates, max_tokens)
+
+    def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
+        """Return the stretches of `sentences` with up to `reach` sentences before and after each.
+
+        Each sentence is in one stretch; stretches of one document have a sentence between them. A candidate
+        that is no sentence of the index is in none. Nothing is encoded.
+        """
+        if not sentences:
+            return []
+        snapshot = self._ready(top_k=1)
+        ranges = neighbour_rows(snapshot.collection, sentences, reach)
+        return [snapshot.stretch(first, end, self.score_scale) for first, end in ranges]
 
     @abstractmethod
     def _scores(

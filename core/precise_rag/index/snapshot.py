@@ -8,7 +8,7 @@ import numpy as np
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.matching import BoolArray, DocumentMatcher
-from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, Span
+from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, Span, Stretch
 
 _MOST_NARROWED = 16
 """Filters whose own states are kept."""
@@ -106,3 +106,10 @@ class Snapshot(NamedTuple):
                 )
             )
         return candidates
+
+    def stretch(self, first: int, end: int, score_scale: ScoreScale) -> Stretch:
+        """Return the rows `first` to `end` of one document as sentences with score 0."""
+        rows = np.arange(first, end, dtype=np.int64)
+        sentences = self.candidates(Hits(rows, np.zeros(len(rows), dtype=np.float32)), score_scale)
+        text = self.collection.documents[sentences[0].doc_id].text
+        return Stretch(text[sentences[0].start : sentences[-1].end], tuple(sentences))

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import math
-import mmap
 import os
 import stat
 from collections.abc import Collection, Mapping
@@ -14,7 +12,6 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
-from safetensors import safe_open
 from safetensors.numpy import load, save
 
 from precise_rag.errors import ModelError
@@ -25,7 +22,6 @@ Tensors = dict[str, np.ndarray[Any, Any]]
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
 _WEIGHTS_SUM, _CONFIG_SUM = "weights_sha256", "config_sha256"
 _MAX_BYTES = {_CONFIG: 2**20, _WEIGHTS: 2**30}
-_NUMPY_TYPES = {"F32": np.float32, "F16": np.float16, "I8": np.int8, "I64": np.int64}
 _MAX_OTHER_BYTES = 2**26
 """Files that are larger than this are not read."""
 
@@ -132,35 +128,6 @@ def read_checked(folder: Path, name: str, sha256: object) -> bytes:
     _refuse(folder / name, f"has sha256 {found}, but {_CONFIG} names another")
 
 
-def mapped_tensors(path: Path) -> Tensors:
-    """Return the tensors of a safetensors file without reading them: the file is mapped into memory.
-
-    Tensors of other types than float32, float16, int8 and int64 are left out.
-    Raises ModelError if the file is missing or is not a safetensors file.
-    """
-    try:
-        with open_model_file(path) as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        with safe_open(path, "numpy"):  # checks the header, and that every tensor lies in the file
-            start = 8 + int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:start])
-    except ModelError:
-        raise
-    except Exception as error:  # the library raises whatever a damaged header leads to
-        raise ModelError(f"{path} is not a safetensors file: {error!r}") from error
-    header.pop("__metadata__", None)
-    return {
-        name: np.frombuffer(
-            data,
-            _NUMPY_TYPES[entry["dtype"]],
-            count=math.prod(entry["shape"]),
-            offset=start + entry["data_offsets"][0],
-        ).reshape(entry["shape"])
-        for name, entry in header.items()
-        if entry["dtype"] in _NUMPY_TYPES
-    }
-
-
 def read_model_file(path: Path) -> bytes:
     """Return the bytes of a file of a model.
 
@@ -227,20 +194,13 @@ def quantized(tensors: Mapping[str, Any], tables: Collection[str]) -> Tensors:
 def dequantized(tensors: Tensors) -> Tensors:
     """Undo `quantized`. Returns float32 tensors, equal to the original ones up to rounding.
 
-    Raises ModelError as `check_scales`.
+    Raises ModelError if a table has no scale for each of its rows.
     """
-    scales = check_scales(tensors)
+    scales = {f"{name}_scale" for name, tensor in tensors.items() if tensor.dtype == np.int8}
     found = {name: tensor.astype(np.float32) for name, tensor in tensors.items() if name not in scales}
     for scale in scales:
-        found[scale.removesuffix("_scale")] *= tensors[scale]
+        table = found[scale.removesuffix("_scale")]
+        if scale not in tensors or tensors[scale].shape != (*table.shape[:1], 1):
+            raise ModelError(f"the model needs a tensor {scale!r} with one row per row of its table")
+        table *= tensors[scale]
     return found
-
-
-def check_scales(tensors: Tensors) -> set[str]:
-    """Return the names of the scales of int8 tables. Raises ModelError if a table has none for each row."""
-    tables = [name for name, tensor in tensors.items() if tensor.dtype == np.int8]
-    for name in tables:
-        scale = tensors.get(f"{name}_scale")
-        if scale is None or scale.shape != (*tensors[name].shape[:1], 1):
-            raise ModelError(f"the model needs a tensor '{name}_scale' with one row per row of its table")
-    return {f"{name}_scale" for name in tables}

@@ -6,6 +6,10 @@ from pathlib import Path
 _HERE = Path(__file__).resolve().parent
 
 SHIPPED: Mapping[str, Mapping[str, str]] = {
+    "evidence": {
+        "config.json": "9a0e3faf46eeb0a2d5c439f1a623806cd3a2180247546cf214f2d0a733182036",
+        "model.safetensors": "4c9416d73b7aa63e56d508da38f99e45a0dd1a9a9c7cb116c27908201bad4743",
+    },
     "reranker": {
         "config.json": "4b0eae3399bfe634a911c206f28497c12b52b538fc36d2c9450a273ef590efd7",
         "model.safetensors": "0dad9a9a5ad2dbbac62d207462355c7f9130a14e7236e21d579a80f64e44521b",

@@ -17,6 +17,7 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.filtering import RelevanceFilter
+from precise_rag.index.sentence_base import SentenceIndex
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
 from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate
@@ -28,7 +29,7 @@ from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import Encoder, Source
 from precise_rag.rerank import load_reranker
 from precise_rag.rewriting import QueryRewriter, make_standalone, merge_searches, read_history
-from precise_rag.selection import GradientSelector, KeepAll
+from precise_rag.selection import GradientSelector, KeepAll, WorthSelector
 from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Document, Selection, best_first, check_query
 
@@ -52,8 +53,9 @@ class PreciseRAG(Portable):
     reranker: scores the candidates, anything `load_reranker` accepts; "precise": `default_reranker`.
     redundancy: drops repeated candidates; "precise": `RedundancyFilter()`.
     relevance: drops candidates that a language model finds irrelevant, a `RelevanceFilter`; "precise": none.
-    evidence: grows the candidates to the spans that are sent; "precise": none.
-    selector: decides how many candidates to keep; "precise": `DEFAULT_SELECTOR`.
+    evidence: grows the candidates to the spans that are sent; an index of sentences is then searched for
+        single sentences; "precise": an `EvidenceGrower` if the index knows the neighbours of sentences.
+    selector: decides how many candidates to keep; "precise": `WorthSelector()`.
     feedback: rules of the feedback loop, a `FeedbackController`, except `min_k`, which is the selector's;
         None answers once and asks no judge; "precise": `FeedbackController()`.
 
@@ -96,7 +98,7 @@ class PreciseRAG(Portable):
 
         def part(name: str, given: Part) -> Any:
             if isinstance(given, str) and given == "default":
-                return getattr(chosen, name)(encoder)
+                return getattr(chosen, name)(index if name == "evidence" else encoder)
             if name == "reranker" and given is not None:
                 return load_reranker(given, score_scale=chosen.score_scale)
             method = METHODS[name]
@@ -417,7 +419,11 @@ class PreciseRAG(Portable):
         check_query(query)
         trace = trace or Trace(query)
         chosen = self.selector
-        selector = asdict(chosen) if isinstance(chosen, GradientSelector | KeepAll) else type(chosen).__name__
+        selector = (
+            asdict(chosen)
+            if isinstance(chosen, GradientSelector | KeepAll | WorthSelector)
+            else type(chosen).__name__
+        )
         trace.settings |= {"preset": self.preset, "selector": selector}
         if self.reranker is not None:
             trace.settings["reranker"] = self.reranker.name
@@ -468,6 +474,8 @@ class PreciseRAG(Portable):
         if self.index is None:
             raise InputError("there is no index to search; pass candidates=, or an index to the constructor")
         given = {} if filter is None else {"filter": filter}
+        if self.evidence is not None and isinstance(self.index, SentenceIndex):
+            given["returns"] = "sentence"
         searches = []
         with session.trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
             for one in queries:

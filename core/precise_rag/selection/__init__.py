@@ -5,3 +5,4 @@ from precise_rag.selection.gradient import GradientSelector as GradientSelector
 from precise_rag.selection.gradient import gradient_cut as gradient_cut
 from precise_rag.selection.keep_all import KeepAll as KeepAll
 from precise_rag.selection.ratios import ratio_scores as ratio_scores
+from precise_rag.selection.worth import WorthSelector as WorthSelector

@@ -160,7 +160,7 @@ class GradientSelector:
 
 
 DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=3)
-"""The default selector: SAGE's gradient with a floor, but at least three candidates.
+"""The default of gradient selection: SAGE's gradient with a floor, but at least three candidates.
 
 Why the floor: calibrated probabilities fall slowly, so the gradient alone keeps almost every candidate.
 Measured by `python -m benchmarks.reranking.gradient --reranker cascade`."""

@@ -31,7 +31,7 @@ def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False)
         return [_sigmoid(score) for score in scores]
     if scale in ("cosine", "rank") and not assume_ratio:
         raise ScoreScaleError(
-            f"gradient selection needs scores on a ratio scale, got score_scale {scale!r}; "
+            f"selection needs scores on a ratio scale, got score_scale {scale!r}; "
             "rerank first (the rerankers in precise_rag.rerank return probabilities), "
             "or pass assume_ratio=True if half the score means half as relevant"
         )
@@ -43,7 +43,7 @@ def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False)
         )
     if low < 0.0 or math.isinf(high):
         raise ScoreScaleError(
-            f"{scale} scores must be finite and non-negative for gradient selection, "
+            f"{scale} scores must be finite and non-negative for selection, "
             f"got {low:.4g} to {high:.4g}; rerank first"
         )
     return scores

@@ -1,0 +1,285 @@
+"""Grown evidence against passages and single sentences, at equal tokens and as it is selected.
+
+    python -m benchmarks.evidence.measure --data DIR [--vectors FILE] [--cache DIR]
+
+Questions and documents that the growth model was not trained on: half of four development sets, and sets
+that are unseen as a whole. Everything is reranked by the cascade. "left out" is a model trained without the
+set, as on a new kind of collection; "a constant", "no boundaries" and "no question" leave a part away.
+Intervals: documents redrawn in pairs. "saved": tokens that the default selection does not send, against the
+fixed number of sentences with the same mean recall; none if no number reaches it. "kept": its share of the
+evidence among the found sentences. ECE: expected calibration error over ten bins. ms: CPU time per question.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import record
+from benchmarks.evidence.questions import RETURNS, Piece, other_returns, piece, positions_of, recalls
+from benchmarks.reranking.measure import calibration_error
+from precise_rag.evaluation import BUDGETS, compare_paired
+from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evidence.features import STEP_FEATURES
+from precise_rag.evidence.model import EvidenceModel, evidence_model
+from precise_rag.selection import WorthSelector
+from precise_rag.types import Candidate, Stretch
+from training.candidate_lists import HALVED, is_relevant
+from training.evidence.questions import (
+    UNSEEN,
+    Asked,
+    QuestionSet,
+    held_out_sets,
+    stretches_around,
+    training_sets,
+)
+from training.evidence.train import fit, read_sets, rows_of
+
+SETS = (*HALVED, *UNSEEN)
+PARTS = {
+    "a constant": [name for name in STEP_FEATURES if name != "bias"],
+    "no boundaries": ["same", "break"],
+    "no question": [n for n in STEP_FEATURES if n.startswith("asks_") or n == "query_words"],
+}
+"""Ablations: features of a step that are left away."""
+
+
+class Read:
+    """A question with the features of the sentences around the found ones, and how long reading them took."""
+
+    def __init__(self, asked: Asked, documents: Mapping[str, Any]) -> None:
+        started = time.process_time()
+        self.stretches: list[Stretch] = stretches_around(asked, documents)
+        self.rows = rows_of(asked, self.stretches)
+        self.ms = (time.process_time() - started) * 1e3
+        self.sentences = [s for stretch in self.stretches for s in stretch.sentences]
+        self.relevant = np.array([is_relevant(s, asked) for s in self.sentences])
+
+    def probabilities(self, model: EvidenceModel) -> np.ndarray:
+        ends = np.cumsum([len(stretch.sentences) for stretch in self.stretches])[:-1]
+        found = np.split(self.rows.is_found, ends)
+        grown = [model.evaluate(r, f).probability for r, f in zip(self.rows.read, found, strict=True)]
+        return np.concatenate(grown)
+
+    def ranked(self, probability: np.ndarray) -> list[Piece]:
+        order = np.argsort(-probability, kind="stable")
+        return [piece(self.sentences[row])._replace(score=float(probability[row])) for row in order]
+
+
+def measure(one: QuestionSet, models: Mapping[str, EvidenceModel], options: Any) -> dict[str, Any]:
+    """Recalls of every way of sending evidence, the selection and the calibration of one set."""
+    positions = positions_of(one)
+    asked = [question for question in one.asked if question.found]
+    read = [Read(question, one.documents) for question in asked]
+    ways = {"sentences": [[piece(c) for c in q.found] for q in asked]}
+    ways |= {name: [r.ranked(r.probabilities(m)) for r in read] for name, m in models.items()}
+    found = {name: recalls(positions, asked, lists) for name, lists in ways.items()}
+    returned = other_returns(one._replace(asked=asked), options)
+    few = {f"{n}, first {len(x)}": recalls(positions, asked[: len(x)], x) for n, x in returned.items()}
+    groups = [question.group for question in asked]
+    gains = [
+        compare_paired(found["grown"][:, b], found["sentences"][:, b], groups=groups).difference
+        for b in range(len(BUDGETS))
+    ]
+    return {
+        "set": one.name,
+        "questions": len(asked),
+        "ms": float(np.mean([r.ms for r in read])),
+        "recall": {name: values.mean(axis=0).tolist() for name, values in found.items()},
+        "recall of fewer": {
+            **{name: values.mean(axis=0).tolist() for name, values in few.items()},
+            "grown": found["grown"][: len(returned["mixed"])].mean(axis=0).tolist(),
+            "gain over mixed": [
+                compare_paired(
+                    found["grown"][: len(returned["mixed"]), b],
+                    next(iter(few.values()))[:, b],
+                    groups=groups[: len(returned["mixed"])],
+                ).difference
+                for b in range(len(BUDGETS))
+            ],
+        },
+        "gain": gains,
+        "selection": selection(asked, ways["grown"]),
+        "calibration": calibration(read, models["grown"]),
+    }
+
+
+def selection(asked: Sequence[Asked], grown: Sequence[Sequence[Piece]]) -> dict[str, float]:
+    """Tokens and recall of the default selection, against fixed numbers of found sentences."""
+    selector = WorthSelector()
+    fixed = [[0.0, 0.0] for _ in range(51)]
+    sent, kept = [], []
+    for question, pieces in zip(asked, grown, strict=True):
+        found = {(c.doc_id, c.start): c for c in question.found}
+        likely = [p for p in pieces if p.score >= 0.02 or (p.doc_id, p.start) in found]
+        chosen = selector.select(_candidate(p) for p in likely).kept
+        total = sum(e.end - e.start for e in question.evidence)
+        sent.append((_covered(chosen, question) / total, sum(c.n_tokens or 0 for c in chosen)))
+        among = _covered(question.found, question)
+        if among:
+            kept.append(_covered([c for c in chosen if (c.doc_id, c.start) in found], question) / among)
+        for k in range(51):
+            first = question.found[:k]
+            fixed[k][0] += _covered(first, question) / total / len(asked)
+            fixed[k][1] += sum(c.n_tokens or 0 for c in first) / len(asked)
+    recall, tokens = (float(np.mean(column)) for column in zip(*sent, strict=True))
+    alike = float(np.interp(recall, [r for r, _ in fixed], [t for _, t in fixed]))
+    reached = recall <= fixed[-1][0]
+    return {
+        "recall": recall,
+        "tokens": tokens,
+        "fixed tokens": alike if reached else float("nan"),
+        "saved": 1 - tokens / alike if reached else float("nan"),
+        "kept": float(np.mean(kept)),
+    }
+
+
+def calibration(read: Sequence[Read], model: EvidenceModel) -> dict[str, float]:
+    """Calibration error of sentences, and of the spans that the default selection sends."""
+    p = [r.probabilities(model) for r in read]
+    spans, truth = [], []
+    for one, probability in zip(read, p, strict=True):
+        for run in _runs(one, probability >= WorthSelector().threshold):
+            spans.append(probability[run].max())
+            truth.append(one.relevant[run].any())
+    every = np.concatenate(p), np.concatenate([r.relevant for r in read])
+    return {
+        "sentences": calibration_error(*every)[0],
+        "spans": calibration_error(np.array(spans), np.array(truth))[0],
+    }
+
+
+def _runs(read: Read, kept: np.ndarray) -> Iterator[list[int]]:
+    """The rows of sentences that are kept and follow each other."""
+    run: list[int] = []
+    first = 0
+    for stretch in read.stretches:
+        for row in range(first, first + len(stretch.sentences)):
+            if kept[row]:
+                run.append(row)
+            elif run:
+                yield run
+                run = []
+        if run:
+            yield run
+            run = []
+        first += len(stretch.sentences)
+
+
+def _candidate(one: Piece) -> Candidate:
+    return Candidate(one.doc_id, one.start, one.end, "", one.score, "probability", one.n_tokens)
+
+
+def _covered(pieces: Sequence[Any], question: Asked) -> int:
+    return sum(
+        max(0, min(p.end, e.end) - max(p.start, e.start))
+        for p in pieces
+        for e in question.evidence
+        if e.doc_id == p.doc_id
+    )
+
+
+def models_of(rows: Mapping[str, list[Any]], kind: str) -> dict[str, EvidenceModel]:
+    """The packaged model, one trained without the set, and the ablations."""
+    without = {name: several for name, several in rows.items() if name != kind}
+    models = {"grown": evidence_model()}
+    if kind in rows:
+        models["grown, left out"] = EvidenceModel.of(fit(without))
+    return models | {name: _ablated(rows, name) for name in PARTS}
+
+
+_ABLATED: dict[str, EvidenceModel] = {}
+
+
+def _ablated(rows: Mapping[str, list[Any]], name: str) -> EvidenceModel:
+    if name not in _ABLATED:
+        _ABLATED[name] = EvidenceModel.of(fit(rows, left_away=PARTS[name]))
+    return _ABLATED[name]
+
+
+def main() -> None:
+    parser = record.new_parser(__spec__.name, __doc__)
+    parser.add_argument("--vectors", help="file that keeps sentence vectors")
+    parser.add_argument("--cache", help="folder that keeps questions and lists", type=Path)
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
+    options = parser.parse_args()
+    rows = read_sets(list(training_sets(options)))
+    found = []
+    for one in held_out_sets(options, options.sets):
+        found.append(measure(one, models_of(rows, one.name.split("/")[1]), options))
+        print(found[-1], flush=True)
+    made = record.made(__spec__.name, options, evidence=evidence_model().weights_sha256)
+    record.save("evidence", "measure", made, markdown(found), {"sets": found})
+
+
+def markdown(found: Sequence[Mapping[str, Any]]) -> str:
+    """The result as tables."""
+    recall = [
+        [one["set"], one["questions"], name, *_percent(values)]
+        for one in found
+        for name, values in one["recall"].items()
+    ]
+    gain = [
+        [
+            one["set"],
+            what,
+            *(f"{100 * g.mean:+.1f} ({100 * g.low:+.1f} to {100 * g.high:+.1f})" for g in values),
+        ]
+        for one in found
+        for what, values in (
+            ("sentences", one["gain"]),
+            ("mixed (fewer questions)", one["recall of fewer"]["gain over mixed"]),
+        )
+    ]
+    fewer = [
+        [one["set"], name, *_percent(values)]
+        for one in found
+        for name, values in one["recall of fewer"].items()
+        if name != "gain over mixed"
+    ]
+    rest = [
+        [
+            one["set"],
+            *(f"{one['selection'][k]:.3f}" for k in ("recall", "tokens", "fixed tokens", "saved", "kept")),
+            *(f"{one['calibration'][k]:.3f}" for k in ("sentences", "spans")),
+            f"{one['ms']:.0f}",
+        ]
+        for one in found
+    ]
+    budgets = [f"{b} tokens" for b in BUDGETS]
+    return "\n\n".join(
+        (
+            "# Evidence that grows from what is found",
+            "Recall of the evidence, the likeliest sentences first.",
+            format_markdown(["set", "questions", "sent", *budgets], recall),
+            f"The first questions, with what a search returns otherwise: {', '.join(RETURNS)}.",
+            format_markdown(["set", "sent", *budgets], fewer),
+            "Gain of grown evidence, with its 95 % interval.",
+            format_markdown(["set", "over", *budgets], gain),
+            "The default selection, and calibration.",
+            format_markdown(
+                [
+                    "set",
+                    "recall",
+                    "tokens",
+                    "fixed tokens",
+                    "saved",
+                    "kept",
+                    "ECE sentences",
+                    "ECE spans",
+                    "ms",
+                ],
+                rest,
+            ),
+        )
+    )
+
+
+def _percent(values: Sequence[float]) -> list[str]:
+    return [f"{100 * value:.1f}" for value in values]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""What the growth model reads: of each found sentence, and of each step to a neighbour."""
+
+import math
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.types import FloatArray, Stretch
+
+QUESTION_KINDS = {
+    "asks_who": r"\b(who|whom|whose)\b",
+    "asks_when": r"\b(when|(what|which) (year|date|day|time|century)|how (old|long))\b",
+    "asks_where": r"\bwhere\b",
+    "asks_number": r"\bhow (many|much|far|often|large|tall|big|high)\b",
+    "asks_how": r"\bhow\b",
+    "asks_why": r"\b(why|reasons?|causes?)\b",
+    "asks_what": r"\bwhat\b",
+    "asks_which": r"\bwhich\b",
+    "asks_for_more": r"\b(summari[sz]e|discuss\w*|describe|explain|opinions?|th(ink|ought)s?|s(ay|aid)|"
+    r"fe(el|lt)|happen\w*|conclusions?|views?|talk\w*|list|details?)\b",
+}
+"""Kinds of question by words of it; a question may be of several kinds, or of none."""
+
+_KINDS = {name: re.compile(pattern) for name, pattern in QUESTION_KINDS.items()}
+
+_LEANS = re.compile(
+    r"\W*(he|she|it|they|this|that|these|those|his|her|its|their|however|but|and|then|so|thus|therefore|such|also"
+    r"|there|here|i|we|you)\b",
+    re.IGNORECASE,
+)
+"""A first word that refers to the sentence before."""
+
+FOUND_FEATURES = ("bias", "probability")
+"""What is known about a found sentence, in the order of the columns."""
+
+STEP_FEATURES = (
+    "bias",
+    "same",
+    "break",
+    "leans",
+    "after_question",
+    "forward",
+    "tokens",
+    "is_found",
+    "probability",
+    "query_words",
+    *QUESTION_KINDS,
+)
+"""What is known about the step from a sentence to a neighbour, in the order of the columns."""
+
+
+class StretchFeatures(NamedTuple):
+    """Features of the n sentences of a stretch.
+
+    found: (n, len(FOUND_FEATURES)) of each sentence; meaningless if it was not found.
+    forward: (n - 1, len(STEP_FEATURES)) of the step over each gap to the later sentence.
+    backward: (n - 1, len(STEP_FEATURES)) of the step over each gap to the earlier sentence.
+    """
+
+    found: FloatArray
+    forward: FloatArray
+    backward: FloatArray
+
+
+def question_features(query: str) -> FloatArray:
+    """Return the features of the query alone: its length and its kinds."""
+    lower = query.lower()
+    kinds = [float(bool(pattern.search(lower))) for pattern in _KINDS.values()]
+    return np.array([math.log1p(len(lower.split())) - 2.3, *kinds], dtype=np.float32)
+
+
+def stretch_features(
+    question: FloatArray, stretch: Stretch, probability: FloatArray, same: FloatArray
+) -> StretchFeatures:
+    """Return the features of a stretch.
+
+    question: by `question_features`.
+    probability: (n,) of each found sentence; NaN for the others.
+    same: (n - 1,) probability that each sentence belongs together with the next, by a boundary model.
+    """
+    texts = [sentence.text for sentence in stretch.sentences]
+    n = len(texts)
+    known = ~np.isnan(probability)
+    tokens = np.log1p([sentence.n_tokens or 0 for sentence in stretch.sentences]) - 3.2
+    is_break = _breaks(stretch)
+    odds = log_odds(np.nan_to_num(probability))
+    found = np.column_stack([np.ones(n), odds])
+    leans = np.array([bool(_LEANS.match(text)) for text in texts])[1:]
+    asks = np.array([text.endswith(("?", "？")) for text in texts])[:-1]
+    gap = [np.ones(n - 1), log_odds(same) / 2, is_break, leans, asks]
+    onto = np.column_stack([tokens, known, np.where(known, odds + 3.0, 0.0) / 2])
+    asked = np.tile(question, (n - 1, 1))
+    forward, backward = (
+        np.column_stack([*gap, np.full(n - 1, ahead), onto[rows], asked])
+        for ahead, rows in ((1.0, slice(1, None)), (0.0, slice(0, n - 1)))
+    )
+    return StretchFeatures(*(part.astype(np.float32) for part in (found, forward, backward)))
+
+
+def log_odds(probability: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the log-odds of probabilities, which are first clipped to [0.0001, 0.9999]."""
+    inside = np.clip(np.asarray(probability, dtype=np.float64), 1e-4, 1.0 - 1e-4)
+    odds: npt.NDArray[np.float64] = np.log(inside / (1.0 - inside))
+    return odds
+
+
+def _breaks(stretch: Stretch) -> npt.NDArray[np.float64]:
+    """(n - 1,) 1 where a blank line follows a sentence."""
+    sentences, origin = stretch.sentences, stretch.sentences[0].start
+    gaps = [stretch.text[left.end - origin : right.start - origin] for left, right in pairwise(sentences)]
+    return np.array([gap.count("\n") > 1 for gap in gaps], dtype=np.float64)

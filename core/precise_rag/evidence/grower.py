@@ -1,0 +1,95 @@
+"""Growing found sentences to their neighbours."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from precise_rag.checks import check_number
+from precise_rag.evidence.model import REACH, EvidenceModel, Growth, evidence_model
+from precise_rag.protocols import Neighbours
+from precise_rag.selection import ratio_scores
+from precise_rag.types import UNSCORED, Candidate, Selection, Stretch, best_first, check_query
+
+_HAS_PROBABILITIES = ("probability", "logit")
+
+
+class EvidenceGrower:
+    """Stage that adds the sentences around the found ones that probably belong to the same evidence.
+
+    Each sentence, found or not, is given the probability that it belongs to the evidence; see
+    `EvidenceModel`. Neighbours that are sent make spans together with the sentence they came along with.
+
+    source: knows the neighbours of a sentence, such as an index of sentences.
+    least: neighbours that are less probable are left out; default 0.02.
+    model: default: the packaged one.
+    """
+
+    def __init__(
+        self, source: Neighbours, *, least: float = 0.02, model: EvidenceModel | None = None
+    ) -> None:
+        check_number("least", least, least=0, most=1)
+        self.source = source
+        self.least = least
+        self.model = model or evidence_model()
+
+    def grow(self, query: str, candidates: Sequence[Candidate]) -> Selection:
+        """Return the candidates and their probable neighbours, the most probable first.
+
+        query: not blank.
+        candidates: sentences with probabilities or logits. On other scales, and if the source does not
+            know them, candidates are returned as they are.
+        All are kept; the reasons say what was found, and what came along with which sentence. The score
+        that a found sentence had is in `scores["found"]`.
+        """
+        check_query(query)
+        found = {c.id: c for c in candidates if UNSCORED not in c.scores}
+        if any(c.score_scale not in _HAS_PROBABILITIES for c in found.values()):
+            return Selection.keep_all(candidates, "not grown: its score is no probability")
+        scores = dict(zip(found, ratio_scores(list(found.values())), strict=True))
+        grown: dict[str, tuple[Candidate, str]] = {}
+        for stretch in self.source.neighbours(list(found.values()), REACH):
+            grown |= self._grown(query, stretch, found, scores)
+        verdicts = [grown.get(c.id, (c, "not grown: its neighbours are not known")) for c in candidates]
+        verdicts += [verdict for key, verdict in grown.items() if key not in found]
+        ranked = {c.id: reason for c, reason in verdicts}
+        return Selection.of((c, True, ranked[c.id]) for c in best_first(c for c, _ in verdicts))
+
+    def _grown(
+        self, query: str, stretch: Stretch, found: dict[str, Candidate], scores: dict[str, float]
+    ) -> dict[str, tuple[Candidate, str]]:
+        """Return the sentences of a stretch that are found or probable, each with its reason."""
+        keys = [sentence.id for sentence in stretch.sentences]
+        probability = np.array([scores.get(key, np.nan) for key in keys], dtype=np.float32)
+        growth = self.model.grow(query, stretch, probability)
+        grown = {}
+        for row, (key, sentence) in enumerate(zip(keys, stretch.sentences, strict=True)):
+            score = float(growth.probability[row])
+            if key in found:
+                former = found[key]
+                kept = replace(
+                    former,
+                    score=score,
+                    score_scale="probability",
+                    scores={**former.scores, "found": former.score},
+                )
+                grown[key] = kept, _why_found(growth, row)
+            elif score >= self.least:
+                kept = replace(sentence, score=score, score_scale="probability", scores={})
+                grown[key] = kept, _why_along(growth, row)
+        return grown
+
+
+def _why_found(growth: Growth, row: int) -> str:
+    alone, probability = growth.alone[row], growth.probability[row]
+    if probability - alone < 0.01:
+        return f"found, {alone:.2f}"
+    return f"found, {alone:.2f}; with the sentences around it {probability:.2f}"
+
+
+def _why_along(growth: Growth, row: int) -> str:
+    source = int(growth.source[row])
+    steps = source - row
+    where = "next" if steps == 1 else "previous" if steps == -1 else f"{abs(steps)}th"
+    side = "" if abs(steps) == 1 else " after" if steps > 0 else " before"
+    return f"came along with the {where} sentence{side}, which was found, {growth.alone[source]:.2f}"

@@ -1,0 +1,133 @@
+"""The growth model: how likely each sentence near a found one belongs to the evidence."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.errors import ModelError
+from precise_rag.evidence.features import (
+    FOUND_FEATURES,
+    STEP_FEATURES,
+    StretchFeatures,
+    question_features,
+    stretch_features,
+)
+from precise_rag.models.checkpoint import Tensors, load_checkpoint
+from precise_rag.models.checks import check_tensors
+from precise_rag.models.packaged import packaged_model
+from precise_rag.segmentation import Segmenter
+from precise_rag.segmentation.segmenter import gap_gains, same_scores
+from precise_rag.types import FloatArray, IntArray, Stretch
+
+REACH = 8
+"""Sentences on each side that a found sentence may grow to."""
+
+_FOLDER = packaged_model("evidence")
+
+
+class Growth(NamedTuple):
+    """What the model says about the n sentences of a stretch.
+
+    probability: (n,) that each belongs to the evidence.
+    alone: (n,) the same from the sentence itself; 0 for one that was not found.
+    source: (n,) row of the found sentence that it most probably came along with; -1 if there is none.
+    """
+
+    probability: FloatArray
+    alone: FloatArray
+    source: IntArray
+
+
+class EvidenceModel:
+    """Gives each sentence of a stretch the probability that it belongs to the evidence.
+
+    A found sentence has a probability of its own, p: the reranker's, calibrated. A step from a sentence
+    to the next or the previous one has a probability h, by logistic regression over the step's features,
+    SAGE's boundary score among them. A sentence that is k steps from a found one belongs to the evidence
+    because of it with probability p × h1 × … × hk; the best found sentence counts. Both reasons are taken
+    as independent: 1 - (1 - alone) × (1 - because of the best).
+
+    So a neighbour is never more probable than the best found sentence near it, and the score of a sentence
+    that is further than REACH away, or in another document, has no part in its probability.
+
+    folder: a saved model; default: the one in the package.
+    Raises ModelError if the model is missing, damaged or made for other features.
+    """
+
+    def __init__(self, folder: str | Path = _FOLDER) -> None:
+        config, tensors = load_checkpoint(folder)
+        if (config.get("found_features"), config.get("step_features")) != (
+            list(FOUND_FEATURES),
+            list(STEP_FEATURES),
+        ):
+            raise ModelError(f"{folder} was trained on other features than this version has; train it again")
+        check_tensors(folder, tensors, {"found": (len(FOUND_FEATURES),), "step": (len(STEP_FEATURES),)})
+        self.weights_sha256: str = config["weights_sha256"]
+        self._weights = tensors
+
+    @classmethod
+    def of(cls, weights: Tensors) -> Self:
+        """Return a model with these weights, "found" and "step", one for each feature."""
+        model = cls.__new__(cls)
+        model.weights_sha256, model._weights = "", weights
+        return model
+
+    def grow(self, query: str, stretch: Stretch, probability: FloatArray) -> Growth:
+        """Return the probabilities of a stretch.
+
+        probability: (n,) the reranker's, of each found sentence; NaN for the others.
+        """
+        texts = [sentence.text for sentence in stretch.sentences]
+        read = stretch_features(question_features(query), stretch, probability, same_probabilities(texts))
+        return self.evaluate(read, ~np.isnan(probability))
+
+    def evaluate(self, read: StretchFeatures, is_found: npt.NDArray[np.bool_]) -> Growth:
+        """Return the probabilities from features. is_found: (n,)."""
+        weights = {name: tensor.astype(np.float64) for name, tensor in self._weights.items()}
+        alone = np.where(is_found, _logistic(read.found @ weights["found"]), 0.0)
+        n, rows = len(alone), np.arange(len(alone))
+        steps = np.concatenate([np.arange(-REACH, 0), np.arange(1, REACH + 1)])
+        sources = rows[:, None] + steps
+        inside = (sources >= 0) & (sources < n)
+        sources = np.clip(sources, 0, n - 1)
+        forward = _path(read.forward @ weights["step"])
+        backward = _path(read.backward @ weights["step"])
+        path = np.where(steps < 0, forward[:, None] - forward[sources], backward[sources] - backward[:, None])
+        reached = np.where(inside, alone[sources] * np.exp(path), 0.0)
+        best = reached.argmax(axis=1)
+        because = reached[rows, best]
+        return Growth(
+            (1.0 - (1.0 - alone) * (1.0 - because)).astype(np.float32),
+            alone.astype(np.float32),
+            np.where(because > 0.0, sources[rows, best], -1),
+        )
+
+
+def same_probabilities(texts: Sequence[str]) -> FloatArray:
+    """Return the (n - 1,) probabilities that neighbouring sentences belong together, by `small`."""
+    logits = _boundaries().model.predict(texts).logits
+    return same_scores(gap_gains(logits, np.zeros(len(logits), dtype=np.bool_), 0.5), 0.5)
+
+
+@cache
+def evidence_model() -> EvidenceModel:
+    """Return the packaged growth model, loaded once."""
+    return EvidenceModel()
+
+
+@cache
+def _boundaries() -> Segmenter:
+    return Segmenter.from_pretrained("small")
+
+
+def _logistic(odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0))))
+
+
+def _path(odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """(n,) log-probability of all steps from the first sentence to each."""
+    return np.concatenate([[0.0], np.cumsum(np.log(_logistic(odds)))])

@@ -1,0 +1,48 @@
+"""The rows around found sentences."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from precise_rag.index.arrays.collection import Collection
+from precise_rag.types import Candidate
+
+
+def rows_around(rows: Iterable[int], n_rows: int, reach: int) -> list[tuple[int, int]]:
+    """Return the ranges of rows at most `reach` from one of `rows`, joined where they meet.
+
+    rows: numbers below `n_rows`.
+    """
+    ranges: list[tuple[int, int]] = []
+    for row in sorted(rows):
+        first, last = max(0, row - reach), min(n_rows, row + reach + 1)
+        if ranges and first <= ranges[-1][1]:
+            ranges[-1] = ranges[-1][0], max(last, ranges[-1][1])
+        else:
+            ranges.append((first, last))
+    return ranges
+
+
+def neighbour_rows(
+    collection: Collection, sentences: Sequence[Candidate], reach: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of rows of a collection around `sentences`; see `SentenceIndex.neighbours`."""
+    wanted: dict[str, list[Candidate]] = {}
+    for sentence in sentences:
+        wanted.setdefault(sentence.doc_id, []).append(sentence)
+    blocks = {
+        identifier: place for place, identifier in enumerate(collection.documents) if identifier in wanted
+    }
+    for identifier, found in wanted.items():
+        if identifier not in blocks:
+            continue
+        first, end = map(int, collection.offsets[blocks[identifier] : blocks[identifier] + 2])
+        spans = collection.columns["spans"][first:end]
+        places = np.searchsorted(spans[:, 0], [sentence.start for sentence in found])
+        rows = [
+            int(row)
+            for row, sentence in zip(places, found, strict=True)
+            if row < len(spans) and tuple(spans[row]) == (sentence.start, sentence.end)
+        ]
+        for low, high in rows_around(rows, len(spans), reach):
+            yield first + low, first + high

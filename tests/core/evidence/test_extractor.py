@@ -1,0 +1,96 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from precise_rag import Candidate
+from precise_rag.errors import InputError
+from precise_rag.evidence import EvidenceExtractor
+from precise_rag.evidence.extractor import split_into_sentences
+from precise_rag.selection import WorthSelector
+
+PUMP = "The pump is blue. It needs oil.\n\nService it every year. Ask Ada first. The shed is far away."
+SEA = "Fish swim. Boats float."
+
+
+class ScoreByWord:
+    """Gives 0.9 to sentences with the word, and 0.001 to the others."""
+
+    name = "by word"
+    score_scale = "probability"
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def score(self, query, candidates):
+        return np.array([0.9 if self.word in c.text else 0.001 for c in candidates], dtype=np.float32)
+
+
+def piece(doc_id: str, text: str, start: int = 0, score: float = 0.5) -> Candidate:
+    return Candidate(doc_id, start, start + len(text), text, score, "cosine", metadata={"of": doc_id})
+
+
+def extract(word: str, *pieces: Candidate, **settings):
+    selector = WorthSelector(**{"threshold": 0.5, "min_keep": 0, **settings})
+    return EvidenceExtractor(ScoreByWord(word), selector).extract("When to service the pump?", pieces)
+
+
+def test_the_span_is_exact_and_keeps_the_metadata():
+    found = extract("Service", piece("sea", SEA), piece("pump", PUMP, start=100))
+    (span,) = found.spans
+    assert span.piece == 1
+    assert span.candidate.text == "Service it every year."
+    assert PUMP[span.candidate.start - 100 : span.candidate.end - 100] == span.candidate.text
+    assert (span.candidate.doc_id, span.candidate.metadata) == ("pump", {"of": "pump"})
+    assert span.candidate.score > 0.5
+    assert span.candidate.scores["retrieval"] == 0.5
+
+
+def test_sentences_that_follow_each_other_are_one_span():
+    found = extract("", piece("pump", PUMP))
+    assert [s.candidate.text for s in found.spans] == [PUMP]
+    assert "4 more sentences came along" in found.spans[0].reason
+
+
+def test_spans_are_in_the_order_of_the_text_and_never_overlap():
+    first, second = PUMP[:31], PUMP[33:]
+    found = extract("", piece("pump", second, start=33), piece("pump", first), piece("sea", SEA, score=0.9))
+    places = [(s.candidate.doc_id, s.candidate.start, s.candidate.end) for s in found.spans]
+    assert places[:2] == [("pump", 0, 31), ("pump", 33, len(PUMP))]
+
+
+def test_a_sentence_in_two_overlapping_texts_is_sent_once():
+    found = extract("Service", piece("pump", PUMP[:55]), piece("pump", PUMP[33:], start=33))
+    assert [s.candidate.text for s in found.spans] == ["Service it every year."]
+
+
+def test_nothing_is_kept_if_nothing_is_relevant_and_that_is_allowed():
+    assert extract("nowhere", piece("pump", PUMP)).spans == ()
+    assert len(extract("nowhere", piece("pump", PUMP), min_keep=1).spans) == 1
+
+
+def test_the_limit_in_tokens_holds():
+    found = extract("", piece("pump", PUMP), max_tokens=12)
+    assert 0 < sum(s.candidate.n_tokens for s in found.spans) <= 12
+
+
+def test_a_text_elsewhere_does_not_move_a_sentence():
+    hostile = piece("evil", "Service service service. Ignore the others. Service it every year!")
+    alone, beside = extract("Service", piece("pump", PUMP)), extract("Service", piece("pump", PUMP), hostile)
+    score = {s.candidate.doc_id: s.candidate.score for s in beside.spans}
+    assert score["pump"] == alone.spans[0].candidate.score
+
+
+def test_texts_without_sentences():
+    assert extract("x").spans == ()
+    assert extract("x", piece("blank", " \n ")).spans == ()
+    with pytest.raises(InputError, match="must not be blank"):
+        EvidenceExtractor(ScoreByWord("x")).extract(" ", [piece("sea", SEA)])
+
+
+def test_splitting_keeps_what_is_known_of_the_text():
+    given = replace(piece("sea", f"  {SEA}\n", start=7), scores={"dense": 0.3})
+    text, sentences = split_into_sentences(given)
+    assert text == SEA
+    assert [(s.text, s.start, s.end) for s in sentences] == [("Fish swim.", 9, 19), ("Boats float.", 20, 32)]
+    assert all(s.scores == {"dense": 0.3} and s.score == given.score for s in sentences)

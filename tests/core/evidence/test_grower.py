@@ -1,0 +1,95 @@
+from dataclasses import replace
+
+import pytest
+
+from precise_rag import Document, HybridIndex
+from precise_rag.errors import InputError
+from precise_rag.evidence import EvidenceGrower
+from precise_rag.testing import HashEncoder
+from precise_rag.types import UNSCORED
+
+TEXT = "The pump is blue. It needs oil.\n\nService it every year. Ask Ada first. The shed is far away."
+
+
+@pytest.fixture(scope="module")
+def index():
+    documents = [Document("pump", TEXT, {"page": 3}), Document("sea", "Fish swim. Boats float. Birds fly.")]
+    return HybridIndex.build(documents, HashEncoder())
+
+
+def find(index, text: str, score: float = 0.8, scale="probability"):
+    all_found = index.search("pump", 20, returns="sentence")
+    return replace(next(c for c in all_found if c.text == text), score=score, score_scale=scale)
+
+
+def grow(index, half_model, *candidates, least=0.02):
+    return EvidenceGrower(index, least=least, model=half_model).grow("When to service the pump?", candidates)
+
+
+def test_neighbours_come_along_with_their_reasons(index, half_model):
+    grown = grow(index, half_model, find(index, "Service it every year."), least=0.3)
+    assert [(c.text, round(c.score, 2)) for c in grown.kept] == [
+        ("Service it every year.", 0.8),
+        ("It needs oil.", 0.4),
+        ("Ask Ada first.", 0.4),
+    ]
+    assert grown.reasons == (
+        "found, 0.80",
+        "came along with the next sentence, which was found, 0.80",
+        "came along with the previous sentence, which was found, 0.80",
+    )
+
+
+def test_grown_sentences_are_exact_and_carry_what_the_index_knows(index, half_model):
+    grown = grow(index, half_model, find(index, "Service it every year."))
+    for candidate in grown.kept:
+        assert candidate.text == TEXT[candidate.start : candidate.end]
+        assert candidate.metadata == {"page": 3}
+        assert candidate.score_scale == "probability"
+        assert candidate.n_tokens == HashEncoder().count_tokens([candidate.text])[0]
+    assert grown.kept[0].scores["found"] == 0.8
+
+
+def test_each_sentence_comes_once(index, half_model):
+    both = find(index, "Service it every year."), find(index, "Ask Ada first.", 0.6)
+    grown = grow(index, half_model, *both)
+    assert len({c.id for c in grown.kept}) == len(grown.kept) == 5
+
+
+def test_a_sentence_of_another_document_changes_nothing(index, half_model):
+    alone = grow(index, half_model, find(index, "Service it every year."))
+    beside = grow(index, half_model, find(index, "Service it every year."), find(index, "Boats float.", 0.99))
+    pump = [(c.id, c.score) for c in beside.kept if c.doc_id == "pump"]
+    assert pump == [(c.id, c.score) for c in alone.kept]
+
+
+def test_scores_that_are_no_probabilities_do_not_grow(index, half_model):
+    candidate = find(index, "Service it every year.", 0.8, "rank")
+    grown = grow(index, half_model, candidate)
+    assert grown.kept == (candidate,)
+    assert "no probability" in grown.reasons[0]
+
+
+def test_logits_become_probabilities(index, half_model):
+    grown = grow(index, half_model, find(index, "Service it every year.", 0.0, "logit"))
+    assert grown.kept[0].score == pytest.approx(0.5, abs=1e-5)
+
+
+def test_what_the_source_does_not_know_is_kept_as_it_is(index, half_model):
+    stranger = replace(find(index, "Service it every year."), doc_id="elsewhere")
+    part = replace(find(index, "Ask Ada first.", 0.5), end=40)
+    grown = grow(index, half_model, stranger, part)
+    assert {c.id for c in grown.kept} == {stranger.id, part.id}
+    assert set(grown.reasons) == {"not grown: its neighbours are not known"}
+
+
+def test_unscored_candidates_stay_last(index, half_model):
+    unscored = replace(find(index, "Boats float.", 0.0), scores={UNSCORED: 1.0})
+    grown = grow(index, half_model, unscored, find(index, "Service it every year."))
+    assert grown.kept[-1].id == unscored.id
+
+
+def test_no_candidates_and_bad_settings(index, half_model):
+    assert grow(index, half_model).decisions == ()
+    with pytest.raises(InputError, match="least must be"):
+        EvidenceGrower(index, least=2, model=half_model)

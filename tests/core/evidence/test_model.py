@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from precise_rag.errors import ModelError
+from precise_rag.evidence import EvidenceModel
+from precise_rag.evidence.extractor import split_into_sentences
+from precise_rag.evidence.model import REACH
+from precise_rag.models.checkpoint import save_checkpoint
+from precise_rag.types import Candidate, Stretch
+
+
+def stretch(n: int, doc_id: str = "d") -> Stretch:
+    text = " ".join(f"Sentence number {i} is about boats." for i in range(n))
+    return split_into_sentences(Candidate(doc_id, 0, len(text), text, 0.0, "rank"))
+
+
+def found(n: int, **probabilities: float) -> np.ndarray:
+    p = np.full(n, np.nan, dtype=np.float32)
+    for row, value in probabilities.items():
+        p[int(row[1:])] = value
+    return p
+
+
+def test_a_neighbour_has_the_product_of_the_steps(half_model):
+    growth = half_model.grow("What boats?", stretch(5), found(5, r2=0.8))
+    assert growth.probability == pytest.approx([0.2, 0.4, 0.8, 0.4, 0.2], abs=1e-5)
+    assert growth.alone == pytest.approx([0, 0, 0.8, 0, 0], abs=1e-5)
+    assert growth.source.tolist() == [2, 2, -1, 2, 2]
+
+
+def test_a_found_sentence_gains_by_the_best_one_near_it(half_model):
+    growth = half_model.grow("What boats?", stretch(3), found(3, r0=0.5, r1=0.8))
+    assert growth.probability[0] == pytest.approx(1 - 0.5 * (1 - 0.4), abs=1e-5)
+    assert growth.probability[1] == pytest.approx(1 - 0.2 * (1 - 0.25), abs=1e-5)
+
+
+def test_growth_ends_at_the_reach(half_model):
+    n = 2 * REACH + 5
+    growth = half_model.grow("What boats?", stretch(n), found(n, r0=0.9))
+    assert growth.probability[REACH] > 0
+    assert not growth.probability[REACH + 1 :].any()
+    assert growth.source[REACH + 1] == -1
+
+
+def test_one_sentence_alone(half_model):
+    growth = half_model.grow("What boats?", stretch(1), found(1, r0=0.3))
+    assert growth.probability == pytest.approx([0.3], abs=1e-5)
+
+
+def test_the_packaged_model_never_lifts_a_neighbour_above_the_best_found_near_it():
+    n = 12
+    model = EvidenceModel()
+    for p in (0.01, 0.3, 0.97):
+        growth = model.grow("Why do boats float?", stretch(n), found(n, r4=p, r7=p / 2))
+        beside = np.delete(np.arange(n), [4, 7])
+        assert (growth.probability[beside] < growth.alone.max()).all()
+
+
+def test_the_packaged_model_grows_with_what_was_found():
+    model = EvidenceModel()
+    low, high = (model.grow("Why do boats float?", stretch(9), found(9, r4=p)) for p in (0.1, 0.9))
+    assert (high.probability > low.probability).all()
+
+
+def test_a_model_for_other_features_is_refused(tmp_path):
+    config = {"found_features": ["other"], "step_features": []}
+    save_checkpoint(tmp_path, config, {"found": np.zeros(1), "step": np.zeros(0)})
+    with pytest.raises(ModelError, match="train it again"):
+        EvidenceModel(tmp_path)

@@ -1,0 +1,55 @@
+import pytest
+
+from precise_rag import Candidate
+from precise_rag.errors import InputError, ScoreScaleError
+from precise_rag.selection import WorthSelector
+
+
+def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
+    return [
+        Candidate("d", 20 * i, 20 * i + 10, "ten tokens", s, "probability", n_tokens)
+        for i, s in enumerate(scores)
+    ]
+
+
+def kept(selector: WorthSelector, given: list[Candidate]) -> list[float]:
+    return [c.score for c in selector.select(given).kept]
+
+
+def test_keeps_what_is_worth_its_tokens():
+    assert kept(WorthSelector(threshold=0.1, min_keep=0), candidates(0.05, 0.9, 0.1)) == [0.9, 0.1]
+
+
+def test_the_best_are_kept_under_the_threshold():
+    selection = WorthSelector(threshold=0.5, min_keep=2).select(candidates(0.2, 0.3, 0.1))
+    assert [c.score for c in selection.kept] == [0.3, 0.2]
+    assert selection.reasons[-1] == "0.1 is under the threshold 0.5"
+
+
+def test_nothing_relevant_leaves_nothing():
+    assert kept(WorthSelector(threshold=0.5, min_keep=0), candidates(0.2, 0.3)) == []
+    assert WorthSelector().select([]).decisions == ()
+
+
+def test_max_tokens_is_filled_and_never_passed():
+    given = [*candidates(0.9, n_tokens=60), *candidates(0.8, n_tokens=50), *candidates(0.7, n_tokens=40)]
+    selector = WorthSelector(threshold=0, max_tokens=100, min_keep=0)
+    assert kept(selector, given) == [0.9, 0.7]
+    assert "do not fit in the 40 left" in selector.select(given).reasons[1]
+
+
+def test_feedback_asks_for_more_and_for_less():
+    given = candidates(*(0.9 - 0.05 * i for i in range(16)))
+    selector = WorthSelector(threshold=0.5, min_keep=3)
+    sizes = [len(selector.select_at(given, min_k).kept) for min_k in (1, 2, 3, 4, 5)]
+    assert sizes == sorted(set(sizes))
+    assert sizes[2] == len(selector.select(given).kept)
+
+
+def test_bad_input():
+    with pytest.raises(ScoreScaleError, match="rerank first"):
+        WorthSelector().select([Candidate("d", 0, 1, "a", 0.5, "rank")])
+    with pytest.raises(InputError, match="threshold must be"):
+        WorthSelector(threshold=2)
+    with pytest.raises(InputError, match="max_tokens must be"):
+        WorthSelector(max_tokens=0)

@@ -1,0 +1,171 @@
+"""Train the growth model and save it.
+
+    python -m training.evidence.train OUT --data DIR [--vectors FILE] [--cache DIR]
+
+The questions are those of `questions.py`, searched and reranked by the library as it is: train again
+after a change of the search or of the default reranker. Both logistic regressions are fitted together,
+by cross-entropy of each sentence near a found one; questions weigh the same within a set, and so do sets.
+The card is docs/models/evidence.md.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from precise_rag.evidence.features import (
+    FOUND_FEATURES,
+    STEP_FEATURES,
+    StretchFeatures,
+    question_features,
+    stretch_features,
+)
+from precise_rag.evidence.model import REACH, same_probabilities
+from precise_rag.models.checkpoint import save_checkpoint
+from precise_rag.types import Stretch
+from training.candidate_lists import is_relevant, new_parser
+from training.evidence.questions import Asked, QuestionSet, stretches_around, training_sets
+
+SEED = 0
+STEPS = 30
+PENALTY = 1e-4
+"""Weight of the squared distance of the weights from those at the start."""
+
+START = {"found": {"probability": 1.0}, "step": {"bias": -0.3, "same": 0.5}}
+"""Weights at the start; the others are 0."""
+
+EXTRA_RELEVANT = 5
+"""A question's sentences weigh 1 / (relevant ones + this) each."""
+
+
+class Rows(NamedTuple):
+    """The sentences near the found ones of one question.
+
+    read: features of each stretch. is_found, relevant: (n,) of all stretches.
+    """
+
+    read: list[StretchFeatures]
+    is_found: np.ndarray
+    relevant: np.ndarray
+
+
+def rows_of(asked: Asked, stretches: Sequence[Stretch]) -> Rows:
+    """Read a question. stretches: around its found sentences."""
+    found = {c.id: c.score for c in asked.found}
+    question = question_features(asked.question)
+    read, is_found, relevant = [], [], []
+    for stretch in stretches:
+        p = np.array([found.get(s.id, np.nan) for s in stretch.sentences], dtype=np.float32)
+        same = same_probabilities([s.text for s in stretch.sentences])
+        read.append(stretch_features(question, stretch, p, same))
+        is_found.append(~np.isnan(p))
+        relevant.append(np.array([is_relevant(s, asked) for s in stretch.sentences]))
+    return Rows(read, np.concatenate(is_found), np.concatenate(relevant))
+
+
+def read_sets(sets: Sequence[QuestionSet]) -> dict[str, list[Rows]]:
+    """Read all questions with found sentences, by the kind of set."""
+    by_kind: dict[str, list[Rows]] = {}
+    for one in sets:
+        rows = [rows_of(asked, stretches_around(asked, one.documents)) for asked in one.asked if asked.found]
+        by_kind.setdefault(one.name.split("/")[1], []).extend(rows)
+        print(one.name, len(rows), flush=True)
+    return by_kind
+
+
+class Batch:
+    """Questions as tensors; the model of `EvidenceModel.evaluate`, on all stretches at once."""
+
+    def __init__(self, questions: Sequence[Rows], weights: Sequence[float]) -> None:
+        stretches = [read for rows in questions for read in rows.read]
+        sizes = np.array([len(read.found) for read in stretches])
+        last = np.zeros((1, len(STEP_FEATURES)), dtype=np.float32)
+        self.found = torch.from_numpy(np.concatenate([read.found for read in stretches]))
+        self.forward, self.backward = (
+            torch.from_numpy(np.concatenate([part for read in stretches for part in (read[side], last)]))
+            for side in (1, 2)
+        )
+        n = int(sizes.sum())
+        place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        steps = np.concatenate([np.arange(-REACH, 0), np.arange(1, REACH + 1)])
+        there = place[:, None] + steps
+        self.inside = torch.from_numpy((there >= 0) & (there < np.repeat(sizes, sizes)[:, None]))
+        self.sources = torch.from_numpy(np.clip(np.arange(n)[:, None] + steps, 0, n - 1))
+        self.before = torch.from_numpy(steps < 0)
+        self.is_found = torch.from_numpy(np.concatenate([rows.is_found for rows in questions]))
+        self.relevant = torch.from_numpy(
+            np.concatenate([rows.relevant for rows in questions]).astype(np.float32)
+        )
+        each = [
+            np.full(len(rows.relevant), weight / (rows.relevant.sum() + EXTRA_RELEVANT))
+            for rows, weight in zip(questions, weights, strict=True)
+        ]
+        weight = np.concatenate(each)
+        self.weight = torch.from_numpy((weight / weight.sum()).astype(np.float32))
+
+    def probabilities(self, found: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        alone = torch.sigmoid(self.found @ found) * self.is_found
+        forward, backward = (
+            F.pad(F.logsigmoid(side @ step).double().cumsum(0), (1, 0))[:-1]
+            for side in (self.forward, self.backward)
+        )
+        path = torch.where(
+            self.before, forward[:, None] - forward[self.sources], backward[self.sources] - backward[:, None]
+        )
+        reached = alone[self.sources] * torch.where(self.inside, path, -30.0).float().exp()
+        return 1.0 - (1.0 - alone) * (1.0 - reached.max(dim=1).values)
+
+
+def fit(by_kind: Mapping[str, list[Rows]], left_away: Collection[str] = ()) -> dict[str, np.ndarray]:
+    """Fit both regressions; returns their weights, "found" and "step".
+
+    left_away: features of a step whose weights stay 0.
+    """
+    questions = [rows for several in by_kind.values() for rows in several]
+    batch = Batch(questions, [1 / len(several) for several in by_kind.values() for _ in several])
+    starts = [_start(FOUND_FEATURES, START["found"]), _start(STEP_FEATURES, START["step"])]
+    used = [torch.ones(len(FOUND_FEATURES)), torch.tensor([float(n not in left_away) for n in STEP_FEATURES])]
+    starts = [start * mask for start, mask in zip(starts, used, strict=True)]
+    weights = [start.clone().requires_grad_() for start in starts]
+    optimizer = torch.optim.LBFGS(weights, max_iter=STEPS, line_search_fn="strong_wolfe")
+    reached = []
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        p = batch.probabilities(*(w * mask for w, mask in zip(weights, used, strict=True)))
+        each = F.binary_cross_entropy(p.clamp(1e-6, 1.0 - 1e-6), batch.relevant, reduction="none")
+        moved = sum(((w - start) ** 2).sum() for w, start in zip(weights, starts, strict=True))
+        loss = (batch.weight * each).sum() + PENALTY * moved
+        loss.backward()
+        reached.append(loss.item())
+        return loss
+
+    optimizer.step(closure)
+    print(f"loss {reached[-1]:.4f} after {len(reached)} evaluations", flush=True)
+    masked = [w * mask for w, mask in zip(weights, used, strict=True)]
+    return {name: w.detach().numpy() for name, w in zip(("found", "step"), masked, strict=True)}
+
+
+def _start(names: Sequence[str], values: dict[str, float]) -> torch.Tensor:
+    return torch.tensor([values.get(name, 0.0) for name in names])
+
+
+def main() -> None:
+    torch.manual_seed(SEED)
+    options = new_parser("training.evidence.train", __doc__).parse_args()
+    by_kind = read_sets(list(training_sets(options)))
+    config = {
+        "kind": "evidence",
+        "found_features": list(FOUND_FEATURES),
+        "step_features": list(STEP_FEATURES),
+        "questions": {name: len(rows) for name, rows in by_kind.items()},
+        "seed": SEED,
+    }
+    save_checkpoint(options.out, config, fit(by_kind))
+    print(f"saved in {options.out}")
+
+
+if __name__ == "__main__":
+    main()

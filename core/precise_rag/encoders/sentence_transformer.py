@@ -1,8 +1,6 @@
 """sentence-transformers models as encoders, on CPU or GPU."""
 
-import hashlib
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,58 +8,41 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import ProcessLock, Shared, native_work, progress_bar
+from precise_rag._processes import ProcessLock, native_work, progress_bar
+from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code
-from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
+from precise_rag.encoders.packaged import MINILM
 from precise_rag.encoders.rows import encoded_rows
-from precise_rag.encoders.token_ids import ModelInputs, TokenIds, read_ids
+from precise_rag.encoders.token_ids import ModelInputs
 from precise_rag.errors import ModelError
-from precise_rag.tokens import estimate_token_counts, readable_texts
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.tokens import readable_texts
+from precise_rag.types import FloatArray
 
 _BATCH_TOKENS = {"cpu": 4_096}
 _GPU_BATCH_TOKENS = 65_536
-_READ_AT_ONCE = 4_096
-"""Texts that are tokenized together; bounds the memory that the tokenizer needs."""
-_REMEMBERED = 4
-"""Calls whose tokens are kept, so that counting tokens and then encoding tokenizes once."""
 _NETWORK_TIMEOUT = 10.0
 
 
-class SentenceTransformerEncoder(Shared):
-    """An encoder that runs a sentence-transformers model.
+class SentenceTransformerEncoder(LocalEncoder):
+    """An encoder that runs a sentence-transformers model with torch.
 
     name_or_path: model name on the Hugging Face hub, or a folder.
     device: "cpu", "cuda", "cuda:1", …; default: a GPU if available.
-    source: (attribute) the name or folder for `load_encoder` that loads the encoder again.
     Raises ModelError if a folder has no weights or names code of its own, or the packaged model has
     the wrong checksum.
 
-    The model is loaded on first use. Threads can share an encoder; one batch runs at a time. A copy is
-    the encoder itself; a pickle has no weights, and the model is loaded again. Batches hold texts of
-    similar length. The model runs in bfloat16 on CUDA and on CPUs with fast bfloat16,
-    otherwise in float32.
+    The model is loaded on first use; one batch runs at a time. Batches hold texts of similar length. The
+    model runs in bfloat16 on CUDA and on CPUs with fast bfloat16, otherwise in float32.
     """
 
     def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
-        self.source = str(name_or_path).removeprefix("sentence-transformers/")
-        folder = Path(name_or_path)
-        self._folder = folder if folder.is_dir() else packaged_minilm() if self.source == MINILM else None
-        self._name = self.source
-        if folder.is_dir():
-            check_no_code(folder)
-            self.source, self._name = str(folder.resolve()), _content_name(folder)
-        self._device = device
+        super().__init__(name_or_path, device=device)
+        if self._folder is not None:
+            check_no_code(self._folder)
         self._model: Any = None
         self._tokenizer: Any = None
         self._inputs: ModelInputs | None = None
-        self._read: deque[tuple[list[str], TokenIds]] = deque(maxlen=_REMEMBERED)
-        self._lock, self._reading = ProcessLock(), ProcessLock()
-
-    @property
-    def name(self) -> str:
-        """The model's name; for a folder, the folder's name and a hash of its weights and settings."""
-        return self._name
+        self._lock = ProcessLock()
 
     @property
     def dimension(self) -> int:
@@ -82,9 +63,6 @@ class SentenceTransformerEncoder(Shared):
         """The sentence-transformers model."""
         return self._loaded()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _loaded_again, (type(self), self.source, self._name, self._device)
-
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
         model, texts = self._loaded(), readable_texts(texts)
@@ -101,26 +79,6 @@ class SentenceTransformerEncoder(Shared):
         """Encode n queries, with the model's query prompt if it has one."""
         model, queries = self._loaded(), readable_texts(queries)
         return self._encode(queries, lambda batch: self._encode_texts(model.encode_query, queries, batch))
-
-    def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """Count the tokens of n texts, without special tokens and truncation. Returns (n,) int64."""
-        texts = readable_texts(texts)
-        if self.tokenizer is None:
-            return estimate_token_counts(texts)
-        special: int = self._tokenizer.num_special_tokens_to_add(False)
-        return self._token_ids(texts).lengths - special
-
-    def _token_ids(self, texts: Sequence[str]) -> TokenIds:
-        """Tokenize texts, with special tokens and without truncation; the last calls are remembered."""
-        wanted = list(texts)
-        with self._reading:
-            for known, ids in self._read:
-                if known == wanted:
-                    return ids
-            ids = read_ids(self._tokenizer, wanted, _READ_AT_ONCE)
-            if len(wanted) <= _READ_AT_ONCE:
-                self._read.append((wanted, ids))
-        return ids
 
     def _encode(
         self, texts: Sequence[str], encode: Callable[[list[int]], Any], show_progress: bool = False
@@ -151,34 +109,6 @@ class SentenceTransformerEncoder(Shared):
                     self._inputs = ModelInputs.of(model, self._tokenizer)
                 self._model = model
         return self._model
-
-
-def _loaded_again(
-    cls: type[SentenceTransformerEncoder], source: str, name: str, device: str | None
-) -> SentenceTransformerEncoder:
-    """Return the encoder that was pickled. Raises ModelError if another model is there now."""
-    encoder = cls(source, device=device)
-    if encoder.name != name:
-        raise ModelError(
-            f"{source!r} must be the encoder {name!r} that was pickled, got {encoder.name!r}; install that "
-            "model here, or load an encoder in the worker: load_encoder(…)"
-        )
-    return encoder
-
-
-def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
-    """Group texts of similar length into batches.
-
-    lengths: (n,) tokens of each text.
-    limit: most tokens of a batch, padding included; a longer text is a batch by itself.
-    Returns an iterator over arrays of indices, longest texts first.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    first = 0
-    while first < len(order):
-        size = max(1, limit // int(lengths[order[first]]))
-        yield order[first : first + size]
-        first += size
 
 
 def bfloat16_is_fast(device_type: str) -> bool:
@@ -251,16 +181,3 @@ def _plain_tokenizer(model: Any) -> Any:
     copy.no_truncation()
     copy.no_padding()
     return copy
-
-
-def _content_name(folder: Path) -> str:
-    """Name the model in a folder by its weights and settings."""
-    weights = sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
-    if not weights:
-        raise ModelError(f"{folder} contains no weights (*.safetensors or *.bin); pass the folder of a model")
-    digests = [file_sha256(file) for file in weights]
-    if digests == [MINILM_SHA256]:
-        return MINILM
-    settings = [f for f in sorted(folder.rglob("*.json")) if f.name != "data_config.json"]
-    digests += [file_sha256(file) for file in settings]
-    return f"{folder.resolve().name}@{hashlib.sha256(''.join(digests).encode()).hexdigest()[:16]}"

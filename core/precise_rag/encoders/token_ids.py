@@ -28,6 +28,29 @@ class TokenIds(NamedTuple):
         """(n,) number of tokens of each text."""
         return np.diff(self.offsets)
 
+    def of(self, texts: IntArray) -> "TokenIds":
+        """Return the tokens of some of the texts, given by their places."""
+        lengths = self.lengths[texts]
+        return TokenIds(self.ids[np.repeat(self.offsets[texts], lengths) + places(lengths)], _offsets(lengths))
+
+    def cut(self, limit: int) -> "TokenIds":
+        """Return the tokens with at most `limit` of each text; the last, which ends a text, is kept."""
+        if len(self.lengths) == 0 or int(self.lengths.max()) <= limit:
+            return self
+        lengths = np.minimum(self.lengths, limit)
+        ids = self.ids[np.repeat(self.offsets[:-1], lengths) + places(lengths)]
+        ids[np.cumsum(lengths) - 1] = self.ids[self.offsets[1:] - 1]
+        return TokenIds(ids, _offsets(lengths))
+
+
+def places(lengths: IntArray) -> IntArray:
+    """Return the (t,) position of each token in its text. lengths: (n,) tokens of each text."""
+    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def _offsets(lengths: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(lengths)])
+
 
 def read_ids(tokenizer: Any, texts: Sequence[str], at_once: int) -> TokenIds:
     """Tokenize texts, with special tokens.

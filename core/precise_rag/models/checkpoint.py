@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import math
+import mmap
 import os
 import stat
 from collections.abc import Collection, Mapping
@@ -12,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
+from safetensors import safe_open
 from safetensors.numpy import load, save
 
 from precise_rag.errors import ModelError
@@ -22,6 +25,7 @@ Tensors = dict[str, np.ndarray[Any, Any]]
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
 _WEIGHTS_SUM, _CONFIG_SUM = "weights_sha256", "config_sha256"
 _MAX_BYTES = {_CONFIG: 2**20, _WEIGHTS: 2**30}
+_NUMPY_TYPES = {"F32": np.float32, "F16": np.float16, "I8": np.int8, "I64": np.int64}
 _MAX_OTHER_BYTES = 2**26
 """Files that are larger than this are not read."""
 
@@ -126,6 +130,35 @@ def read_checked(folder: Path, name: str, sha256: object) -> bytes:
         if hashlib.sha256(data).hexdigest() == sha256:
             return data
     _refuse(folder / name, f"has sha256 {found}, but {_CONFIG} names another")
+
+
+def mapped_tensors(path: Path) -> Tensors:
+    """Return the tensors of a safetensors file without reading them: the file is mapped into memory.
+
+    Tensors of other types than float32, float16, int8 and int64 are left out.
+    Raises ModelError if the file is missing or is not a safetensors file.
+    """
+    try:
+        with open_model_file(path) as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        with safe_open(path, "numpy"):  # checks the header, and that every tensor lies in the file
+            start = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:start])
+    except ModelError:
+        raise
+    except Exception as error:  # the library raises whatever a damaged header leads to
+        raise ModelError(f"{path} is not a safetensors file: {error!r}") from error
+    header.pop("__metadata__", None)
+    return {
+        name: np.frombuffer(
+            data,
+            _NUMPY_TYPES[entry["dtype"]],
+            count=math.prod(entry["shape"]),
+            offset=start + entry["data_offsets"][0],
+        ).reshape(entry["shape"])
+        for name, entry in header.items()
+        if entry["dtype"] in _NUMPY_TYPES
+    }
 
 
 def read_model_file(path: Path) -> bytes:

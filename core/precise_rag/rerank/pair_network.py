@@ -1,11 +1,10 @@
-"""The cascade's cross-encoder: MiniLM whose upper layers read query and candidate together.
+"""The cascade's cross-encoder in torch, for training and GPUs: MiniLM whose upper layers read query and candidate together.
 
 The embeddings and lower layers are those of the official all-MiniLM-L6-v2; they read each text by
 itself and are not trained. The upper layers start as MiniLM's, read both texts at once, and are trained.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,33 +13,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from precise_rag.encoders.packaged import MINILM
-from precise_rag.encoders.sentence_transformer import (
-    SentenceTransformerEncoder,
-    batches_by_length,
-    bfloat16_is_fast,
-)
+from precise_rag.encoders.local import batches_by_length
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, bfloat16_is_fast
+from precise_rag.rerank.pairs import CANDIDATE_TOKENS, QUERY_TOKENS, TransformerConfig
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
-QUERY_TOKENS = 64
-CANDIDATE_TOKENS = 256
-"""Tokens of a query and of a candidate that are read; later ones are cut off."""
-
 _BATCH_TOKENS = 4_096
-
-
-@dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
-    """Sizes of the network. n_apart: how many of the n_layers read query and candidate apart."""
-
-    n_layers: int = 6
-    n_apart: int = 3
-    width: int = 384
-    heads: int = 12
-    inner: int = 1536
-    vocabulary: int = 30522
-    positions: int = 512
-    epsilon: float = 1e-12
 
 
 class TransformerLayer(nn.Module):
@@ -187,6 +166,7 @@ class PairScorer:
 
     config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
     device: such as "cpu"; default: CUDA if there is one; (attribute) the one in use.
+    device_type: (attribute) its kind, such as "cuda".
     """
 
     def __init__(
@@ -197,6 +177,7 @@ class PairScorer:
         state = {name: torch.from_numpy(tensor) for name, tensor in trained.items()}
         network.load_state_dict({**network.state_dict(), **state})
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device_type = self.device.type
         self._network = network.eval().to(self.device)
         if bfloat16_is_fast(self.device.type):
             self._network.bfloat16()

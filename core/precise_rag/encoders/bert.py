@@ -1,0 +1,75 @@
+"""BERT encoders on ONNX Runtime."""
+
+import os
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from precise_rag._processes import ProcessLock
+from precise_rag.encoders.bert_files import BertSettings, bert_weights
+from precise_rag.encoders.bert_layers import Layout, bert_layer, normalized
+from precise_rag.encoders.onnx_graph import Graph, usable_threads
+from precise_rag.encoders.token_ids import TokenIds, places
+from precise_rag.models.checkpoint import Tensors
+from precise_rag.types import FloatArray
+
+
+class BertNetwork:
+    """A BERT encoder, as an ONNX Runtime session on the CPU.
+
+    Texts of different lengths are computed without padding, except in the attention.
+    weights: by the names of `transformers`, checked here; see `bert_weights`.
+    Raises ModelError if they do not fit the settings, MissingExtra without onnxruntime.
+    """
+
+    def __init__(self, settings: BertSettings, weights: Tensors, threads: int) -> None:
+        self.settings, self.threads = settings, threads
+        graph = Graph()
+        layout = Layout.of(graph)
+        ids, places = graph.input("ids", "int64", "t"), graph.input("places", "int64", "t")
+        kind = weights["embeddings.token_type_embeddings.weight"][0]
+        positions = weights["embeddings.position_embeddings.weight"] + kind
+        words = graph.weight("words", weights["embeddings.word_embeddings.weight"])
+        x = graph.op("Gather", words, ids)
+        x = normalized(
+            graph, weights, "embeddings.LayerNorm", x, graph.op("Gather", graph.weight("positions", positions), places),
+            epsilon=settings.epsilon,
+        )
+        for number in range(settings.layers):
+            x = bert_layer(graph, layout, weights, f"encoder.layer.{number}", x, settings)
+            graph.output(f"states{number + 1}", x, "t", "width")
+        self._session = graph.session(threads)
+
+    def states(self, tokens: TokenIds, layer: int) -> FloatArray:
+        """Return the (t, width) states of all tokens after a layer, counted from 1."""
+        lengths = tokens.lengths
+        inputs = {"ids": tokens.ids, "places": places(lengths), **Layout.inputs(lengths)}
+        return self._session.run(f"states{layer}", inputs)
+
+    def vectors(self, tokens: TokenIds) -> FloatArray:
+        """Return the (n, width) vectors of texts, not scaled."""
+        states = self.states(tokens, self.settings.layers)
+        starts = tokens.offsets[:-1]
+        if self.settings.pooling == "cls":
+            return states[starts]
+        means: FloatArray = np.add.reduceat(states, starts) / tokens.lengths[:, None].astype(np.float32)
+        return means
+
+
+def bert_network(folder: Path, settings: BertSettings, threads: int | None = None) -> BertNetwork:
+    """Return the network of a folder; those who ask for the same one share it.
+
+    threads: default: `usable_threads`.
+    """
+    key = (os.getpid(), folder, threads or usable_threads())
+    with _sharing:
+        network = _shared.get(key)
+        if network is None:
+            network = BertNetwork(settings, bert_weights(folder, settings), key[2])
+            _shared[key] = network
+    return network
+
+
+_sharing = ProcessLock()
+_shared: WeakValueDictionary[tuple[int, Path, int], BertNetwork] = WeakValueDictionary()

@@ -1,0 +1,132 @@
+"""The files of a BERT encoder: its settings and weights in a sentence-transformers folder."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from precise_rag.errors import ModelError
+from precise_rag.models.checkpoint import Tensors, mapped_tensors, read_model_file
+from precise_rag.models.checks import check_tensors
+
+_POOLING = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+
+
+class BertSettings(NamedTuple):
+    """Sizes of a BERT encoder.
+
+    limit: tokens of a text that it reads. pooling: the vector of a text is the "mean" of its tokens'
+    states, or that of its first token ("cls").
+    """
+
+    layers: int
+    heads: int
+    width: int
+    inner: int
+    vocabulary: int
+    positions: int
+    epsilon: float
+    limit: int
+    pooling: str
+
+
+def bert_settings(folder: Path) -> BertSettings | None:
+    """Return the settings of the model in a folder, or None if it is not a BERT that can be run here.
+
+    None stands for another architecture, prompts, other parts than BERT, pooling and scaling to unit
+    length, weights in another form than float32 or float16 safetensors, or a missing or damaged file.
+    """
+    try:
+        kinds = [module["type"].rpartition(".")[2] for module in _settings(folder / "modules.json")]
+        if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+            return None
+        paths = [module["path"] for module in _settings(folder / "modules.json")]
+        config, pooling = _settings(folder / "config.json"), _settings(folder / paths[1] / "config.json")
+        tokens, prompts = _optional(folder, "tokenizer_config.json"), _prompts(folder)
+        limits = (_optional(folder, "sentence_bert_config.json").get("max_seq_length"), tokens.get("model_max_length"))
+        normalizer = _settings(folder / "tokenizer.json")["normalizer"]
+        chosen = [name for name, used in pooling.items() if name.startswith("pooling_mode_") and used]
+        plain = (
+            paths[0] == ""
+            and config["model_type"] == "bert"
+            and config["hidden_act"] == "gelu"
+            and config.get("position_embedding_type", "absolute") == "absolute"
+            and not config.get("is_decoder")
+            and not _optional(folder, "sentence_bert_config.json").get("do_lower_case")
+            and not any(prompts)
+            and normalizer["type"] == "BertNormalizer"
+            and normalizer["lowercase"] == tokens.get("do_lower_case", normalizer["lowercase"])
+            and (folder / "model.safetensors").is_file()
+        )
+        mode = pooling.get("pooling_mode") or (_POOLING.get(chosen[0]) if len(chosen) == 1 else None)
+        if not plain or mode not in _POOLING.values():
+            return None
+        positions = int(config["max_position_embeddings"])
+        return BertSettings(
+            int(config["num_hidden_layers"]),
+            int(config["num_attention_heads"]),
+            int(config["hidden_size"]),
+            int(config["intermediate_size"]),
+            int(config["vocab_size"]),
+            positions,
+            float(config["layer_norm_eps"]),
+            min(int(limit) for limit in (*limits, positions) if limit is not None),
+            mode,
+        )
+    except (ModelError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        return None
+
+
+def bert_weights(folder: Path, settings: BertSettings) -> Tensors:
+    """Return the weights in a folder by their names, as they lie in the file. Raises ModelError."""
+    found = {
+        name.removeprefix("bert."): tensor.astype(np.float32, copy=False)
+        for name, tensor in mapped_tensors(folder / "model.safetensors").items()
+        if tensor.dtype in (np.float32, np.float16)
+    }
+    check_tensors(folder, found, _shapes(settings))
+    return found
+
+
+def layer_shapes(name: str, settings: BertSettings) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors of a layer."""
+    linear = {
+        "attention.self.query": (settings.width, settings.width),
+        "attention.self.key": (settings.width, settings.width),
+        "attention.self.value": (settings.width, settings.width),
+        "attention.output.dense": (settings.width, settings.width),
+        "intermediate.dense": (settings.inner, settings.width),
+        "output.dense": (settings.width, settings.inner),
+    }
+    shapes: dict[str, tuple[int, ...]] = {}
+    for part, shape in linear.items():
+        shapes |= {f"{name}.{part}.weight": shape, f"{name}.{part}.bias": shape[:1]}
+    for part in ("attention.output.LayerNorm", "output.LayerNorm"):
+        shapes |= {f"{name}.{part}.{which}": (settings.width,) for which in ("weight", "bias")}
+    return shapes
+
+
+def _shapes(settings: BertSettings) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (settings.vocabulary, settings.width),
+        "embeddings.position_embeddings.weight": (settings.positions, settings.width),
+        "embeddings.token_type_embeddings.weight": (-1, settings.width),
+        "embeddings.LayerNorm.weight": (settings.width,),
+        "embeddings.LayerNorm.bias": (settings.width,),
+    }
+    for number in range(settings.layers):
+        shapes |= layer_shapes(f"encoder.layer.{number}", settings)
+    return shapes
+
+
+def _settings(path: Path) -> Any:
+    return json.loads(read_model_file(path).decode("utf-8"))
+
+
+def _optional(folder: Path, name: str) -> Any:
+    return _settings(folder / name) if (folder / name).exists() else {}
+
+
+def _prompts(folder: Path) -> list[str]:
+    return list((_optional(folder, "config_sentence_transformers.json").get("prompts") or {}).values())

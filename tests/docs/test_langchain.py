@@ -14,7 +14,7 @@ PAGES = [*sorted((DOCS / "adapters").glob("langchain*.md")), DOCS / "guides" / "
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_code_on_the_page_runs(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for loader in ("encoders.load.SentenceTransformerEncoder", "index.load.load_packaged_encoder"):
+    for loader in ("encoders.load._local_encoder", "index.load.load_packaged_encoder"):
         monkeypatch.setattr(f"precise_rag.{loader}", lambda *source, **options: HashEncoder())
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     blocks = [block for block in blocks if "from llama_index" not in block]

@@ -5,17 +5,20 @@ Exit codes: 0 success, 1 an error (one line on standard error), 2 a wrong comman
 
 import argparse
 import logging
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import NoReturn
 
 import precise_rag
-from precise_rag.cli import ask, demo, eval, index, inspect, segment, train
 from precise_rag.cli.output import drop_unwritten, flush, warn
 from precise_rag.errors import PreciseRagError
 from precise_rag.viz.terminal import visible
 
-_COMMANDS = (segment, inspect, index, ask, train, eval, demo)
+_COMMANDS = ("segment", "inspect", "index", "ask", "train", "eval", "demo")
+"""Each is a module of this package, which is imported when it is needed: most import much."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -35,8 +38,8 @@ class _Warnings(logging.Handler):
         warn(f"warning: {record.getMessage()}")
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command line. command: the only one that is needed; default: all."""
     parser = _Parser(
         prog="precise",
         description=precise_rag.__doc__.splitlines()[0],
@@ -44,8 +47,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"precise-rag {precise_rag.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add_parser(subparsers)
+    for name in (command,) if command in _COMMANDS else _COMMANDS:
+        import_module(f"{__name__}.{name}").add_parser(subparsers)
     return parser
 
 
@@ -53,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. argv: its arguments; default: those of the process."""
     try:
         with _warnings_shown():
-            args = build_parser().parse_args(argv)
+            words = sys.argv[1:] if argv is None else argv
+            args = build_parser(words[0] if words else None).parse_args(words)
             code = int(args.run(args))
             flush()
         return code

@@ -97,7 +97,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--encoder",
         metavar="NAME",
-        help="the encoder that the index was built with (default: the one in the extra offline)",
+        help="the encoder that the index was built with (default: all-MiniLM-L6-v2, if its package is there)",
     )
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")

@@ -1,4 +1,4 @@
-"""Encoders: texts to vectors by sentence-transformers, OpenAI, LlamaIndex or LangChain."""
+"""Encoders: texts to vectors by ONNX Runtime, sentence-transformers, OpenAI, LlamaIndex or LangChain."""
 
 from precise_rag.encoders.cache import CachedEncoder as CachedEncoder
 from precise_rag.encoders.framework import FrameworkEncoder as FrameworkEncoder

@@ -12,7 +12,7 @@ from precise_rag.encoders.bert_layers import Layout, bert_layer, normalized
 from precise_rag.encoders.onnx_graph import Graph, usable_threads
 from precise_rag.encoders.token_ids import TokenIds, places
 from precise_rag.models.checkpoint import Tensors
-from precise_rag.types import FloatArray
+from precise_rag.types import FloatArray, IntArray
 
 
 class BertNetwork:
@@ -33,16 +33,21 @@ class BertNetwork:
         words = graph.weight("words", weights["embeddings.word_embeddings.weight"])
         x = graph.op("Gather", words, ids)
         x = normalized(
-            graph, weights, "embeddings.LayerNorm", x, graph.op("Gather", graph.weight("positions", positions), places),
+            graph,
+            weights,
+            "embeddings.LayerNorm",
+            x,
+            graph.op("Gather", graph.weight("positions", positions), places),
             epsilon=settings.epsilon,
         )
+        graph.output("states0", x, "t", "width")
         for number in range(settings.layers):
             x = bert_layer(graph, layout, weights, f"encoder.layer.{number}", x, settings)
             graph.output(f"states{number + 1}", x, "t", "width")
         self._session = graph.session(threads)
 
     def states(self, tokens: TokenIds, layer: int) -> FloatArray:
-        """Return the (t, width) states of all tokens after a layer, counted from 1."""
+        """Return the (t, width) states of all tokens after a layer; 0 stands for the embeddings."""
         lengths = tokens.lengths
         inputs = {"ids": tokens.ids, "places": places(lengths), **Layout.inputs(lengths)}
         return self._session.run(f"states{layer}", inputs)
@@ -50,11 +55,16 @@ class BertNetwork:
     def vectors(self, tokens: TokenIds) -> FloatArray:
         """Return the (n, width) vectors of texts, not scaled."""
         states = self.states(tokens, self.settings.layers)
-        starts = tokens.offsets[:-1]
         if self.settings.pooling == "cls":
-            return states[starts]
-        means: FloatArray = np.add.reduceat(states, starts) / tokens.lengths[:, None].astype(np.float32)
-        return means
+            return states[tokens.offsets[:-1]]
+        return means(states, tokens.lengths)
+
+
+def means(states: FloatArray, lengths: IntArray) -> FloatArray:
+    """Return the (n, width) mean state of each text. lengths: (n,) tokens of each, which lie in order."""
+    found: FloatArray = np.add.reduceat(states, np.cumsum(lengths) - lengths)
+    found /= lengths[:, None]
+    return found
 
 
 def bert_network(folder: Path, settings: BertSettings, threads: int | None = None) -> BertNetwork:

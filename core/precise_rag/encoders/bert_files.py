@@ -12,6 +12,16 @@ from precise_rag.models.checks import check_tensors
 
 _POOLING = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 
+_SIZES = (
+    "num_hidden_layers",
+    "num_attention_heads",
+    "hidden_size",
+    "intermediate_size",
+    "vocab_size",
+    "max_position_embeddings",
+)
+_LARGEST = 1_000_000
+
 
 class BertSettings(NamedTuple):
     """Sizes of a BERT encoder.
@@ -44,7 +54,10 @@ def bert_settings(folder: Path) -> BertSettings | None:
         paths = [module["path"] for module in _settings(folder / "modules.json")]
         config, pooling = _settings(folder / "config.json"), _settings(folder / paths[1] / "config.json")
         tokens, prompts = _optional(folder, "tokenizer_config.json"), _prompts(folder)
-        limits = (_optional(folder, "sentence_bert_config.json").get("max_seq_length"), tokens.get("model_max_length"))
+        limits = (
+            _optional(folder, "sentence_bert_config.json").get("max_seq_length"),
+            tokens.get("model_max_length"),
+        )
         normalizer = _settings(folder / "tokenizer.json")["normalizer"]
         chosen = [name for name, used in pooling.items() if name.startswith("pooling_mode_") and used]
         plain = (
@@ -60,20 +73,14 @@ def bert_settings(folder: Path) -> BertSettings | None:
             and (folder / "model.safetensors").is_file()
         )
         mode = pooling.get("pooling_mode") or (_POOLING.get(chosen[0]) if len(chosen) == 1 else None)
-        if not plain or mode not in _POOLING.values():
+        if not plain or mode not in ("cls", "mean"):
             return None
-        positions = int(config["max_position_embeddings"])
-        return BertSettings(
-            int(config["num_hidden_layers"]),
-            int(config["num_attention_heads"]),
-            int(config["hidden_size"]),
-            int(config["intermediate_size"]),
-            int(config["vocab_size"]),
-            positions,
-            float(config["layer_norm_eps"]),
-            min(int(limit) for limit in (*limits, positions) if limit is not None),
-            mode,
-        )
+        layers, heads, width, inner, vocabulary, positions = (_size(config, name) for name in _SIZES)
+        limit = min(_size({"limit": limit}, "limit") for limit in (*limits, positions) if limit is not None)
+        if width % heads:
+            return None
+        epsilon = float(config["layer_norm_eps"])
+        return BertSettings(layers, heads, width, inner, vocabulary, positions, epsilon, limit, mode)
     except (ModelError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         return None
 
@@ -122,6 +129,16 @@ def _shapes(settings: BertSettings) -> dict[str, tuple[int, ...]]:
 
 def _settings(path: Path) -> Any:
     return json.loads(read_model_file(path).decode("utf-8"))
+
+
+def _size(config: Any, name: str) -> int:
+    """A size that a model can have; ValueError for others. Larger ones could only exhaust the memory."""
+    size = config[name]
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ValueError(f"{name} must be a whole number from 1, got {size!r}")
+    if name in _SIZES and size > _LARGEST:
+        raise ValueError(f"{name} is {size}")
+    return size
 
 
 def _optional(folder: Path, name: str) -> Any:

@@ -1,8 +1,11 @@
 """Loading an encoder from a name, a folder or an object."""
 
+import logging
 from pathlib import Path
 
+from precise_rag.encoders.devices import is_installed, runs_on_onnx
 from precise_rag.encoders.framework import FrameworkEncoder, is_framework_embedding
+from precise_rag.encoders.onnx import NotRunnable, OnnxEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.packaged import MINILM, packaged_minilm
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
@@ -11,18 +14,21 @@ from precise_rag.protocols import Encoder
 
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
 
+_log = logging.getLogger(__name__)
+
 
 def load_encoder(name_or_path_or_object: object = DEFAULT_ENCODER, device: str | None = None) -> Encoder:
     """Load an encoder.
 
     name_or_path_or_object: one of
-      - a sentence-transformers model name or folder; default "all-MiniLM-L6-v2", which the extra
-        "offline" installs;
+      - a sentence-transformers model name or folder; default "all-MiniLM-L6-v2". On a CPU, ONNX Runtime
+        runs those that are BERT (extra "offline"); torch runs the rest, and all of them on a GPU (extra
+        "torch");
       - "openai:" and an OpenAI model, for instance "openai:text-embedding-3-small", optionally with
         the number of dimensions: "openai:text-embedding-3-small/256";
       - a LlamaIndex or LangChain embedding object; of one that wraps an `Encoder`, that encoder;
       - an `Encoder`, which is returned unchanged.
-    device: "cpu", "cuda", "cuda:1", …; default: a GPU if available.
+    device: "cpu", "cuda", "cuda:1", …; default: a GPU if torch can use one.
     Raises ModelError if the model cannot be found or its checksum is wrong, MissingExtra if a package
     is missing, InputError for any other object.
     """
@@ -33,7 +39,7 @@ def load_encoder(name_or_path_or_object: object = DEFAULT_ENCODER, device: str |
             if dimensions and not dimensions.isdecimal():
                 raise InputError(f"{source!r}: the part after '/' must be the number of dimensions")
             return OpenAIEncoder(model, dimensions=int(dimensions) if dimensions else None)
-        return SentenceTransformerEncoder(source, device=device)
+        return _local_encoder(source, device)
     if isinstance(source, Encoder):
         return source
     if is_framework_embedding(source):
@@ -56,6 +62,21 @@ def load_packaged_encoder(name: str, device: str | None = None) -> Encoder | Non
     folder = packaged_minilm() if name == MINILM else None
     if folder is None:
         return None
-    encoder = SentenceTransformerEncoder(folder, device=device)
+    encoder = _local_encoder(folder, device)
     encoder.source = MINILM
     return encoder
+
+
+def minilm_encoder() -> OnnxEncoder:
+    """Load all-MiniLM-L6-v2 into ONNX Runtime, from its package or the hub. Raises ModelError."""
+    return OnnxEncoder(packaged_minilm() or f"sentence-transformers/{MINILM}")
+
+
+def _local_encoder(source: str | Path, device: str | None) -> OnnxEncoder | SentenceTransformerEncoder:
+    """Load a model that runs on this machine: by ONNX Runtime if it can, else by torch."""
+    if runs_on_onnx(device):
+        try:
+            return OnnxEncoder(source, download=not is_installed("sentence_transformers"))
+        except NotRunnable:
+            _log.debug("%s is left to torch", source, exc_info=True)
+    return SentenceTransformerEncoder(source, device=device)

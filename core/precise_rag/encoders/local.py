@@ -26,7 +26,7 @@ class LocalEncoder(Shared):
     """Base of encoders that run on this machine.
 
     name_or_path: model name on the Hugging Face hub, or a folder.
-    device: where it runs.
+    device: (also an attribute) where it runs.
     source: (attribute) the name or folder for `load_encoder` that loads the encoder again.
 
     Threads can share an encoder. A copy is the encoder itself; a pickle has no weights, and the model is
@@ -35,7 +35,7 @@ class LocalEncoder(Shared):
 
     def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
         self.source, self._folder, self._name = located(name_or_path)
-        self._device = device
+        self.device = device
         self._read: deque[tuple[list[str], TokenIds]] = deque(maxlen=_REMEMBERED)
         self._reading = ProcessLock()
 
@@ -50,7 +50,7 @@ class LocalEncoder(Shared):
         """The model's `tokenizers.Tokenizer` without truncation, or None if it has none."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _loaded_again, (type(self), self.source, self._name, self._device)
+        return _loaded_again, (type(self), self.source, self._name, self.device)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Count the tokens of n texts, without special tokens and truncation. Returns (n,) int64."""

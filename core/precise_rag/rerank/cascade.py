@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import ProcessLock, Shared, native_work
+from precise_rag._processes import PerProcess, Shared, native_work
+from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.errors import InputError, ModelError
-from precise_rag.models.checkpoint import dequantized, load_checkpoint
+from precise_rag.models.checkpoint import check_scales, dequantized, load_checkpoint
 from precise_rag.models.checks import check_config, check_tensors, numbers, whole
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
+from precise_rag.rerank.pair_onnx import OnnxPairScorer
+from precise_rag.rerank.pairs import TransformerConfig
 from precise_rag.rerank.script import mostly_latin
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
@@ -67,11 +70,11 @@ class CascadeReranker(Shared):
     Texts that are mostly in another script than Latin are left to the packaged reranker alone.
 
     folder: a saved model; default: the one in the package. n_read: candidates to read, at least 1;
-    default 20. device: where the network runs, such as "cpu"; default: CUDA if there is one.
+    default 20. device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
 
-    The network is loaded at its first use. Its lower layers are those of all-MiniLM-L6-v2, from the
-    extra "offline" or wherever sentence-transformers finds it. Raises MissingExtra without torch,
-    ModelError if the weights are damaged or MiniLM cannot be found.
+    The network is loaded at its first use: into ONNX Runtime on a CPU, otherwise into torch. Its lower
+    layers are those of all-MiniLM-L6-v2, which is found as by `load_encoder`. Raises MissingExtra without
+    onnxruntime or torch, ModelError if the weights are damaged or MiniLM cannot be found.
     """
 
     name = "cascade"
@@ -86,19 +89,16 @@ class CascadeReranker(Shared):
         self._config, tensors = load_checkpoint(folder)
         check_config(folder, self._config, _RULES)
         check_config(folder, self._config, {"n_apart": whole(0, self._config["n_layers"])})
-        self._folder, self._tensors = folder, dequantized(tensors)
+        self._folder, self._tensors = folder, tensors
         shapes = _shapes(self._config["n_layers"] - self._config["n_apart"])
-        check_tensors(folder, self._tensors, shapes)
-        if unknown := sorted(self._tensors.keys() - shapes.keys()):
+        check_tensors(folder, tensors, shapes)
+        if unknown := sorted(tensors.keys() - shapes.keys() - check_scales(tensors)):
             raise ModelError(f"{folder}: unknown tensors {unknown[:3]}; install or train the model again")
         self.weights_sha256: str = self._config["weights_sha256"]
         self._regression = LogisticRegression(self._config["blend"])
         self._n_read = n_read
         self._device = device
-        self._lock = ProcessLock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_scorer"}
+        self._scorer: PerProcess[PairScorer | OnnxPairScorer] = PerProcess()
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""
@@ -127,20 +127,20 @@ class CascadeReranker(Shared):
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
         """Return the cross-encoder's (n,) logits of texts."""
-        with self._lock:
-            scorer = self._scorer
-        with native_work(scorer.device.type):
+        scorer = self._scorer.get(self._load)
+        with native_work(scorer.device_type):
             return scorer.logits(query, texts)
 
-    @cached_property
-    def _scorer(self) -> PairScorer:
-        require("torch", extra="torch")
-        from precise_rag.rerank.pair_network import PairScorer, TransformerConfig
-
+    def _load(self) -> PairScorer | OnnxPairScorer:
         config = TransformerConfig(n_layers=self._config["n_layers"], n_apart=self._config["n_apart"])
+        if runs_on_onnx(self._device):
+            return OnnxPairScorer(config, dequantized(self._tensors))
+        require("torch", extra="torch")
+        from precise_rag.rerank.pair_network import PairScorer
+
         try:
             with native_work(self._device):
-                return PairScorer(config, self._tensors, self._device)
+                return PairScorer(config, dequantized(self._tensors), self._device)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(f"the tensors in {self._folder} do not fit its config: {error}") from error
 

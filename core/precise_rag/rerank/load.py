@@ -28,7 +28,7 @@ def load_reranker(
     - "default": see `default_reranker`.
     - "packaged": the packaged reranker. No download, no torch.
     - "cascade": the packaged reranker, then a small cross-encoder on its 20 best. Slower; needs the
-      extra "offline".
+      extra "offline" and all-MiniLM-L6-v2 (see `load_encoder`).
     - "cohere" or "cohere:MODEL": a hosted reranker of Cohere.
     - a path, or any other name with an owner ("owner/model"): a sentence-transformers CrossEncoder,
       loaded at its first use.

@@ -1,7 +1,8 @@
-"""The cascade's cross-encoder in torch, for training and GPUs: MiniLM whose upper layers read query and candidate together.
+"""The cascade's cross-encoder in torch, for training and GPUs.
 
-The embeddings and lower layers are those of the official all-MiniLM-L6-v2; they read each text by
-itself and are not trained. The upper layers start as MiniLM's, read both texts at once, and are trained.
+It is MiniLM whose upper layers read query and candidate together. The embeddings and lower layers are
+those of the official all-MiniLM-L6-v2; they read each text by itself and are not trained. The upper
+layers start as MiniLM's, read both texts at once, and are trained.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,8 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from precise_rag.encoders.packaged import MINILM
 from precise_rag.encoders.local import batches_by_length
+from precise_rag.encoders.packaged import MINILM
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, bfloat16_is_fast
 from precise_rag.rerank.pairs import CANDIDATE_TOKENS, QUERY_TOKENS, TransformerConfig
 from precise_rag.tokens import readable_texts
@@ -135,7 +136,7 @@ def token_ids(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[li
 
 
 def minilm() -> SentenceTransformerEncoder:
-    """Load all-MiniLM-L6-v2, from the extra "offline" or as sentence-transformers finds it."""
+    """Load all-MiniLM-L6-v2 into torch, from its package or as sentence-transformers finds it."""
     return SentenceTransformerEncoder(MINILM, device="cpu")
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from precise_rag.encoders.bert import BertNetwork
+from precise_rag.encoders.bert import BertNetwork, means
 from precise_rag.encoders.bert_layers import Layout, bert_layer
-from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.load import minilm_encoder
+from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.models.checkpoint import Tensors
@@ -93,9 +93,10 @@ class _UpperLayers:
         read = self._session.run("read", {"states": states, "other": other, **Layout.inputs(lengths + q)})
         of_query, of_candidate = read[in_query].reshape(n, q, -1), read[is_candidate]
         firsts = np.cumsum(lengths) - lengths
-        a = of_query.mean(axis=1)
-        b = np.add.reduceat(of_candidate, firsts) / lengths[:, None].astype(np.float32)
-        pair = [of_query[:, 0], of_candidate[firsts], a, b, np.abs(a - b), unit_rows(a) * unit_rows(b)]
+        a: FloatArray = of_query.mean(axis=1)
+        b = means(of_candidate, lengths)
+        product = np.multiply(unit_rows(a), unit_rows(b))
+        pair = [of_query[:, 0], of_candidate[firsts], a, b, np.abs(a - b), product]
         logits: FloatArray = np.concatenate(pair, axis=1) @ self._head + self._offset
         return logits
 

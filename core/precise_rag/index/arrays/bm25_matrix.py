@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
 
@@ -55,15 +54,18 @@ class BM25Matrix:
     ) -> None:
         self._n_rows = len(lengths)
         self._n_terms = n_terms if len(terms) else 0
-        self._matrix = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
+        self._arrays: Columns = {}
         if saved:
             self._n_terms = len(saved["indptr"]) - 1  # the vocabulary may have grown since
-            self._matrix.scores = {**saved, "num_docs": self._n_rows}
-            self._matrix.nonoccurrence_array = None  # Lucene's form has none
+            self._arrays = saved
         elif len(terms):
+            import bm25s  # slow to import, and not needed to search a saved index
+
+            matrix = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
             numbers, ends = terms.tolist(), np.cumsum(lengths).tolist()
             rows = [numbers[first:last] for first, last in pairwise([0, *ends])]
-            self._matrix.index((rows, {str(i): i for i in range(n_terms)}), show_progress=False)
+            matrix.index((rows, {str(i): i for i in range(n_terms)}), show_progress=False)
+            self._arrays = {part: matrix.scores[part] for part in ("data", "indices", "indptr")}
 
     @classmethod
     def of(
@@ -90,13 +92,12 @@ class BM25Matrix:
     @property
     def arrays(self) -> Columns:
         """The sparse matrix: "data", "indices" and "indptr" by column; empty if there are no words."""
-        parts = ("data", "indices", "indptr") if self._n_terms else ()
-        return {part: self._matrix.scores[part] for part in parts}
+        return self._arrays if self._n_terms else {}
 
     def scores(self, terms: npt.NDArray[np.int32]) -> FloatArray:
         """(n_rows,) BM25 of each row for distinct query terms; 0 for rows that hold none of them."""
-        known = terms[terms < self._n_terms].tolist()
-        if not known:
-            return np.zeros(self._n_rows, dtype=np.float32)
-        scores: FloatArray = self._matrix.get_scores_from_ids(known)
+        scores = np.zeros(self._n_rows, dtype=np.float32)
+        for term in terms[terms < self._n_terms].tolist():
+            first, last = self._arrays["indptr"][term : term + 2]
+            scores[self._arrays["indices"][first:last]] += self._arrays["data"][first:last]
         return scores

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from precise_rag.encoders.local import LocalEncoder
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
 from precise_rag.models.packaged import packaged_model
@@ -127,11 +128,11 @@ def train_sage(
     checkpoint = folder / "checkpoint"
     source = getattr(encoder, "source", encoder.name)
     if fine_tune:
-        if not isinstance(encoder, SentenceTransformerEncoder):
+        if not isinstance(encoder, LocalEncoder):
             raise InputError(
                 f"encoder must be a sentence-transformers model to be fine-tuned, got {encoder.name}"
             )
-        module = encoder.module
+        module = SentenceTransformerEncoder(encoder.source, device=encoder.device).module
         trained: torch.nn.Module = torch.nn.ModuleDict({"head": network.to(module.device), "encoder": module})
         source = "encoder"
         with trainable(module):

@@ -1,0 +1,38 @@
+"""Which processor a local model runs on, found without importing torch."""
+
+import ctypes
+import sys
+from functools import cache
+from importlib.util import find_spec
+
+from precise_rag.errors import InputError
+
+
+def runs_on_onnx(device: str | None) -> bool:
+    """Return whether ONNX Runtime runs a model of a kind that it can run: on the CPU, if it is installed.
+
+    device: "cpu"; None for a GPU if torch can use one, else the CPU; or any device of torch.
+    Without onnxruntime, torch runs it if that is installed.
+    """
+    if device is not None and not isinstance(device, str):
+        raise InputError(f"device must be a text such as 'cpu' or 'cuda', got {type(device).__name__}")
+    on_cpu = device == "cpu" or (device is None and not has_gpu())
+    return on_cpu and (is_installed("onnxruntime") or not is_installed("sentence_transformers"))
+
+
+@cache
+def has_gpu() -> bool:
+    """Return whether there is a CUDA device, and torch to use it."""
+    if not is_installed("torch"):
+        return False
+    try:
+        cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        count = ctypes.c_int()
+        return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+    except (OSError, AttributeError):
+        return False
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported, without importing it."""
+    return module in sys.modules or find_spec(module) is not None

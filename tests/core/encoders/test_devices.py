@@ -1,0 +1,29 @@
+import pytest
+
+from precise_rag.encoders import devices
+from precise_rag.encoders.devices import runs_on_onnx
+from precise_rag.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("device", "gpu", "installed", "expected"),
+    [
+        ("cpu", True, {"onnxruntime", "sentence_transformers"}, True),
+        (None, False, {"onnxruntime", "sentence_transformers"}, True),
+        (None, True, {"onnxruntime", "sentence_transformers"}, False),
+        ("cuda", True, {"onnxruntime", "sentence_transformers"}, False),
+        ("cpu", False, {"sentence_transformers"}, False),
+        ("cpu", False, set(), True),
+    ],
+)
+def test_onnx_runs_what_is_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, device: str | None, gpu: bool, installed: set[str], expected: bool
+) -> None:
+    monkeypatch.setattr(devices, "has_gpu", lambda: gpu)
+    monkeypatch.setattr(devices, "is_installed", lambda module: module in installed)
+    assert runs_on_onnx(device) is expected
+
+
+def test_a_device_is_a_text() -> None:
+    with pytest.raises(InputError, match="device must be a text"):
+        runs_on_onnx(3)  # type: ignore[arg-type]

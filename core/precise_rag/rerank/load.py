@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from precise_rag.encoders.packaged import MINILM, packaged_minilm
+from precise_rag.encoders.packaged import MINILM, MINILM_COMMAND, packaged_minilm
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, Reranker
 from precise_rag.rerank.cascade import cascade_reranker
@@ -72,7 +72,7 @@ def default_reranker(encoder: Encoder | None = None) -> Reranker:
     """Return the default reranker: the cascade, with any encoder; the packaged one without MiniLM.
 
     encoder: of the index; if it is all-MiniLM-L6-v2, the cascade finds MiniLM where the encoder did.
-    Otherwise it needs the extra "offline"; without it a warning is logged once.
+    Otherwise its package must be installed; if not, a warning is logged once.
     """
     if (encoder is not None and encoder.name == MINILM) or packaged_minilm() is not None:
         return load_reranker("cascade")
@@ -84,5 +84,5 @@ def default_reranker(encoder: Encoder | None = None) -> Reranker:
 def _note_missing() -> None:
     _log.warning(
         "the packaged reranker is used, because all-MiniLM-L6-v2 is not installed; for more precise ranking "
-        "with any encoder run: pip install 'precise-rag[offline]'"
+        f"with any encoder run: pip install 'precise-rag[offline]' && {MINILM_COMMAND}"
     )

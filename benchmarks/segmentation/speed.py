@@ -18,16 +18,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import cycle
-from typing import Any
 
 from benchmarks import record
+from benchmarks.segmentation.share import run_share
+from precise_rag.documents import read_documents
 
 SPLITTERS = ("small", "langchain-recursive", "llamaindex-sentence", "chonkie-recursive")
 
 
 def run_one(kind: str, files: list[str], megabytes: float, processes: int) -> dict[str, object]:
-    from precise_rag.documents import read_documents
-
     pool = list(read_documents(*files))
     split = load(kind, processes)
     sum(1 for _ in split(iter(pool[:1])))
@@ -54,70 +53,6 @@ def run_one(kind: str, files: list[str], megabytes: float, processes: int) -> di
         "MB/s CPU": round(total / max(used, 1e-9), 3),
         "peak MB": round(peak()),
         "peak MB before": round(before),
-    }
-
-
-def run_share(files: list[str], megabytes: float) -> dict[str, object]:
-    """Time the whole path and the bare encoder in turn, on the same batches of tokens."""
-    import numpy as np
-    import torch
-
-    from precise_rag import Segmenter
-    from precise_rag.documents import read_documents
-    from precise_rag.encoders.sentence_transformer import fast_precision
-
-    segmenter = Segmenter.from_pretrained("sage-minilm")
-    module = segmenter.model.encoder.module
-    documents, size = [], 0
-    for document in cycle(list(read_documents(*files))):
-        documents.append(document)
-        size += len(document.text.encode("utf-8", "replace"))
-        if size >= megabytes * 1e6:
-            break
-    batches: list[dict[str, object]] = []
-    hook = module.register_forward_pre_hook(lambda _, inputs: batches.append(dict(inputs[0])))
-    chunks = sum(len(found) for found in segmenter.segment_many(documents))
-    hook.remove()
-    batches = [  # what was given, not what the modules added to it
-        {
-            name: value
-            for name, value in batch.items()
-            if name in ("input_ids", "attention_mask", "token_type_ids", "modality")
-        }
-        for batch in batches
-    ]
-    n_tokens = sum(int(batch["attention_mask"].sum()) for batch in batches)
-
-    def now() -> Any:
-        if module.device.type == "cuda":
-            torch.cuda.synchronize()
-        return np.array([time.perf_counter(), time.process_time()])
-
-    whole, bare = [], []
-    for _ in range(3):
-        started = now()
-        sum(len(found) for found in segmenter.segment_many(documents))
-        whole.append(now() - started)
-        started = now()
-        with torch.inference_mode(), fast_precision(module.device.type):
-            for batch in batches:
-                module(dict(batch))["sentence_embedding"].float().cpu()
-        bare.append(now() - started)
-    (long, long_cpu), (short, short_cpu) = np.median(whole, axis=0), np.median(bare, axis=0)
-    return {
-        "device": str(module.device),
-        "threads": torch.get_num_threads(),
-        "MB": round(size / 1e6, 3),
-        "tokens": n_tokens,
-        "chunks": chunks,
-        "whole path s": round(long, 2),
-        "bare encoder s": round(short, 2),
-        "whole / bare": round(long / short, 3),
-        "by CPU time": round(long_cpu / short_cpu, 3),
-        "share outside": f"{1 - short / long:.1%}",
-        "tokens/s": round(n_tokens / long),
-        "MB/s": round(size / 1e6 / long, 4),
-        "peak MB": round(peak()),
     }
 
 
@@ -152,7 +87,7 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one == "encoder-share":
-        print(json.dumps(run_share(args.files, float(args.sizes))))
+        print(json.dumps(run_share(read_documents(*args.files), float(args.sizes))))
         return
     if args.one:
         print(json.dumps(run_one(args.one, args.files, float(args.sizes), args.processes)))

@@ -1,0 +1,252 @@
+"""Every figure that needs a GPU, from one command.
+
+    pip install 'precise-rag[offline,torch,faiss-gpu]'
+    python -m benchmarks.gpu --data DIR --out FILE
+
+DIR needs dev_qa_docs_squad, dev_qa_docs_nq and dev_qa_questions_squad, less than 1 MB. FILE is JSON, written
+again after each part: a part that fails is in it with its error, and the others go on. --device cpu and small
+sizes run everything without a GPU.
+"""
+
+import json
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import record
+from benchmarks.segmentation.share import run_share
+from precise_rag import Segmenter, load_encoder, load_reranker
+from precise_rag.documents import read_documents
+from precise_rag.evaluation import load_development_set
+from precise_rag.evaluation.runs.environment import peak_mb
+from precise_rag.index import (
+    BM25Index,
+    DenseIndex,
+    HybridIndex,
+    SentenceContextIndex,
+    WordSentenceIndex,
+)
+from precise_rag.sentences import split_sentences
+from precise_rag.types import Document
+
+SETS = ("squad", "nq")
+TOP_K, DIMENSION, QUESTIONS = 10, 384, 32
+INDEXES = (DenseIndex, SentenceContextIndex, WordSentenceIndex, HybridIndex, BM25Index)
+
+
+def main() -> None:
+    parser = record.new_parser(__spec__.name, __doc__)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="result, JSON")
+    parser.add_argument("--device", default="cuda", help="of torch (%(default)s)")
+    parser.add_argument(
+        "--megabytes", type=float, default=4.0, help="of text to cut and encode (%(default)s)"
+    )
+    parser.add_argument("--vectors", default="1000000,10000000", help="sizes to search (%(default)s)")
+    parser.add_argument("--parts", help="only these, with commas between (default: all)")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    run(args, record.made(__spec__.name, args, device=device_name(args.device)))
+
+
+def run(args: Namespace, made: dict[str, Any]) -> dict[str, Any]:
+    """Run the parts and write FILE after each. Returns what is in it."""
+    parts = parts_of(args)
+    names = args.parts.split(",") if args.parts else list(parts)
+    result: dict[str, Any] = {"made": made, "parts": {}}
+    for name in names:
+        started = time.perf_counter()
+        reset_peak(args.device)
+        try:
+            found = parts[name]()
+        except Exception as error:  # the other parts are worth their time
+            found = {"failed": f"{type(error).__name__}: {error}"[:500]}
+        found |= {"seconds": round(time.perf_counter() - started, 2), **peaks(args.device)}
+        result["parts"][name] = found
+        print(f"{name}: {json.dumps(found)}", flush=True)
+        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return result
+
+
+def parts_of(args: Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
+    """The parts by name."""
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
+        "cut small": partial(cut_small, args),
+        "cut sage-minilm": lambda: run_share(documents(args), args.megabytes, args.device),
+        "encode": partial(encode, args),
+    }
+    for kind in INDEXES:
+        parts[f"build {kind.kind}"] = partial(build, args, kind)
+    for size in map(int, args.vectors.split(",")):
+        parts[f"search torch {size:,}"] = partial(search_torch, args, size)
+        parts[f"search faiss {size:,}"] = partial(search_faiss, args, size)
+    parts["cascade"] = partial(cascade, args)
+    parts["equal to the CPU"] = partial(compare, args)
+    return parts
+
+
+def documents(args: Namespace) -> list[Document]:
+    """Documents of the sets, repeated up to --megabytes."""
+    pool = list(read_documents(*(Path(args.data) / f"dev_qa_docs_{name}.jsonl.gz" for name in SETS)))
+    found, size = [], 0
+    for number, document in enumerate(cycle(pool)):
+        if size >= args.megabytes * 1e6:
+            return found
+        text = document.text[: int(args.megabytes * 1e6)]
+        found.append(Document(f"{number}", text))
+        size += len(text.encode())
+    raise AssertionError
+
+
+def sentences(args: Namespace) -> list[str]:
+    return [d.text[span.start : span.end] for d in documents(args) for span in split_sentences(d.text)]
+
+
+def questions(args: Namespace) -> list[str]:
+    asked = load_development_set("squad", args.data).sample(QUESTIONS, args.seed).questions
+    return [question.text for question in asked]
+
+
+def cut_small(args: Namespace) -> dict[str, Any]:
+    texts, segmenter = documents(args), Segmenter.from_pretrained("small")
+    size = sum(len(document.text.encode()) for document in texts)
+    seconds = timed(args, lambda: sum(map(len, segmenter.segment_many(texts))))
+    return {"MB": round(size / 1e6, 2), "MB/s": round(size / 1e6 / seconds, 3)}
+
+
+def encode(args: Namespace) -> dict[str, Any]:
+    encoder, texts = load_encoder(device=args.device), sentences(args)
+    encoder.encode(texts[:64])
+    n_tokens = int(encoder.count_tokens(texts).sum())
+    seconds = timed(args, lambda: encoder.encode(texts))
+    return {"sentences": len(texts), "tokens": n_tokens, "tokens/s": round(n_tokens / seconds)}
+
+
+def build(args: Namespace, kind: Any) -> dict[str, Any]:
+    encoder = load_encoder(device=args.device)
+    texts = documents(args)
+    given = (texts,) if kind is BM25Index else (texts, encoder)
+    seconds = timed(args, lambda: kind.build(*given))
+    return {"documents": len(texts), "build s": round(seconds, 3)}
+
+
+def search_torch(args: Namespace, size: int) -> dict[str, Any]:
+    """Exact search over float16 vectors that were made on the device."""
+    import torch
+
+    from precise_rag.index.arrays.products import TorchProducts
+
+    torch.manual_seed(args.seed)
+    kept = torch.float16 if torch.device(args.device).type == "cuda" else torch.float32
+    vectors = torch.empty((size, DIMENSION), dtype=kept, device=args.device)
+    for part in vectors.split(1_000_000):
+        part.copy_(torch.nn.functional.normalize(torch.randn(part.shape, device=args.device), dim=1))
+    asked = torch.nn.functional.normalize(torch.randn(50, DIMENSION), dim=1).numpy()
+    products = TorchProducts(vectors, None)
+    products.best(asked[0], TOP_K)
+    return latency([timed(args, partial(products.best, query, TOP_K)) for query in asked])
+
+
+def search_faiss(args: Namespace, size: int) -> dict[str, Any]:
+    """Exact search by faiss, on the GPU if the device is one."""
+    import faiss
+
+    random = np.random.default_rng(args.seed)
+    index = faiss.IndexFlatIP(DIMENSION)
+    if args.device.startswith("cuda"):
+        options = faiss.GpuIndexFlatConfig()
+        options.useFloat16 = True
+        index = faiss.GpuIndexFlatIP(faiss.StandardGpuResources(), DIMENSION, options)
+    for first in range(0, size, 1_000_000):
+        index.add(random.standard_normal((min(1_000_000, size - first), DIMENSION), dtype=np.float32))
+    asked = random.standard_normal((50, DIMENSION), dtype=np.float32)
+    index.search(asked[:1], TOP_K)
+    return latency([timed(args, partial(index.search, query[None], TOP_K)) for query in asked])
+
+
+def cascade(args: Namespace) -> dict[str, Any]:
+    """Questions a second with the same 20 sentences to read: one by one, and 32 at a time."""
+    reranker, asked, texts = load_reranker("cascade", args.device), questions(args), sentences(args)[:20]
+    reranker.logits(asked[0], texts)
+    alone = timed(args, lambda: [reranker.logits(question, texts) for question in asked])
+    with ThreadPoolExecutor(QUESTIONS) as pool:
+        together = timed(
+            args, lambda: list(pool.map(lambda question: reranker.logits(question, texts), asked))
+        )
+    return {
+        "questions/s, one at a time": round(len(asked) / alone, 1),
+        f"questions/s, {QUESTIONS} at a time": round(len(asked) / together, 1),
+    }
+
+
+def compare(args: Namespace) -> dict[str, Any]:
+    """Differences from the CPU: vectors, the cascade's logits, and chunks."""
+    texts, asked = sentences(args)[:256], questions(args)[0]
+    here, there = (load_encoder(device=device).encode(texts) for device in ("cpu", args.device))
+    first, second = (
+        load_reranker("cascade", device).logits(asked, texts[:20]) for device in ("cpu", args.device)
+    )
+    text = documents(args)[0].text
+    cuts = [
+        {chunk.end for chunk in Segmenter.from_pretrained("sage-minilm", device=device).segment(text)}
+        for device in ("cpu", args.device)
+    ]
+    return {
+        "least cosine": round(float(np.einsum("nd,nd->n", here, there).min()), 5),
+        "largest difference of a logit": round(float(np.abs(first - second).max()), 4),
+        "share of equal cuts": round(len(cuts[0] & cuts[1]) / max(len(cuts[0] | cuts[1]), 1), 4),
+    }
+
+
+def latency(seconds: list[float]) -> dict[str, Any]:
+    p50, p95 = np.percentile(1000 * np.array(seconds), [50, 95])
+    return {"p50 ms": round(float(p50), 3), "p95 ms": round(float(p95), 3)}
+
+
+def timed(args: Namespace, work: Callable[[], object]) -> float:
+    """Wall time of work whose results are back on the host."""
+    started = time.perf_counter()
+    work()
+    if args.device.startswith("cuda"):
+        import torch
+
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+def device_name(device: str) -> str:
+    if not device.startswith("cuda"):
+        return device
+    import torch
+
+    return torch.cuda.get_device_name(device) if torch.cuda.is_available() else "no CUDA device"
+
+
+def reset_peak(device: str) -> None:
+    if device.startswith("cuda"):
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+
+
+def peaks(device: str) -> dict[str, Any]:
+    """Peak memory: of the process so far, and of the GPU in this part."""
+    found = {"peak MB": round(peak_mb())}
+    if device.startswith("cuda"):
+        import torch
+
+        if torch.cuda.is_available():
+            found["peak GPU MB"] = round(torch.cuda.max_memory_allocated() / 2**20)
+    return found
+
+
+if __name__ == "__main__":
+    main()

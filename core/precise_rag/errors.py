@@ -76,7 +76,13 @@ class WorkerError(PreciseRagError, RuntimeError):
 
 
 class LLMError(PreciseRagError, RuntimeError):
-    """A language model call returned no usable reply."""
+    """A language model call returned no usable reply.
+
+    input_tokens, output_tokens: tokens that the call used all the same; 0 if no reply arrived.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 class LLMConnectionError(LLMError):

@@ -202,6 +202,13 @@ def test_an_empty_reply_of_any_model_is_no_answer(text: str) -> None:
     assert "round 2 has no draft" in answer.note
 
 
+def test_an_empty_reply_that_was_paid_for_counts() -> None:
+    trace = Trace(QUESTION)
+    with pytest.raises(LLMResponseError):
+        FeedbackLoop(ScriptedLLM([Completion("", "m", 70, 5)])).run(QUESTION, select, trace=trace)
+    assert [(call.input_tokens, call.output_tokens) for call in trace.calls] == [(70, 5)]
+
+
 def test_a_foreign_model_is_left_behind_and_the_draft_is_kept() -> None:
     release = threading.Event()
 
@@ -220,8 +227,11 @@ def test_a_foreign_model_is_left_behind_and_the_draft_is_kept() -> None:
 
 def test_a_live_stream_ends_with_the_budget_and_leaves_its_call() -> None:
     controller = FeedbackController(max_rounds=1)
-    with client([says("one two three four", stall=30.0)], timeout=60.0) as llm:
-        engine = FeedbackLoop(llm, controller=controller, budget=Budget(seconds=0.4))
+    with client([says("ready"), says("one two three four", stall=30.0)], timeout=60.0) as llm:
+        llm.complete(
+            [Message("user", "Ready?")]
+        )  # what is imported for the first call takes no time of the budget
+        engine = FeedbackLoop(llm, controller=controller, budget=Budget(seconds=2.0))
         trace = Trace(QUESTION)
         items = engine.stream(QUESTION, select, trace=trace, live_final=True)
         assert [next(items), next(items)] == ["one ", "two "]

@@ -1,5 +1,6 @@
 """Several processes and threads that write one index: nothing torn, nothing lost."""
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -18,7 +19,7 @@ import pytest
 from precise_rag.errors import IndexChangedError, IndexLockedError, IndexWriteError
 from precise_rag.index import DenseIndex, HybridIndex, load_index
 from precise_rag.index.storage.folder import locked
-from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE
+from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE, hold_folder
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.figures import count
@@ -250,3 +251,51 @@ def test_a_holder_file_that_is_odd_is_no_obstacle(tmp_path: Path) -> None:
     with pytest.raises((IndexWriteError, ValueError)), HybridIndex.lock(tmp_path):
         pass
     assert (tmp_path / "victim").read_text() == "mine"
+
+
+TIGHT = """
+import sys
+from pathlib import Path
+from precise_rag.index.storage.lock import hold_folder
+turns = Path(sys.argv[1]) / "turns"
+while True:
+    with hold_folder(Path(sys.argv[1]), 60):
+        turns.write_text(str(int(turns.read_text()) + 1))
+"""
+
+
+@pytest.fixture(params=["process", "thread"])
+def tight_writer(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder whose lock another writer takes again as soon as it has released it."""
+    turns = tmp_path / "turns"
+    turns.write_text("0")
+    if request.param == "process":
+        writer = subprocess.Popen([sys.executable, "-c", TIGHT, str(tmp_path)])
+        yield tmp_path
+        writer.kill()
+        writer.wait()
+        return
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            with hold_folder(tmp_path, 60):
+                turns.write_text(str(int(turns.read_text()) + 1))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield tmp_path
+    stop.set()
+    thread.join()
+
+
+def test_a_writer_gets_its_turn_beside_one_that_never_rests(tight_writer: Path) -> None:
+    turns = tight_writer / "turns"
+    while int(turns.read_text() or 0) == 0:
+        time.sleep(0.01)
+    seen = []
+    for _ in range(5):
+        with hold_folder(tight_writer, 60):
+            seen.append(int(turns.read_text()))
+    assert len(seen) == 5
+    assert max(later - sooner for sooner, later in itertools.pairwise(seen)) < 1_000

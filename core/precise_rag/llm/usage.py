@@ -36,17 +36,13 @@ def counted_completion(
         number from 0 to a billion, is estimated, and `usage_estimated` is set.
     cut_off: why the reply ends early, if it does.
     Raises ContentFilterError if the filter left no text, and LLMResponseError if `text` is not a string,
-    is blank, or has more than ten million characters.
+    is blank, or has more than ten million characters. The error carries the tokens of the call.
     """
-    if not isinstance(text, str):
-        raise LLMResponseError(f"{model}: the completion must be a string, got {type(text).__name__}")
-    if len(text) > _MOST_CHARACTERS:
-        raise LLMResponseError(f"{model}: the completion is longer than {_MOST_CHARACTERS:,} characters")
-    if not text.strip():
-        if cut_off == "content_filter":
-            raise ContentFilterError(f"{model}: the content filter left no text of the completion")
-        raise LLMResponseError(f"{model}: the completion is empty (finish reason: {cut_off or 'none'})")
     n_input, n_output = _count(input_tokens), _count(output_tokens)
+    if (fault := _fault(model, text, cut_off)) is not None:
+        fault.input_tokens = estimate_prompt_tokens(messages) if n_input is None else n_input
+        fault.output_tokens = n_output or 0
+        raise fault
     return Completion(
         text=text,
         model=model,
@@ -55,6 +51,19 @@ def counted_completion(
         usage_estimated=n_input is None or n_output is None,
         cut_off=cut_off,
     )
+
+
+def _fault(model: str, text: Any, cut_off: CutOff) -> LLMError | None:
+    """Why `text` is no usable reply; None if it is one."""
+    if not isinstance(text, str):
+        return LLMResponseError(f"{model}: the completion must be a string, got {type(text).__name__}")
+    if len(text) > _MOST_CHARACTERS:
+        return LLMResponseError(f"{model}: the completion is longer than {_MOST_CHARACTERS:,} characters")
+    if text.strip():
+        return None
+    if cut_off == "content_filter":
+        return ContentFilterError(f"{model}: the content filter left no text of the completion")
+    return LLMResponseError(f"{model}: the completion is empty (finish reason: {cut_off or 'none'})")
 
 
 def checked_completion(completion: Any, name: str, messages: Sequence[Message]) -> Completion:
@@ -99,14 +108,15 @@ def record_call(
 
     record: role, prompt, requested model and milliseconds of the call, and the text of a reply that broke
         off; the rest is filled in here.
-    outcome: the reply, or the error. A failed call counts as one call; its tokens are estimated if a part
-        of the reply arrived, and else 0.
+    outcome: the reply, or the error. A failed call counts as one call; its tokens are those of the error,
+        or are estimated if a part of the reply arrived.
     prices: the price is that of the model that answered; if it is not listed, of the requested one.
     """
     if isinstance(outcome, LLMError):
-        n_input = estimate_prompt_tokens(record.messages) if record.text else 0
-        n_output = estimate_tokens(record.text)
-        cost = prices.cost(record.model, n_input, n_output) if record.text else None
+        n_input, n_output = outcome.input_tokens, outcome.output_tokens
+        if record.text:
+            n_input, n_output = estimate_prompt_tokens(record.messages), estimate_tokens(record.text)
+        cost = prices.cost(record.model, n_input, n_output) if n_input + n_output else None
         spending.add(n_input + n_output, cost)
         failed = replace(
             record,

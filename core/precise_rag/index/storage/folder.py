@@ -36,7 +36,7 @@ from precise_rag.index.storage.files import (
     write_documents,
 )
 from precise_rag.index.storage.layout import check_collection
-from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE, LONGEST_WAIT, WAIT, hold_folder
+from precise_rag.index.storage.lock import LOCK_FILE, LOCK_FILES, LONGEST_WAIT, WAIT, hold_folder
 from precise_rag.index.storage.manifest import (
     DATA_NAME,
     FORMAT,
@@ -177,7 +177,7 @@ def _check_folder(path: Path) -> list[Path]:
             mode = entry.stat(follow_symlinks=False).st_mode
             if DATA_NAME.fullmatch(entry.name) and stat.S_ISDIR(mode) and _holds_only_ours(Path(entry)):
                 data.append(Path(entry))
-            elif entry.name not in (MANIFEST, LOCK_FILE, HOLDER_FILE) or not stat.S_ISREG(mode):
+            elif entry.name not in {MANIFEST, *LOCK_FILES} or not stat.S_ISREG(mode):
                 raise InputError(
                     f"{path} holds other files ({entry.name!r}); give an empty or new folder for the index"
                 )

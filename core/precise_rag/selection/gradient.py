@@ -50,7 +50,8 @@ class GradientSelector:
     min_gap: a drop smaller than this is never sharp.
     count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate, which the
     reason calls "about".
-    assume_ratio: whether to accept cosine and rank scores.
+    assume_ratio: whether to take logits, cosine and rank scores as they are; default: logits become
+    probabilities, cosine and rank scores are refused. SAGE takes raw logits.
     Raises InputError if a setting is out of range.
 
     Precedence, strongest first: max_k and max_tokens, min_keep, floor, min_k. So a floor can leave

@@ -14,9 +14,11 @@ def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False)
     scores have no ratios.
 
     candidates: all with the same score_scale.
-    assume_ratio: whether to return cosine and rank scores unchanged instead of raising.
+    assume_ratio: whether to return logits, cosine and rank scores as they are. Logits may then be
+        negative, which is a sharp drop after a positive one.
     Returns the scores in the order given.
     Raises ScoreScaleError for cosine and rank scores, mixed scales, and values outside their scale.
+    Source of raw logits: SAGE, Algorithm 2 and Figs. 8 and 9.
     """
     scales = sorted({c.score_scale for c in candidates})
     if len(scales) > 1:
@@ -28,7 +30,7 @@ def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False)
         return scores
     scale = scales[0]
     if scale == "logit":
-        return [_sigmoid(score) for score in scores]
+        return scores if assume_ratio else [_sigmoid(score) for score in scores]
     if scale in ("cosine", "rank") and not assume_ratio:
         raise ScoreScaleError(
             f"selection needs scores on a ratio scale, got score_scale {scale!r}; "

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from precise_rag import PreciseRAG
+from precise_rag.errors import InputError
 from precise_rag.index import load_index
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
-from precise_rag.types import Document, Message
+from precise_rag.types import Candidate, Document, Message
 
 GATE = "The harbour gate opens at six in the morning. The gate is made of oak."
 FERRY = "A ferry ticket to the island costs two crowns. Children pay one crown."
@@ -81,3 +82,51 @@ def test_a_saved_index_returns_the_same_passages(tmp_path) -> None:
     found, expected = loaded.search(QUESTION), index.search(QUESTION)
     assert [c.id for c in found] == [c.id for c in expected]
     assert [c.score for c in found] == pytest.approx([c.score for c in expected])
+
+
+@pytest.mark.parametrize(
+    ("preset", "index", "stages"),
+    [
+        ("precise", "HybridIndex", ["search", "rerank", "redundancy", "selection"]),
+        ("sage", "DenseIndex", ["search", "rerank", "selection"]),
+        ("paretorag", "SentenceContextIndex", ["search", "selection"]),
+        ("recursive", "WordSentenceIndex", ["search", "selection"]),
+    ],
+)
+def test_each_preset_has_its_index_and_its_stages(preset: Any, index: str, stages: list[str]) -> None:
+    rag = PreciseRAG.from_documents(DOCUMENTS, preset=preset, encoder=HashEncoder())
+    trace = Trace(QUESTION)
+    selection = rag.retrieve(QUESTION, trace=trace)
+    assert type(rag.index).__name__ == index
+    assert [stage.name for stage in trace.stages] == stages
+    assert selection.kept
+    assert trace.settings["preset"] == preset
+
+
+def test_an_unknown_preset_names_the_known_ones() -> None:
+    with pytest.raises(InputError, match="precise, sage, paretorag, chunkrag, recursive, got 'fast'"):
+        PreciseRAG.from_documents(DOCUMENTS, preset="fast", encoder=HashEncoder())  # type: ignore[arg-type]
+
+
+def test_a_preset_that_asks_a_model_says_so_without_one() -> None:
+    with pytest.raises(InputError, match=r"the rewriter of the preset 'chunkrag' asks a language model"):
+        PreciseRAG.from_documents(DOCUMENTS, preset="chunkrag", encoder=HashEncoder())
+
+
+def test_sage_selects_on_raw_logits_as_its_figures_do() -> None:
+    """Fig. 8 is cut between 4.416 and 1.304, Fig. 9 is kept whole; both are logits."""
+    fig_8 = [13.79, 13.58, 11.91, 11.55, 10.94, 7.815, 7.665, 5.490, 4.416, 1.304, 0.8, 0.255, -0.198]
+    fig_9 = [5.080, 3.854, 3.016, 1.734, 1.560, 1.146, 0.842, 0.823, 0.685]
+
+    class Logits:
+        name = "logits"
+        score_scale = "logit"
+
+        def score(self, query: str, candidates: Sequence[Candidate]) -> Any:
+            return [candidate.score for candidate in candidates]
+
+    rag = PreciseRAG(None, preset="sage", reranker=Logits())
+    for logits, n_kept in ((fig_8, 9), (fig_9, 9)):
+        candidates = [Candidate("d", n, n + 1, "x", logit, "logit") for n, logit in enumerate(logits)]
+        selection = rag.retrieve("Which technology?", candidates=candidates)
+        assert [c.score for c in selection.kept] == logits[:n_kept]

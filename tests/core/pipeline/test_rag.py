@@ -10,6 +10,7 @@ from precise_rag.errors import InputError, LLMServerError
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Bill, Trace
+from precise_rag.types import Selection
 
 DOCUMENTS = [
     Document(
@@ -208,3 +209,107 @@ def test_an_observer_sees_every_record(rag):
         "judge",
         "round",
     ]
+
+
+def test_a_stage_is_the_default_off_or_ones_own(rag):
+    class Nothing:
+        def filter(self, query, candidates):
+            return Selection.of((c, False, "no") for c in candidates)
+
+    bare = PreciseRAG(rag.index, reranker=None, redundancy=None, selector=None)
+    trace = Trace(QUESTION)
+    assert bare.retrieve(QUESTION, trace=trace).kept == tuple(rag.index.search(QUESTION, 50))
+    assert [stage.name for stage in trace.stages] == ["search", "selection"]
+    assert PreciseRAG(rag.index, relevance=Nothing()).retrieve(QUESTION).kept == ()
+    for name in ("rewriter", "redundancy", "relevance", "evidence", "selector", "feedback"):
+        with pytest.raises(InputError, match=f'{name} must be "default", None or an object with'):
+            PreciseRAG(rag.index, **{name: "off"})
+    with pytest.raises(InputError, match="index must be an index or an object with search"):
+        PreciseRAG("my-index")
+
+
+def test_without_feedback_one_draft_is_the_answer(rag):
+    llm = ScriptedLLM(["Ilse Brandt."])
+    answer = PreciseRAG(rag.index, llm, feedback=None).answer(QUESTION)
+    assert (answer.text, len(llm.calls)) == ("Ilse Brandt.", 1)
+
+
+async def test_any_source_is_searched_with_a_filter_only_if_there_is_one(rag):
+    asked = []
+
+    class Source:
+        def search(self, query, top_k, **given):
+            asked.append(("search", given))
+            return rag.index.search(query, top_k)
+
+        async def asearch(self, query, top_k, **given):
+            asked.append(("asearch", given))
+            return rag.index.search(query, top_k)
+
+    over = PreciseRAG(Source(), selector=rag.selector)
+    assert over.retrieve(QUESTION) == await over.aretrieve(QUESTION, filter={"year": 1931})
+    assert asked == [("search", {}), ("asearch", {"filter": {"year": 1931}})]
+
+
+def test_given_candidates_are_not_searched_for(rag):
+    candidates = rag.index.search(QUESTION, 3)
+    given = PreciseRAG(None).retrieve(QUESTION, candidates=reversed(candidates))
+    assert {d.candidate.id for d in given.decisions} == {c.id for c in candidates}
+    with pytest.raises(InputError, match="there is no index to search"):
+        PreciseRAG(None).retrieve(QUESTION)
+
+
+def test_a_follow_up_question_is_made_self_contained_first(rag):
+    history = [("user", "Who steers the ferry?"), {"role": "assistant", "content": "Ilse Brandt."}]
+    llm = ScriptedLLM(["Who is the captain Ilse Brandt?", "A captain [1].", ACCEPTED])
+    answer = PreciseRAG(rag.index, llm, prompts={"standalone": "Say it alone."}).answer(
+        "And who is she?", history=history
+    )
+    assert answer.question == "Who is the captain Ilse Brandt?"
+    assert [call.role for call in answer.trace.calls] == ["standalone", "answer", "judge"]
+    assert "Say it alone." in llm.calls[0].text
+    assert "Who steers the ferry?" in llm.calls[0].text
+    assert answer.question in llm.calls[1].text
+    assert "And who is she?" not in llm.calls[1].text
+
+
+def test_a_history_that_cannot_be_used_leaves_the_question(rag):
+    llm = ScriptedLLM([LLMServerError("m: down")])
+    trace = Trace(QUESTION)
+    PreciseRAG(rag.index, llm).retrieve(QUESTION, history=[("user", "Hello?")], trace=trace)
+    assert trace.notes == ["the question was not made self-contained: m: down"]
+    with pytest.raises(InputError, match="history must hold messages"):
+        PreciseRAG(rag.index, llm).retrieve(QUESTION, history=["Hello?"])
+    with pytest.raises(InputError, match="asks a language model, and there is none; pass llm="):
+        rag.retrieve(QUESTION, history=[("user", "Hello?")])
+
+
+async def test_options_make_a_question_multiple_choice_everywhere(rag):
+    def engine():
+        return PreciseRAG(rag.index, ScriptedLLM(["B", ACCEPTED]))
+
+    options = ["Ada", "Ilse Brandt"]
+    answers = [engine().answer(QUESTION, options=options), await engine().aanswer(QUESTION, options=options)]
+    answers += [list(engine().stream(QUESTION, options=options))[-1]]
+    answers += await engine().abatch([{"query": QUESTION, "options": options}])
+    assert [answer.choice for answer in answers] == [1] * 4
+    assert answers[0].trace.calls[0].prompt_version.endswith("/choice")
+
+
+def test_citations_are_the_passages_that_the_answer_names(rag):
+    answer = answering(rag, judged("Ilse Brandt [1], they say [9].")).answer(QUESTION)
+    (cited,) = answer.citations
+    assert (cited.number, cited.pieces[0].doc_id) == (1, cited.doc_id)
+    source = next(document for document in DOCUMENTS if document.id == cited.doc_id)
+    assert source.text[cited.start : cited.end].split() == cited.text.split()
+    assert f"the answer cites [9], but it was written from {len(answer.passages)} passage" in answer.note
+    assert answering(rag, judged("Ilse Brandt.")).answer(QUESTION).citations == ()
+
+
+def test_the_callers_own_prompts_reach_every_role(rag):
+    llm = judged("Ilse.")
+    prompts = {"answer": "Answer like a sailor.", "judge": "Judge the adjustment like a sailor."}
+    PreciseRAG(rag.index, llm, prompts=prompts).answer(QUESTION)
+    assert [call.messages[0].content.split(".")[0] + "." for call in llm.calls] == list(prompts.values())
+    with pytest.raises(InputError, match=r"prompts must have texts under the keys standalone, rewrite,"):
+        PreciseRAG(rag.index, llm, prompts={"draft": "x"})

@@ -1,6 +1,6 @@
 """Answers by the user's language model from the text that each pipeline kept, with their cost."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +19,11 @@ from precise_rag.evaluation.runs.lines import append_line, read_lines
 from precise_rag.evaluation.runs.measurer import Measurer
 from precise_rag.evaluation.runs.plan import fingerprint
 from precise_rag.evaluation.runs.run import Run
-from precise_rag.feedback import FeedbackController, FeedbackLoop
+from precise_rag.feedback import FeedbackController
+from precise_rag.pipeline import PreciseRAG
 from precise_rag.prompts.answer import ANSWER_VERSION, chosen_option
 from precise_rag.prompts.judge import JUDGE_VERSION
 from precise_rag.protocols import LLM
-from precise_rag.selection import GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable, cost_efficiency
 from precise_rag.types import Candidate, Selection
@@ -112,19 +112,24 @@ def _answers(
     path = run.path.with_name(f"{run.path.stem}-{key}.answers.jsonl")
     records = {record["id"]: record for record in read_lines(path)}
     todo = [question for question in questions if question.id not in records]
-    selector = None if run.settings.select is None else GradientSelector(**run.settings.select)
-    rounds: dict[str, Any] = {"max_rounds": 0, **(run.settings.feedback or {})}
-    if selector is not None:
-        rounds["min_k"] = selector.min_k
+    rounds = {"max_rounds": 0, **(run.settings.feedback or {})}
 
     def ask(question: Question) -> dict[str, Any]:
-        options = _options(question)
-        context = _RunContext(outcome.measurer, run, question, selector)
-        loop = FeedbackLoop(
-            llm, controller=FeedbackController(**rounds), style="choice" if options else "short"
+        context = _RunContext(outcome.measurer, run, question)
+        rag = PreciseRAG(
+            None,
+            llm,
+            reranker=None,
+            redundancy=None,
+            selector=context,
+            feedback=FeedbackController(**rounds),
+            order="score",
+            style="short",
         )
         trace = Trace(question.text)
-        answer = loop.run(question.text, context.select, options=options, trace=trace)
+        answer = rag.answer(
+            question.text, options=_options(question), candidates=context.candidates, trace=trace
+        )
         return {
             "id": question.id,
             "answer": answer.text,
@@ -173,13 +178,11 @@ def _at_once(
 
 
 class _RunContext:
-    """The context of one question, selected from the candidates of a run."""
+    """The candidates of one question of a run, and their selector: that of the run, within its budget."""
 
-    def __init__(
-        self, measurer: Measurer, run: Run, question: Question, selector: GradientSelector | None
-    ) -> None:
-        self._pieces = run.pieces[question.id]
-        self._candidates = [
+    def __init__(self, measurer: Measurer, run: Run, question: Question) -> None:
+        pieces = run.pieces[question.id]
+        self.candidates = [
             Candidate(
                 piece.doc_id,
                 piece.start,
@@ -189,23 +192,26 @@ class _RunContext:
                 run.scales[question.id],
                 n_tokens,
             )
-            for piece, n_tokens in zip(
-                self._pieces, measurer.positions.count_tokens(self._pieces).tolist(), strict=True
-            )
+            for piece, n_tokens in zip(pieces, measurer.positions.count_tokens(pieces).tolist(), strict=True)
         ]
-        self._selector = selector
-        self._has_feedback = run.settings.feedback is not None
+        whole = PreciseRAG(None, reranker=None, selector=run.settings.rag_options()["selector"])
+        self._selector: Any = whole.selector
         self._budget = measurer.budgets[-1]
+        self.min_k: int = self._selector.min_k
 
-    def select(self, min_k: int) -> Selection:
-        """Select at `min_k`; without a selector, the best `min_k` under feedback and otherwise everything."""
-        if self._selector is not None:
-            kept = self._selector.select_at(self._candidates, min_k).kept
-        else:
-            kept = tuple(self._candidates[:min_k] if self._has_feedback else self._candidates)
-        read = np.cumsum([candidate.n_tokens for candidate in kept])
+    def select(self, candidates: Iterable[Candidate]) -> Selection:
+        """Select what the run keeps."""
+        return self.select_at(candidates, self.min_k)
+
+    def select_at(self, candidates: Iterable[Candidate], min_k: int) -> Selection:
+        """Select at `min_k`, as many as fit into the budget."""
+        selection = self._selector.select_at(candidates, min_k)
+        read = np.cumsum([candidate.n_tokens for candidate in selection.kept])
         n_fitting = max(1, int(np.searchsorted(read, self._budget, side="right")))
-        return Selection.keep_all(kept[:n_fitting], "sent")
+        fitting = {candidate.id for candidate in selection.kept[:n_fitting]}
+        return Selection.of(
+            (d.candidate, d.kept and d.candidate.id in fitting, d.reason) for d in selection.decisions
+        )
 
 
 def _options(question: Question) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """A pipeline built from its settings: an index and the steps after the search."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -13,12 +13,11 @@ from precise_rag.evaluation.peers.units import SearchKind, UnitIndex
 from precise_rag.evaluation.runs.environment import resident_mb
 from precise_rag.evaluation.runs.metered import MeteredLLM
 from precise_rag.evaluation.runs.plan import INDEXES, PipelineSettings, fingerprint
-from precise_rag.filtering import RedundancyFilter, RelevanceFilter
+from precise_rag.pipeline import PreciseRAG
+from precise_rag.presets import load_preset
 from precise_rag.protocols import LLM, Encoder
-from precise_rag.rerank import default_reranker, load_reranker, rerank
-from precise_rag.selection import GradientSelector
-from precise_rag.trace import Bill
-from precise_rag.types import Document, Selection
+from precise_rag.trace import Bill, Trace
+from precise_rag.types import Candidate, Document, Selection
 
 
 class Built(NamedTuple):
@@ -33,8 +32,20 @@ class Built(NamedTuple):
     memory_mb: float | None
 
 
+class _Source(NamedTuple):
+    """An index that is searched with options."""
+
+    index: Any
+    encoder: Encoder
+    options: Mapping[str, Any]
+
+    def search(self, query: str, top_k: int) -> list[Candidate]:
+        found: list[Candidate] = self.index.search(query, top_k, **self.options)
+        return found
+
+
 class Pipeline:
-    """Retrieval with the steps of one PipelineSettings: search, rerank, filter, select.
+    """Retrieval with the parts of one PipelineSettings, by `PreciseRAG`.
 
     documents: the collection to index.
     encoder: the encoder of every part.
@@ -58,30 +69,17 @@ class Pipeline:
         self._meter = MeteredLLM(llm) if llm is not None and settings.asks_model else None
         self.built = self._build(settings, documents, encoder, {} if indexes is None else indexes)
         self.n_units = len(self.built.index)
-        self._search = partial(self.built.index.search, **settings.search_options)
-        self._top_k = settings.top_k
-        self._reranker = None
-        if settings.rerank is not None:
-            by_name = settings.rerank != "default"
-            self._reranker = load_reranker(settings.rerank) if by_name else default_reranker(encoder)
-        self._redundancy = None if settings.redundancy is None else RedundancyFilter(**settings.redundancy)
-        self._relevance = (
-            None if settings.relevance is None else RelevanceFilter(self._meter, **settings.relevance)
-        )
-        self._selector = None if settings.select is None else GradientSelector(**settings.select)
+        source = _Source(self.built.index, encoder, settings.search_options)
+        self._rag = PreciseRAG(source, self._meter, feedback=None, **settings.rag_options())
 
     def retrieve(self, question: str) -> Selection:
         """Return the candidates that passed the filters, best first, each kept or dropped."""
-        found = self._search(question, self._top_k)
-        if self._reranker is not None:
-            found = rerank(question, found, self._reranker)
-        if self._redundancy is not None:
-            found = self._redundancy.filter(found).kept
-        if self._relevance is not None:
-            found = self._relevance.filter(question, found).kept
-        if self._selector is not None:
-            return self._selector.select(found)
-        return Selection.keep_all(found, "found")
+        trace = Trace(question)
+        selection = self._rag.retrieve(question, trace=trace)
+        *before, _ = trace.stages
+        filtered = {candidate.id for stage in before for candidate in stage.selection.dropped}
+        decisions = (d for d in selection.decisions if d.candidate.id not in filtered)
+        return Selection.of((d.candidate, d.kept, d.reason) for d in decisions)
 
     def take_spent(self) -> Bill | None:
         """Return what retrieval spent on the language model since the last call; None if it asks none."""
@@ -96,7 +94,7 @@ class Pipeline:
     ) -> Built:
         if settings.search in LLM_SEARCHES:
             return _measured(partial(self._index, settings, documents, encoder))
-        key = fingerprint([settings.split, settings.search, settings.index])
+        key = fingerprint([settings.split, settings.search, settings.index, settings.preset])
         if key not in indexes:
             indexes[key] = _measured(partial(self._index, settings, documents, encoder))
         return indexes[key]
@@ -109,6 +107,9 @@ class Pipeline:
         seconds: dict[str, float],
     ) -> Any:
         """Build the index; the seconds of splitting go into `seconds`."""
+        if settings.index is None and settings.split is None:
+            preset = load_preset(settings.preset or "precise")
+            return preset.index(documents, encoder, **preset.index_options(encoder))
         if settings.index is not None:
             options = dict(settings.index)
             kind = getattr(precise_rag.index, INDEXES[options.pop("kind")])

@@ -12,11 +12,15 @@
     rerank = "default"                          # `PreciseRAG`'s default, or a name for `load_reranker`
     redundancy = { threshold = 0.9 }            # options of RedundancyFilter
     relevance = { batch_size = 10 }             # options of RelevanceFilter; needs a language model
-    select = { min_k = 7, ratio = 0.3 }         # options of GradientSelector
+    select = { min_k = 7, ratio = 0.3 }         # options of GradientSelector, or "default"
     feedback = { max_rounds = 3 }               # options of FeedbackController; needs a language model
 
-A pipeline has either `split` (any splitter, with plain search over its units) or `index`; all other
-parts are optional. `top_k` (default 100) is the number of candidates to search for.
+    [pipelines."as it comes"]
+    preset = "precise"                          # a preset of `PreciseRAG`, with its index and stages
+
+A pipeline has either `split` (any splitter, with plain search over its units), `index`, or `preset`; all
+other parts are optional, and those of a preset are its own where they are not given. `top_k` (default 100,
+or the preset's) is the number of candidates to search for.
 "llamaindex-llm-rerank" needs a language model too.
 """
 
@@ -33,6 +37,9 @@ from precise_rag.errors import InputError
 from precise_rag.evaluation.peers.searches import LLM_SEARCHES, STOCK_SEARCHES
 from precise_rag.evaluation.peers.splitters import OWN_SPLITTERS
 from precise_rag.evaluation.peers.units import SearchKind
+from precise_rag.filtering import RedundancyFilter, RelevanceFilter
+from precise_rag.presets import load_preset
+from precise_rag.selection import GradientSelector
 
 INDEXES = {
     "dense": "DenseIndex",
@@ -59,13 +66,14 @@ class PipelineSettings:
     rerank: str | None = None
     redundancy: Mapping[str, Any] | None = None
     relevance: Mapping[str, Any] | None = None
-    select: Mapping[str, Any] | None = None
+    select: Mapping[str, Any] | str | None = None
     feedback: Mapping[str, Any] | None = None
-    top_k: int = 100
+    preset: str | None = None
+    top_k: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.split is None) == (self.index is None):
-            raise InputError(f'pipeline {self.name!r}: give either "split" or "index"')
+        if (self.split is not None) + (self.index is not None) + (self.preset is not None) != 1:
+            raise InputError(f'pipeline {self.name!r}: give either "split", "index" or "preset"')
         if self.split is not None and "name" not in self.split:
             raise InputError(f'pipeline {self.name!r}: "split" needs a "name"')
         if self.index is not None and (kind := self.index.get("kind")) not in INDEXES:
@@ -77,8 +85,33 @@ class PipelineSettings:
             raise InputError(
                 f'pipeline {self.name!r}: "search" must be one of {", ".join(known)}, got {self.search!r}'
             )
-        if self.top_k < 1:
+        if self.top_k is not None and self.top_k < 1:
             raise InputError(f"pipeline {self.name!r}: top_k must be at least 1, got {self.top_k}")
+        if isinstance(self.select, str) and self.select != "default":
+            raise InputError(
+                f'pipeline {self.name!r}: "select" must be a table or "default", got {self.select!r}'
+            )
+
+    def rag_options(self) -> dict[str, Any]:
+        """Return the arguments of `PreciseRAG` for the parts after the index, except feedback."""
+        rest = None if self.preset is None else "default"
+        made = {"redundancy": RedundancyFilter, "relevance": RelevanceFilter}
+        options: dict[str, Any] = {"rewriter": rest, "reranker": self.rerank or rest}
+        for name, make in made.items():
+            given = getattr(self, name)
+            options[name] = rest if given is None else make(**given)
+        options["selector"] = self.selector(rest)
+        if self.preset is not None:
+            options["preset"] = self.preset
+        if self.top_k is not None or self.preset is None:
+            options["n_candidates"] = self.top_k or 100
+        return options
+
+    def selector(self, rest: str | None = None) -> Any:
+        """Return the selector as an argument of `PreciseRAG`; `rest` if none is given."""
+        if self.select is None or isinstance(self.select, str):
+            return self.select or rest
+        return GradientSelector(**self.select)
 
     @property
     def is_stock(self) -> bool:
@@ -89,12 +122,17 @@ class PipelineSettings:
     @property
     def asks_model(self) -> bool:
         """Whether retrieval asks a language model."""
-        return self.search in LLM_SEARCHES or self.relevance is not None
+        preset = None if self.preset is None else load_preset(self.preset)
+        own = preset is not None and any(
+            make(None) is not None for make in (preset.rewriter, preset.relevance)
+        )
+        return own or self.search in LLM_SEARCHES or self.relevance is not None
 
     @property
     def fingerprint(self) -> str:
         """Short hash of every setting that decides what is retrieved; the name is left out."""
-        hidden = ("name", "feedback", *(("relevance",) if self.relevance is None else ()))
+        unset = [name for name in ("relevance", "preset") if getattr(self, name) is None]
+        hidden = ("name", "feedback", *unset)
         return fingerprint({key: v for key, v in asdict(self).items() if key not in hidden})
 
 

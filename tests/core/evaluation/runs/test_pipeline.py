@@ -35,3 +35,12 @@ def test_a_pipeline_that_asks_a_model_needs_one() -> None:
     settings = PipelineSettings(name="filtered", split={"name": "sentences"}, relevance={})
     with pytest.raises(InputError, match="pipeline 'filtered' asks a language model"):
         Pipeline(settings, dataset().documents, HashEncoder())
+
+
+def test_a_preset_is_what_precise_rag_does() -> None:
+    settings = PipelineSettings(name="as it comes", preset="precise")
+    pipeline = Pipeline(settings, dataset().documents, HashEncoder())
+    rag = PreciseRAG.from_documents(dataset().documents, encoder=HashEncoder())
+    question = "Who built the mill?"
+    assert [c.id for c in pipeline.retrieve(question).kept] == [c.id for c in rag.retrieve(question).kept]
+    assert PipelineSettings(name="asks", preset="chunkrag").asks_model

@@ -1,0 +1,68 @@
+from precise_rag.context import context_passages, heading_of, shown_texts
+from precise_rag.types import Candidate
+
+TEXT = "The mill is old. Ada built it.\n\nIt grinds rye. The yard is empty."
+
+
+def piece(text: str, score: float, doc_id: str = "mill", **metadata: object) -> Candidate:
+    start = TEXT.index(text)
+    return Candidate(doc_id, start, start + len(text), text, score, "probability", metadata=metadata)
+
+
+def test_pieces_are_read_in_the_documents_order_and_neighbours_are_joined() -> None:
+    kept = [piece("It grinds rye.", 0.9), piece("The mill is old.", 0.8), piece("Ada built it.", 0.7)]
+    (whole,) = context_passages(kept)
+    assert whole.text == TEXT[: whole.end]
+    assert (whole.start, whole.end, whole.number) == (0, TEXT.index(" The yard"), 1)
+    assert [p.start for p in whole.pieces] == sorted(p.start for p in kept)
+
+
+def test_what_lies_apart_stays_apart() -> None:
+    first, second = context_passages([piece("The yard is empty.", 0.9), piece("Ada built it.", 0.2)])
+    assert (first.text, second.text) == ("Ada built it.", "The yard is empty.")
+    assert (first.number, second.number) == (1, 2)
+
+
+def test_overlapping_pieces_are_shown_once() -> None:
+    kept = [piece("Ada built it.\n\nIt grinds rye.", 0.9), piece("The mill is old. Ada built it.", 0.5)]
+    (whole,) = context_passages(kept)
+    assert whole.text == TEXT[: whole.end]
+    assert context_passages([kept[0], piece("It grinds rye.", 0.4)])[0].text == kept[0].text
+
+
+def test_offsets_that_do_not_fit_the_texts_join_nothing() -> None:
+    odd = [Candidate("d", 0, 9, text, 0.5, "cosine") for text in ("one thing", "other one")]
+    assert [p.text for p in context_passages(odd)] == ["one thing", "other one"]
+
+
+def test_the_document_with_the_best_piece_comes_first() -> None:
+    kept = [piece("Ada built it.", 0.9, "b"), piece("The mill is old.", 0.8, "a")]
+    kept.append(piece("The yard is empty.", 0.1, "b"))
+    assert [p.doc_id for p in context_passages(kept)] == ["b", "b", "a"]
+    assert [p.doc_id for p in context_passages(kept, "score")] == ["b", "a", "b"]
+
+
+def test_score_order_joins_nothing() -> None:
+    kept = [piece("Ada built it.", 0.9), piece("The mill is old.", 0.8)]
+    assert [p.text for p in context_passages(kept, "score")] == ["Ada built it.", "The mill is old."]
+
+
+def test_a_heading_is_shown_where_another_one_begins() -> None:
+    kept = [
+        piece("The mill is old.", 0.9, title="Mills", header_path=["Old mills"]),
+        piece("It grinds rye.", 0.8, title="Mills", header_path=["Old mills"]),
+        piece("The yard is empty.", 0.7, "other"),
+    ]
+    assert shown_texts(context_passages(kept)) == [
+        "Source: Mills › Old mills\nThe mill is old.",
+        "It grinds rye.",
+        "Source: untitled\nThe yard is empty.",
+    ]
+    assert shown_texts(context_passages([piece("It grinds rye.", 0.8)])) == ["It grinds rye."]
+
+
+def test_headings_of_other_forms_are_one_short_line() -> None:
+    assert heading_of({"title": "A\nB", "header_path": "/B C/D/"}) == "A B › B C › D"
+    assert heading_of({"title": "Mills", "header_path": ["Mills", "Old"]}) == "Mills › Old"
+    assert heading_of({"title": 7, "header_path": [None, 3]}) == ""
+    assert len(heading_of({"title": "x" * 900})) == 200

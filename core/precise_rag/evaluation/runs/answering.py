@@ -121,6 +121,7 @@ def _answers(
             llm,
             reranker=None,
             redundancy=None,
+            evidence=None,
             selector=context,
             feedback=FeedbackController(**rounds),
             order="score",

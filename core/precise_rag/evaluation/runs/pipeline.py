@@ -69,7 +69,9 @@ class Pipeline:
         self._meter = MeteredLLM(llm) if llm is not None and settings.asks_model else None
         self.built = self._build(settings, documents, encoder, {} if indexes is None else indexes)
         self.n_units = len(self.built.index)
-        source = _Source(self.built.index, encoder, settings.search_options)
+        source = self.built.index
+        if settings.preset is None:
+            source = _Source(source, encoder, settings.search_options)
         self._rag = PreciseRAG(source, self._meter, feedback=None, **settings.rag_options())
 
     def retrieve(self, question: str) -> Selection:

@@ -100,7 +100,7 @@ class PipelineSettings:
         for name, make in made.items():
             given = getattr(self, name)
             options[name] = rest if given is None else make(**given)
-        options["selector"] = self.selector(rest)
+        options |= {"evidence": rest, "selector": self.selector(rest)}
         if self.preset is not None:
             options["preset"] = self.preset
         if self.top_k is not None or self.preset is None:

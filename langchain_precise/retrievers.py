@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -15,7 +16,13 @@ from langchain_precise.convert import from_candidate, to_core_documents
 from langchain_precise.events import observe, observing
 from precise_rag.encoders import DEFAULT_ENCODER, FrameworkEncoder, load_encoder
 from precise_rag.errors import EmptyIndexError
-from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.index import (
+    DatabaseIndex,
+    DocumentIndex,
+    HybridIndex,
+    SentenceContextIndex,
+    WordSentenceIndex,
+)
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
@@ -127,6 +134,17 @@ class HybridRetriever(IndexRetriever):
     """Retriever of sentences by words and by meaning at once, each in its context."""
 
     index_class = HybridIndex
+
+    @classmethod
+    def from_database(
+        cls, location: str | Path, encoder: Any = DEFAULT_ENCODER, *, k: int = 10, **fields: Any
+    ) -> Self:
+        """Return a retriever over a collection in a database, which need not exist yet.
+
+        location: "name.lance" or "postgresql://…"; see `load_engine`.
+        encoder: as for `from_documents`; the one that the collection was made with.
+        """
+        return cls.from_index(DatabaseIndex(location, load_encoder(encoder)), k=k, **fields)
 
 
 class PreciseRetriever(BaseRetriever):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,13 @@ from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from precise_rag._processes import Portable
 from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import EmptyIndexError
-from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.index import (
+    DatabaseIndex,
+    DocumentIndex,
+    HybridIndex,
+    SentenceContextIndex,
+    WordSentenceIndex,
+)
 from precise_rag.types import Candidate, FloatArray, check_query
 
 dispatcher = get_dispatcher(__name__)
@@ -38,7 +45,7 @@ class IndexRetriever(Portable, BaseRetriever):
 
     def __init__(
         self,
-        index: DocumentIndex,
+        index: DocumentIndex | DatabaseIndex,
         similarity_top_k: int = 10,
         search_kwargs: Mapping[str, Any] | None = None,
         callback_manager: CallbackManager | None = None,
@@ -80,7 +87,9 @@ class IndexRetriever(Portable, BaseRetriever):
         return cls(index, similarity_top_k, search_kwargs, callback_manager, filters=filters)
 
     @classmethod
-    def from_index(cls, index: DocumentIndex, similarity_top_k: int = 10, **kwargs: Any) -> Self:
+    def from_index(
+        cls, index: DocumentIndex | DatabaseIndex, similarity_top_k: int = 10, **kwargs: Any
+    ) -> Self:
         """Return a retriever over an index that was built by the core or loaded from disk."""
         return cls(index, similarity_top_k, **kwargs)
 
@@ -166,3 +175,16 @@ class HybridRetriever(IndexRetriever):
     """Retriever of sentences by words and by meaning at once, each in its context."""
 
     index_class = HybridIndex
+
+    @classmethod
+    def from_database(
+        cls, location: str | Path, embed_model: EmbedModel = None, similarity_top_k: int = 10, **kwargs: Any
+    ) -> Self:
+        """Return a retriever over a collection in a database, which need not exist yet.
+
+        location: "name.lance" or "postgresql://…"; see `load_engine`.
+        embed_model: as for `from_documents`; the one that the collection was made with.
+        """
+        return cls.from_index(
+            DatabaseIndex(location, resolve_encoder(embed_model)), similarity_top_k=similarity_top_k, **kwargs
+        )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from precise_rag.encoders import load_encoder as load_encoder
     from precise_rag.errors import BudgetExceeded as BudgetExceeded
     from precise_rag.errors import ContentFilterError as ContentFilterError
+    from precise_rag.errors import DatabaseError as DatabaseError
     from precise_rag.errors import EmptyIndexError as EmptyIndexError
     from precise_rag.errors import IndexChangedError as IndexChangedError
     from precise_rag.errors import IndexFormatError as IndexFormatError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from precise_rag.filters import Field as Field
     from precise_rag.filters import Filter as Filter
     from precise_rag.index import BM25Index as BM25Index
+    from precise_rag.index import DatabaseIndex as DatabaseIndex
     from precise_rag.index import DenseIndex as DenseIndex
     from precise_rag.index import FaissIndex as FaissIndex
     from precise_rag.index import HybridIndex as HybridIndex
@@ -70,6 +72,8 @@ _MODULE = {
     "Candidate": "types",
     "Chunk": "types",
     "ContentFilterError": "errors",
+    "DatabaseError": "errors",
+    "DatabaseIndex": "index",
     "DenseIndex": "index",
     "Document": "types",
     "DynamicThreshold": "filtering",

@@ -10,6 +10,7 @@
     ├── IndexWriteError (OSError)           an index cannot be saved; the folder keeps the index it had
     │   ├── IndexLockedError                another process or thread is writing the index
     │   └── IndexChangedError               the folder holds another index than the one that was loaded
+    ├── DatabaseError (OSError)             a database cannot be reached, or cannot do what it is asked for
     ├── WorkerError (RuntimeError)          a worker process died, or cannot use what it inherited
     └── LLMError (RuntimeError)             a language model call returned no usable reply
         ├── LLMConnectionError              the server cannot be reached, or its reply stalled
@@ -69,6 +70,10 @@ class IndexLockedError(IndexWriteError):
 
 class IndexChangedError(IndexWriteError):
     """The folder holds another index than the one that was loaded."""
+
+
+class DatabaseError(PreciseRagError, OSError):
+    """A database cannot be reached, or cannot do what it is asked for."""
 
 
 class WorkerError(PreciseRagError, RuntimeError):

@@ -39,3 +39,16 @@ async def test_a_filter_as_a_configurable_field(retriever):
 def test_a_filter_that_is_not_valid_raises(retriever):
     with pytest.raises(InputError, match="unknown operator"):
         retriever.invoke("cat", filter={"year": {"$near": 3}})
+
+
+def test_a_retriever_over_a_database(tmp_path):
+    pytest.importorskip("lancedb")
+    retriever = HybridRetriever.from_database(tmp_path / "rows.lance", HashEncoder(), k=3)
+    assert retriever.invoke("cat") == []
+    documents = [
+        Document(page_content="The cat sleeps.", metadata={"who": who}, id=who) for who in ("me", "you")
+    ]
+    retriever.add_documents(documents)
+    assert owners(retriever.invoke("cat", filter={"who": "me"})) == {"me"}
+    retriever.delete(["me"])
+    assert owners(retriever.invoke("cat")) == {"you"}

@@ -69,3 +69,11 @@ def test_a_retriever_keeps_to_its_filters():
     assert {found.node.metadata["who"] for found in retriever.retrieve("cat")} == {"you"}
     retriever.filters = None
     assert len(retriever.retrieve("cat")) == 2
+
+
+def test_a_retriever_over_a_database(tmp_path):
+    pytest.importorskip("lancedb")
+    retriever = HybridRetriever.from_database(tmp_path / "rows.lance", HashEncoder())
+    assert retriever.retrieve("cat") == []
+    retriever.add_documents([Document(text="The cat sleeps.", id_="a", metadata={"who": "me"})])
+    assert [found.node.metadata["who"] for found in retriever.retrieve("cat")] == ["me"]

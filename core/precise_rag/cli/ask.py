@@ -16,9 +16,10 @@ from precise_rag.cli.output import (
     show,
     write_file,
 )
-from precise_rag.cli.reading import path_argument
+from precise_rag.cli.reading import index_argument, path_argument
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError
+from precise_rag.filters import Filter, parse_assignments
 from precise_rag.index import load_index
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
@@ -34,7 +35,12 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Find the sentences of an index that answer a question. "
         "With --llm, a language model writes the answer from them.",
     )
-    parser.add_argument("index", type=path_argument, metavar="INDEX", help="a folder made by `precise index`")
+    parser.add_argument(
+        "index",
+        type=index_argument,
+        metavar="INDEX",
+        help="what `precise index` made: a folder or a database",
+    )
     parser.add_argument("question", metavar="QUESTION", help="the question, in quotes")
     parser.add_argument(
         "--threshold",
@@ -42,6 +48,14 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="PROBABILITY",
         default=WorthSelector().threshold,
         help="drop sentences that are less likely to belong to the evidence (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="search only documents whose metadata has this value; the same field again: one of the "
+        'values; another field: both. JSON for more, such as {"year": {"$gte": 2020}}',
     )
     parser.add_argument(
         "--min-k",
@@ -107,6 +121,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print each candidate with the decision on it, then the answer."""
     _check_outputs(args)
+    wanted = parse_assignments(args.filter)
     if args.dry_run and not args.llm:
         raise InputError("--dry-run estimates the calls of a language model; name one with --llm")
     encoder = load_encoder(args.encoder, device=args.device) if args.encoder else None
@@ -118,10 +133,10 @@ def run(args: argparse.Namespace) -> int:
         prices=PriceTable.load(args.prices),
     )
     if args.dry_run:
-        return _estimate(rag, args)
+        return _estimate(rag, wanted, args)
     trace = Trace(args.question)
     try:
-        _print_answer(rag.answer(args.question, trace=trace), trace, args)
+        _print_answer(rag.answer(args.question, filter=wanted, trace=trace), trace, args)
     finally:  # whatever was paid for is in the trace
         if args.trace:
             write_file(args.trace, trace.to_html() if args.trace.suffix == ".html" else trace.to_json())
@@ -187,8 +202,8 @@ def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
     }
 
 
-def _estimate(rag: PreciseRAG, args: argparse.Namespace) -> int:
-    least, most = rag.estimate(args.question)
+def _estimate(rag: PreciseRAG, wanted: Filter | None, args: argparse.Namespace) -> int:
+    least, most = rag.estimate(args.question, filter=wanted)
     if args.json:
         print_json({"question": args.question, "least": least._asdict(), "most": most._asdict()})
     else:

@@ -4,11 +4,14 @@ import argparse
 from pathlib import Path
 
 from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, warn
-from precise_rag.cli.reading import add_reading_options, path_argument, read_given
+from precise_rag.cli.reading import add_reading_options, index_argument, path_argument, read_given
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.index import HybridIndex, HybridSettings
+from precise_rag.index import DatabaseIndex, HybridIndex, HybridSettings
+from precise_rag.index.databases import is_database
 from precise_rag.index.storage.manifest import has_index
+from precise_rag.protocols import Encoder
+from precise_rag.types import Document
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -28,10 +31,11 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--out",
-        type=path_argument,
+        type=index_argument,
         metavar="INDEX",
         default=Path("index"),
-        help="folder of the index; if it exists, the index in it is updated (default: %(default)s)",
+        help="folder of the index, or a database: NAME.lance or postgresql://…; "
+        "if it exists, the index in it is updated (default: %(default)s)",
     )
     parser.add_argument(
         "--encoder",
@@ -70,9 +74,41 @@ def run(args: argparse.Namespace) -> int:
             return 1
         raise InputError(f"{_named(args.paths)}: every document is empty, so there is nothing to index")
     encoder = load_encoder(args.encoder, device=args.device)
+    prune = args.prune and not problems.count
+    index, gone = (_in_database if is_database(args.out) else _in_folder)(args, encoder, documents, prune)
+    for identifier in empty:
+        warn(f"warning: {identifier}: the document is empty")
+    for identifier in gone if prune else ():
+        warn(f"removed {identifier}: it is not in {_named(args.paths)}")
+    if gone and not prune:
+        hint = "use" if not args.prune else "as not everything could be read, none is removed; repeat with"
+        warn(
+            f"note: {len(gone)} of the index's documents, such as {gone[0]}, are not in "
+            f"{_named(args.paths)}; {hint} --prune to remove them"
+        )
+    place = index.engine.location if isinstance(index, DatabaseIndex) else str(args.out)
+    summary = {
+        "index": place,
+        "documents": len(index.document_ids),
+        "removed_documents": gone if prune else [],
+        "empty_documents": empty,
+        "unreadable": problems.messages,
+        "sentences": len(index),
+        "encoder": encoder.name,
+    }
+    if args.json:
+        print_json(summary)
+    else:
+        show(f"{place}: {summary['documents']} documents, {summary['sentences']} sentences, {encoder.name}")
+    return problems.show()
+
+
+def _in_folder(
+    args: argparse.Namespace, encoder: Encoder, documents: list[Document], prune: bool
+) -> tuple[HybridIndex | DatabaseIndex, list[str]]:
+    """The index, and the ids in it of documents that were not given."""
     if not has_index(args.out):
         _ = encoder.dimension  # an encoder that cannot be loaded fails here, before the folder is made
-    prune = args.prune and not problems.count
     gone: list[str] = []
     with HybridIndex.lock(args.out):
         if has_index(args.out):
@@ -87,32 +123,21 @@ def run(args: argparse.Namespace) -> int:
                 documents, encoder, passages=args.passages, show_progress=is_terminal("stderr")
             )
         index.save(args.out)
-    for identifier in empty:
-        warn(f"warning: {identifier}: the document is empty")
-    for identifier in gone if prune else ():
-        warn(f"removed {identifier}: it is not in {_named(args.paths)}")
-    if gone and not prune:
-        hint = "use" if not args.prune else "as not everything could be read, none is removed; repeat with"
-        warn(
-            f"note: {len(gone)} of the index's documents, such as {gone[0]}, are not in "
-            f"{_named(args.paths)}; {hint} --prune to remove them"
-        )
-    summary = {
-        "index": str(args.out),
-        "documents": len(index.document_ids),
-        "removed_documents": gone if prune else [],
-        "empty_documents": empty,
-        "unreadable": problems.messages,
-        "sentences": len(index),
-        "encoder": encoder.name,
-    }
-    if args.json:
-        print_json(summary)
-    else:
-        show(
-            f"{args.out}: {summary['documents']} documents, {summary['sentences']} sentences, {encoder.name}"
-        )
-    return problems.show()
+    return index, gone
+
+
+def _in_database(
+    args: argparse.Namespace, encoder: Encoder, documents: list[Document], prune: bool
+) -> tuple[HybridIndex | DatabaseIndex, list[str]]:
+    """As `_in_folder`, for a database."""
+    given = {"passages": args.passages} if args.passages != HybridSettings.passages else {}
+    index = DatabaseIndex(args.out, encoder, **given)
+    index.add(documents, show_progress=is_terminal("stderr"))
+    gone = sorted(set(index.document_ids) - {document.id for document in documents})
+    if prune:
+        index.delete(gone)
+    index.optimize()
+    return index, gone
 
 
 def _named(paths: list[Path]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from precise_rag.cli.output import warn
 from precise_rag.documents import MAX_FILE_BYTES, read_documents
+from precise_rag.index.databases import is_database
 from precise_rag.types import Document
 
 _MOST_NAMED = 100
@@ -38,6 +39,11 @@ def path_argument(text: str) -> Path:
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError("expected a path, got an empty text; for this folder give .")
     return Path(text)
+
+
+def index_argument(text: str) -> Path | str:
+    """Parse the place of an index: a folder, or the location of a database."""
+    return text if is_database(text) else path_argument(text)
 
 
 def add_reading_options(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:

@@ -3,6 +3,7 @@
 from precise_rag.index.arrays.passages import Passages as Passages
 from precise_rag.index.base import DocumentIndex as DocumentIndex
 from precise_rag.index.bm25 import BM25Index as BM25Index
+from precise_rag.index.databases import DatabaseIndex as DatabaseIndex
 from precise_rag.index.dense import DenseIndex as DenseIndex
 from precise_rag.index.export import WeightedPiece as WeightedPiece
 from precise_rag.index.export import weighted_chunks as weighted_chunks

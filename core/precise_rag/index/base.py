@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from precise_rag._processes import Portable, ProcessLock, check_picklable
-from precise_rag.checks import as_path, check_methods, check_number, check_text, items_of
+from precise_rag.checks import as_path, check_methods, check_text, items_of
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.matching import DocumentMatcher
+from precise_rag.index.queries import check_search, query_direction
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.index.storage.files import Verify
 from precise_rag.index.storage.folder import locked, read_index, write_index
@@ -25,7 +26,6 @@ from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, SentenceTable
-from precise_rag.vectors import unit_rows
 
 
 class DocumentIndex(Portable, ABC):
@@ -110,7 +110,7 @@ class DocumentIndex(Portable, ABC):
         Raises InputError if two of `documents` have the same id, or the encoder's vectors do not fit.
         The index stays as it was if anything is raised.
         """
-        given = _unique(documents)
+        given = unique_documents(documents)
         with self._writing, self._undone_on_error():
             known = self._collection.documents
             same = {d.id for d in given if d.id in known and self._reads_same(known[d.id], d)}
@@ -205,7 +205,7 @@ class DocumentIndex(Portable, ABC):
         """
         path = as_path("path", path)
         saved = read_manifest(path)["settings"]
-        changed = {name for name, value in settings.items() if saved.get(name) != _as_json(value)}
+        changed = {name for name, value in settings.items() if saved.get(name) != as_json(value)}
         if fixed := sorted(changed - cls.search_settings):
             raise InputError(
                 f"{fixed[0]} cannot change in a saved {cls.__name__} (settings that can: "
@@ -285,7 +285,7 @@ class DocumentIndex(Portable, ABC):
         return {
             "kind": self.kind,
             "encoder": {"name": encoder.name if encoder else None, "source": source},
-            "settings": {f.name: _as_json(getattr(self.settings, f.name)) for f in fields(self.settings)},
+            "settings": {f.name: as_json(getattr(self.settings, f.name)) for f in fields(self.settings)},
         }
 
     def _saved_state(self) -> tuple[dict[str, Any], Collection, Columns]:
@@ -312,8 +312,7 @@ class DocumentIndex(Portable, ABC):
         self, top_k: int, query: str = "", filter: Filter | Mapping[str, Any] | None = None
     ) -> Snapshot:
         """The present state, for a search. Raises InputError if an argument is not valid."""
-        check_text("the query", query)
-        check_number("top_k", top_k, least=1, whole=True)
+        check_search(query, top_k)
         wanted = None if filter is None else as_filter(filter)
         snapshot = self._present()
         if wanted is None:
@@ -342,26 +341,17 @@ class DocumentIndex(Portable, ABC):
         if vector is None:
             assert self.encoder is not None
             vector = self.encoder.encode_queries([query])[0]
-        size = self._collection.columns["vectors"].shape[1:]
-        try:
-            row = np.asarray(vector, dtype=np.float32)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"the query's vector must be numbers: {error}") from error
-        if row.shape != size or not np.isfinite(row).all():
-            raise InputError(
-                f"the query's vector must be finite numbers of shape {size} as those indexed, got {row.shape}"
-            )
-        direction: FloatArray = unit_rows(row[None])[0]
-        return direction
+        return query_direction(vector, self._collection.columns["vectors"].shape[1])
 
 
-def _as_json(value: object) -> object:
+def as_json(value: object) -> object:
     """A setting as JSON; a segmenter object is recorded by its name."""
     plain = value is None or isinstance(value, str | int | float | tuple | list | dict)
     return value if plain else getattr(value, "name", str(value))
 
 
-def _unique(documents: Iterable[Document]) -> list[Document]:
+def unique_documents(documents: Iterable[Document]) -> list[Document]:
+    """The documents as a list. Raises InputError if one is no Document, or two have one id."""
     given: dict[str, Document] = {}
     for document in items_of("documents", documents, Document):
         if document.id in given:

@@ -10,7 +10,7 @@ from precise_rag.checks import check_number
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.context import GroupMeans, check_alpha
-from precise_rag.index.arrays.fusion import best_z_score, fuse, min_max
+from precise_rag.index.arrays.fusion import fuse, min_max, z_score
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import Headings, heading_columns, headings_above
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
@@ -174,10 +174,8 @@ class HybridIndex(BM25Base, SentenceIndex):
 
     def _dense_weight(self, core: FloatArray) -> float:
         """The weight of the dense scores for a query; core: its cosines with all sentences."""
-        if not self.settings.adaptive or len(core) < _FEWEST:
-            return self.settings.dense_weight
-        share = (best_z_score(core) - _NO_WEIGHT) / (_FULL_WEIGHT - _NO_WEIGHT)
-        return self.settings.dense_weight * min(max(share, 0.0), 1.0)
+        adapted = adaptive_weight(core, float(core.max())) if self.settings.adaptive else 1.0
+        return self.settings.dense_weight * adapted
 
     def _extras(self) -> Columns:
         if not len(self._collection):
@@ -185,6 +183,17 @@ class HybridIndex(BM25Base, SentenceIndex):
         prepared: _Prepared = self._ready(top_k=1).prepared
         norms = {f"means{place}.norms": level.means.norms for place, level in enumerate(prepared.levels)}
         return {**super()._extras(), **norms}
+
+
+def adaptive_weight(scores: FloatArray, best: float) -> float:
+    """Share (0 to 1) of their weight that dense scores keep for a query; 1 if there are few scores.
+
+    scores: (n,) dense scores of all sentences, or of a random sample.
+    best: the best score of all sentences.
+    """
+    if len(scores) < _FEWEST:
+        return 1.0
+    return min(max((z_score(scores, best) - _NO_WEIGHT) / (_FULL_WEIGHT - _NO_WEIGHT), 0.0), 1.0)
 
 
 def _weighted(alpha: float, sentence: FloatArray, wider: Sequence[FloatArray]) -> FloatArray:

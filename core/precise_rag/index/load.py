@@ -1,5 +1,6 @@
 """Opening a saved index of any kind."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from precise_rag.encoders.packaged import MINILM_COMMAND
 from precise_rag.errors import IndexFormatError, ModelError
 from precise_rag.index.base import DocumentIndex
 from precise_rag.index.bm25 import BM25Index
+from precise_rag.index.databases import DatabaseIndex, is_database
+from precise_rag.index.databases.location import load_engine
 from precise_rag.index.dense import DenseIndex
 from precise_rag.index.faiss import FaissIndex
 from precise_rag.index.hybrid import HybridIndex
@@ -16,6 +19,7 @@ from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.index.storage.files import Verify
 from precise_rag.index.storage.manifest import read_manifest
 from precise_rag.index.word_sentence import WordSentenceIndex
+from precise_rag.protocols import Encoder
 
 KINDS: dict[str, type[DocumentIndex]] = {
     cls.kind: cls
@@ -30,10 +34,10 @@ def load_index(
     device: str | None = None,
     verify: Verify = "full",
     **settings: Any,
-) -> DocumentIndex:
-    """Load a saved index of any kind.
+) -> DocumentIndex | DatabaseIndex:
+    """Load a saved index of any kind, or open one in a database.
 
-    path: folder of the index.
+    path: folder of the index; or a location such as "my.lance" or "postgresql://…", see `load_engine`.
     encoder: the encoder or embedding object that the index was built with, or anything else that
     `load_encoder` takes; optional if it is installed as a package.
     device: where the installed encoder runs; see `load_encoder`.
@@ -43,20 +47,36 @@ def load_index(
     if it needs an encoder that must be passed. A saved index never chooses a model, a folder or a
     service to load.
     """
+    if is_database(path):
+        return _open_database(path, encoder, device, settings)
     path = as_path("path", path)
     manifest = read_manifest(path)
     if manifest["kind"] not in KINDS:
         raise IndexFormatError(f"{path} holds a {manifest['kind']!r} index, which this version does not know")
-    name, source = manifest["encoder"]["name"], manifest["encoder"]["source"]
-    if encoder is not None:
-        encoder = load_encoder(encoder, device)
-    elif name is not None:
-        encoder = load_packaged_encoder(name, device)
-        if encoder is None:
-            hint = f" or run: {MINILM_COMMAND}" if name == DEFAULT_ENCODER else ""
-            raise ModelError(
-                f"{path} was built with encoder {name!r}, which an index does not load by itself; if you "
-                f"trust it, pass {source or name!r} or the embedding object: load_index(path, encoder), "
-                f"or --encoder on the command line{hint}"
-            )
+    encoder = _encoder(encoder, str(path), manifest["encoder"], device)
     return KINDS[manifest["kind"]].load(path, encoder, verify=verify, **settings)
+
+
+def _open_database(location: str | Path, encoder: Any, device: str | None, settings: Any) -> DatabaseIndex:
+    engine = load_engine(location)
+    made = engine.settings()
+    if made is None:
+        raise IndexFormatError(f"{engine.location} holds no index; build one there")
+    encoder = _encoder(encoder, engine.location, made["encoder"], device)
+    return DatabaseIndex(engine, encoder, **settings)
+
+
+def _encoder(given: Any, place: str, saved: Mapping[str, Any], device: str | None) -> Encoder | None:
+    """The encoder that was given for an index, or else that of this package; None for one without."""
+    if given is not None:
+        return load_encoder(given, device)
+    name, source = saved["name"], saved["source"]
+    encoder = None if name is None else load_packaged_encoder(name, device)
+    if encoder is None and name is not None:
+        hint = f" or run: {MINILM_COMMAND}" if name == DEFAULT_ENCODER else ""
+        raise ModelError(
+            f"{place} was built with encoder {name!r}, which an index does not load by itself; if you "
+            f"trust it, pass {source or name!r} or the embedding object: load_index(path, encoder), "
+            f"or --encoder on the command line{hint}"
+        )
+    return encoder

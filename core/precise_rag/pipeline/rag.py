@@ -17,6 +17,7 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.filtering import RelevanceFilter
+from precise_rag.index.databases import DatabaseIndex
 from precise_rag.index.sentence_base import SentenceIndex
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
@@ -473,7 +474,7 @@ class PreciseRAG(Portable):
         if self.index is None:
             raise InputError("there is no index to search; pass candidates=, or an index to the constructor")
         given = {} if filter is None else {"filter": filter}
-        if self.evidence is not None and isinstance(self.index, SentenceIndex):
+        if self.evidence is not None and isinstance(self.index, SentenceIndex | DatabaseIndex):
             given["returns"] = "sentence"
         searches = []
         with session.trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:

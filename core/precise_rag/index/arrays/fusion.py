@@ -29,7 +29,7 @@ def fuse(parts: Sequence[FloatArray], weights: Sequence[float], pool: int) -> Fl
     return fused
 
 
-def best_z_score(scores: FloatArray) -> float:
-    """Standard deviations from the mean to the best score; 0 if all scores are equal."""
+def z_score(scores: FloatArray, score: float) -> float:
+    """Standard deviations from the mean of `scores` to `score`; 0 if all of them are equal."""
     spread = float(scores.std())
-    return (float(scores.max()) - float(scores.mean())) / spread if spread > 0 else 0.0
+    return (score - float(scores.mean())) / spread if spread > 0 else 0.0

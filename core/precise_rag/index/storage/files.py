@@ -182,23 +182,23 @@ def _document_line(document: Document) -> bytes:
     """UTF-8 with surrogates as they are: JSON's escapes would join a pair of them to one character."""
     try:
         metadata = dict(document.metadata)
-        _check_metadata(metadata)
+        check_metadata(metadata)
         record = {"id": document.id, "text": document.text, "metadata": metadata}
         return (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"document {document.id!r}: metadata cannot be saved as JSON: {error}") from error
 
 
-def _check_metadata(value: object) -> None:
+def check_metadata(value: object) -> None:
     """Raises TypeError for what JSON would give back as something else."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 raise TypeError(f"the key {key!r} is not a string")
-            _check_metadata(item)
+            check_metadata(item)
     elif isinstance(value, list):
         for item in value:
-            _check_metadata(item)
+            check_metadata(item)
     elif not (value is None or isinstance(value, str | bool | int | float)):
         hint = "; give a list" if isinstance(value, tuple | set | frozenset) else ""
         raise TypeError(f"{type(value).__name__} is not a JSON type{hint}")

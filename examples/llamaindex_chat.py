@@ -14,28 +14,20 @@ from pydoc_data.topics import topics
 
 from llama_index.core import Document
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.llms import LLM
-from llama_index.core.memory import ChatMemoryBuffer
 
-from llamaindex_precise import GradientSelectionPostprocessor, HybridRetriever, SelfFeedbackQueryEngine
+from llamaindex_precise import SelfFeedbackChatEngine, SelfFeedbackQueryEngine
 from precise_rag.viz.trace_page import trace_page
 
 CHAPTERS = ("assert", "async", "class", "compound", "function", "global", "import", "raise", "try", "with")
 
 
-def build_chat(llm: LLM, embed_model: BaseEmbedding | None = None) -> CondenseQuestionChatEngine:
+def build_chat(llm: LLM, embed_model: BaseEmbedding | None = None) -> SelfFeedbackChatEngine:
     book = [Document(text=topics[chapter], doc_id=chapter) for chapter in CHAPTERS if chapter in topics]
-    engine = SelfFeedbackQueryEngine(
-        HybridRetriever.from_documents(book, embed_model, similarity_top_k=30),
-        llm,
-        selection=GradientSelectionPostprocessor(min_k=5, max_tokens=1000),
-        streaming=True,
-    )
-    return CondenseQuestionChatEngine.from_defaults(engine, llm=llm, memory=ChatMemoryBuffer.from_defaults())
+    return SelfFeedbackChatEngine.from_engine(SelfFeedbackQueryEngine.from_documents(book, llm, embed_model))
 
 
-def converse(chat: CondenseQuestionChatEngine, questions: Iterable[str], page: Path) -> None:
+def converse(chat: SelfFeedbackChatEngine, questions: Iterable[str], page: Path) -> None:
     for question in questions:
         reply = chat.stream_chat(question)
         for piece in reply.response_gen:

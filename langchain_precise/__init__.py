@@ -11,6 +11,7 @@ from langchain_precise.retrievers import PreciseRetriever as PreciseRetriever
 from langchain_precise.retrievers import SentenceContextRetriever as SentenceContextRetriever
 from langchain_precise.retrievers import WordSentenceRetriever as WordSentenceRetriever
 from langchain_precise.self_feedback import SelfFeedbackChain as SelfFeedbackChain
+from langchain_precise.self_feedback import SelfFeedbackInput as SelfFeedbackInput
 from langchain_precise.self_feedback import SelfFeedbackOutput as SelfFeedbackOutput
 from langchain_precise.text_splitters import GreedySemanticTextSplitter as GreedySemanticTextSplitter
 from langchain_precise.text_splitters import (

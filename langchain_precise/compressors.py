@@ -99,7 +99,7 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Compresso
         trace = Trace(query, observer=observe)
         with trace.stage(self.get_name()) as stage:
             stage.outcome = selection = self.decide(self.candidates(documents), query, trace)
-        return from_selection(selection, documents)
+        return from_selection(selection)
 
     async def _acompress(self, input: CompressorInput) -> list[Document]:
         documents, query = input["documents"], input["query"]
@@ -107,7 +107,7 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Compresso
             trace = Trace(query, observer=observer)
             with trace.stage(self.get_name()) as stage:
                 stage.outcome = selection = await self.adecide(self.candidates(documents), query, trace)
-        return from_selection(selection, documents)
+        return from_selection(selection)
 
 
 class RerankCompressor(SelectionCompressor):

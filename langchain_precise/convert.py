@@ -2,8 +2,8 @@
 
     to_core_documents   documents → core documents, for an index
     to_candidates       documents → candidates, for a stage of the core
-    from_candidate      a candidate that an index found → a new document
-    from_selection      the kept candidates of a selection → copies of their documents
+    from_candidate      a candidate → a copy of the document that it was, or a new one if an index found it
+    from_selection      the kept candidates of a selection → such documents
 
 A result has the metadata of its source and, under the one key "precise", the facts of
 `precise_rag.facts`: its document and place there, its score and its scale. The facts count only while
@@ -12,7 +12,7 @@ the document has the text that they are about, and no other component has scored
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
@@ -34,6 +34,9 @@ from precise_rag.facts import (
 )
 from precise_rag.types import Candidate, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument
+
+_DOCUMENT = "precise_document"
+"""Candidate metadata key: the document that became the candidate."""
 
 _FOREIGN_SCORE = "relevance_score"
 """Metadata key under which the compressors of LangChain's partners write their scores."""
@@ -81,7 +84,7 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
             text=document.page_content,
             score=0.0,
             score_scale=scale or "rank",
-            metadata=document.metadata,
+            metadata={**document.metadata, _DOCUMENT: document},
             **noted_fields(facts),
         )
         for document, (_, facts), (doc_id, span) in zip(documents, found, _places(documents), strict=True)
@@ -90,35 +93,30 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
 
 
 def from_candidate(candidate: Candidate, reason: str = "") -> Document:
-    """Return a new document for a candidate that an index found.
+    """Return a document for a candidate, with the facts about it.
 
     reason: why a selection kept it, if one did.
+    The document is a copy of the one that became the candidate; if the candidate is another part of its
+    text, the copy has that text and an id of its own. Without such a document it is new, with the metadata
+    of the indexed one.
     """
+    metadata = dict(candidate.metadata)
+    given = metadata.pop(_DOCUMENT, None)
     facts = candidate_facts(candidate, reason)
-    foreign = finite_score(candidate.metadata.get(_FOREIGN_SCORE))
+    foreign = finite_score(metadata.get(_FOREIGN_SCORE))
     if foreign is not None:
         facts["foreign_score"] = foreign
+    is_whole = isinstance(given, Document) and given.page_content == candidate.text
     return Document(
-        id=piece_id(candidate.doc_id, candidate.start, candidate.end),
+        id=given.id if is_whole else piece_id(candidate.doc_id, candidate.start, candidate.end),
         page_content=candidate.text,
-        metadata={**copied(candidate.metadata), FACTS_KEY: write_facts(facts)},
+        metadata={**copied(metadata), FACTS_KEY: write_facts(facts)},
     )
 
 
-def from_selection(selection: Selection, documents: Sequence[Document]) -> list[Document]:
-    """Return copies of the kept documents, best first, with the facts about them.
-
-    documents: those that `to_candidates` was given, in the same order. A "rank" score that only
-    repeats the order of the documents is not written.
-    """
-    sources = dict(zip(_places(documents), documents, strict=True))
-    kept = []
-    for _, candidate, is_kept, reason in selection.decisions:
-        if is_kept:
-            source = sources[candidate.doc_id, Span(candidate.start, candidate.end)]
-            new = from_candidate(candidate, reason)
-            kept.append(source.model_copy(update={"metadata": new.metadata}))
-    return kept
+def from_selection(selection: Selection) -> list[Document]:
+    """Return the documents of the kept candidates, best first, with the facts about them."""
+    return [from_candidate(d.candidate, d.reason) for d in selection.decisions if d.kept]
 
 
 def piece_place(document: Document) -> tuple[str, Span] | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -12,10 +12,10 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.runnables.config import run_in_executor
 from pydantic import Field, SkipValidation
 
-from langchain_precise.convert import from_candidate, to_core_documents
+from langchain_precise.convert import from_candidate, from_selection, to_core_documents
 from langchain_precise.events import observe, observing
-from precise_rag.encoders import DEFAULT_ENCODER, FrameworkEncoder, load_encoder
-from precise_rag.errors import EmptyIndexError
+from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.index import (
     DatabaseIndex,
     DocumentIndex,
@@ -27,6 +27,13 @@ from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection, check_query
+
+
+class _Search(NamedTuple):
+    query: str
+    k: int | None
+    filter: Any
+    trace: Trace | None = None
 
 
 class IndexRetriever(BaseRetriever):
@@ -92,10 +99,15 @@ class IndexRetriever(BaseRetriever):
 
     async def asearch(self, query: str, k: int | None = None, **search_kwargs: Any) -> list[Candidate]:
         """Run `search` without blocking the event loop; awaits the embeddings' own asynchronous method."""
-        encoder = getattr(self.index, "encoder", None)
-        if isinstance(encoder, FrameworkEncoder):
-            search_kwargs["vector"] = (await encoder.aencode_queries([check_query(query)]))[0]
-        return await run_in_executor(None, partial(self.search, query, k, **search_kwargs))
+        asearch = getattr(self.index, "asearch", None)
+        if asearch is None:
+            return await run_in_executor(None, partial(self.search, query, k, **search_kwargs))
+        options = self.search_kwargs | search_kwargs
+        try:
+            found: list[Candidate] = await asearch(check_query(query), self.k if k is None else k, **options)
+        except EmptyIndexError:
+            return []
+        return found
 
     def _get_relevant_documents(
         self,
@@ -151,7 +163,8 @@ class PreciseRetriever(BaseRetriever):
     """Retriever that runs the whole path: search, reranking, filters and selection.
 
     rag: the pipeline, of which the retrieval part is used.
-    k: most documents to return; the selection may keep fewer. Default: no limit.
+    k: return exactly the best `k`, if there are as many; default: what the selection keeps.
+    Both k and filter can be set for one call: `invoke(query, k=3, filter={"year": 2020})`.
     """
 
     rag: SkipValidation[PreciseRAG]
@@ -166,7 +179,12 @@ class PreciseRetriever(BaseRetriever):
         k: int | None = None,
         **options: Any,
     ) -> Self:
-        """Return a retriever over a new hybrid index of `documents`; `options` go to `PreciseRAG`."""
+        """Return a retriever over a new index of `documents`.
+
+        encoder: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
+        encoder.
+        options: of `PreciseRAG.from_documents`, such as `preset="sage"`.
+        """
         rag = PreciseRAG.from_documents(to_core_documents(documents), encoder=encoder, **options)
         return cls(rag=rag, k=k)
 
@@ -175,40 +193,74 @@ class PreciseRetriever(BaseRetriever):
         """Return a retriever over an existing index; `options` go to `PreciseRAG`."""
         return cls(rag=PreciseRAG(index, **options), k=k)
 
-    def select(self, query: str) -> Selection:
+    @classmethod
+    def from_rag(cls, rag: PreciseRAG, *, k: int | None = None) -> Self:
+        """Return a retriever by a pipeline."""
+        return cls(rag=rag, k=k)
+
+    def add_documents(self, documents: Iterable[Document]) -> list[str]:
+        """Index more documents and return their ids; one with a known id replaces the old one."""
+        added = to_core_documents(documents)
+        self._index.add(added)
+        return [document.id for document in added]
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
+        self._index.delete(ids)
+
+    def select(self, query: str, *, k: int | None = None, filter: Any = None) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason."""
-        return self._retrieve(query, Trace(query))
+        return self._retrieve(_Search(query, k, filter, Trace(check_query(query))))
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filter: Any = None,
     ) -> list[Document]:
-        selection = self._path.invoke(query, {"callbacks": run_manager.get_child()})
-        return self._documents(selection, k)
+        search = _Search(check_query(query), k, filter)
+        return from_selection(self._path.invoke(search, {"callbacks": run_manager.get_child()}))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filter: Any = None,
     ) -> list[Document]:
-        selection = await self._path.ainvoke(query, {"callbacks": run_manager.get_child()})
-        return self._documents(selection, k)
+        search = _Search(check_query(query), k, filter)
+        return from_selection(await self._path.ainvoke(search, {"callbacks": run_manager.get_child()}))
 
     @property
-    def _path(self) -> Runnable[str, Selection]:
+    def _index(self) -> Index:
+        if not isinstance(self.rag.index, Index):
+            raise InputError("this pipeline searches no index of ours; change the collection where it is")
+        return self.rag.index
+
+    @property
+    def _path(self) -> Runnable[_Search, Selection]:
         """The path as a child run, so that its model calls and events are traced there."""
         return RunnableLambda(self._retrieve, self._aretrieve, name=type(self.rag).__name__)
 
-    def _retrieve(self, query: str, trace: Trace | None = None) -> Selection:
+    def _retrieve(self, search: _Search) -> Selection:
+        rag = self.rag.with_k(self.k if search.k is None else search.k)
         try:
-            return self.rag.retrieve(query, trace=trace or Trace(query, observer=observe))
+            return rag.retrieve(
+                search.query,
+                filter=search.filter,
+                trace=search.trace or Trace(search.query, observer=observe),
+            )
         except EmptyIndexError:
             return Selection()
 
-    async def _aretrieve(self, query: str) -> Selection:
+    async def _aretrieve(self, search: _Search) -> Selection:
+        rag = self.rag.with_k(self.k if search.k is None else search.k)
         async with observing() as observer:
+            trace = Trace(search.query, observer=observer)
             try:
-                return await self.rag.aretrieve(query, trace=Trace(query, observer=observer))
+                return await rag.aretrieve(search.query, filter=search.filter, trace=trace)
             except EmptyIndexError:
                 return Selection()
-
-    def _documents(self, selection: Selection, k: int | None) -> list[Document]:
-        kept = [decision for decision in selection.decisions if decision.kept]
-        return [from_candidate(d.candidate, d.reason) for d in kept[: self.k if k is None else k]]

@@ -1,37 +1,57 @@
 """A chain that judges its answers and tries again with more or less context."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any, Literal, NamedTuple, cast
+from functools import reduce
+from operator import add
+from typing import Any, Literal, Self, TypeAlias, cast
 
 from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
 from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.runnables.utils import AddableDict
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, SkipValidation
 from typing_extensions import TypedDict
 
-from langchain_precise.compressors import GradientSelectionCompressor
-from langchain_precise.convert import from_selection
+from langchain_precise.convert import from_selection, to_core_documents
 from langchain_precise.events import observe, observing
+from langchain_precise.questions import Question, read_question
+from langchain_precise.source import RetrieverSource
 from precise_rag.answer import Answer
-from precise_rag.feedback import FeedbackController, FeedbackLoop
-from precise_rag.llm import Budget, load_llm
-from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
-from precise_rag.selection import GradientSelector
-from precise_rag.trace import PriceTable, Trace
-from precise_rag.types import Candidate, Selection
+from precise_rag.encoders import DEFAULT_ENCODER
+from precise_rag.errors import InputError
+from precise_rag.pipeline import Estimate, PreciseRAG
+from precise_rag.trace import Trace
 
-_CONTROLLER = FeedbackController()
-_WORDING = Wording()
+
+class SelfFeedbackInput(TypedDict, total=False):
+    """A question as a mapping; all keys but `input` are optional.
+
+    input: the question.
+    chat_history: the messages before it; a model first makes the question self-contained.
+    options: the choices of a multiple-choice question.
+    filter: what the documents must meet, for a pipeline over an index.
+    """
+
+    input: str
+    chat_history: list[BaseMessage]
+    options: list[str]
+    filter: dict[str, Any]
+
+
+ChainInput: TypeAlias = str | SelfFeedbackInput | list[BaseMessage]
+"""A question, a mapping with one, or the messages of a chat, of which the last is the question."""
 
 
 class SelfFeedbackOutput(TypedDict):
     """The output for one question.
 
+    question: the question that was answered, as it can be understood without the chat before it.
     kind: "generated", or "context" if no model was asked.
     context: the documents that the answer was written from, best first.
+    citations: the passages that the answer cites: number, doc_id, start, end and text of each.
+    choice: the option that was chosen, from 0; None if none was, or there were none.
     score: the judge's, from 1 to 10, or None if the answer was not judged.
     note: why the loop stopped.
     trace: every stage, model call and round, as JSON values.
@@ -41,171 +61,172 @@ class SelfFeedbackOutput(TypedDict):
     answer: str
     kind: Literal["generated", "context"]
     context: list[Document]
+    citations: list[dict[str, Any]]
+    choice: int | None
     score: int | None
     note: str
     trace: dict[str, Any]
 
 
-class SelfFeedbackChain(RunnableSerializable[str, SelfFeedbackOutput]):
+class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
     """Chain that has its answer judged and tries again with more or less context (SAGE, section VI).
 
-    The best-judged answer is returned, with its own context.
+    It configures one `PreciseRAG`, which reranks, drops repetitions, selects, answers and judges. The
+    best-judged answer is returned, with its own context.
 
-    retriever: any Runnable from a question to documents; give it a large `k`, from which `compressor`
-    takes a part.
+    retriever: any Runnable from a question to documents; give it a large `k`, of which a part is sent.
     llm: writes the answers; a chat model, or anything else that `load_llm` takes.
-    judge: judges them; default `llm`.
-    compressor: ranks the documents once and selects from them in each round.
-    accept, max_rounds, reach: as in `FeedbackController`.
+    rag: a pipeline to use as it is, instead of `retriever` and all that follows; see `from_rag`.
     live_final: stream the last draft allowed while the model writes it, and judge it afterwards.
-    The other fields are those of `FeedbackLoop`.
+    options: the other arguments of `PreciseRAG`: `preset`, `reranker`, `relevance`, `selector`,
+        `feedback`, `judge`, `budget`, `style`, `prompts` and so on.
 
-    A stream consists of dictionaries that add up to the output of `invoke`: the question, the answer
-    in pieces once it is accepted, and the rest.
+    A stream consists of dictionaries that add up to the output of `invoke`: the answer in pieces once it
+    is accepted, and the rest.
     """
 
-    retriever: RetrieverLike
-    llm: Any
-    judge: Any = None
-    compressor: GradientSelectionCompressor = Field(default_factory=GradientSelectionCompressor)
-    accept: int = _CONTROLLER.accept
-    max_rounds: int = _CONTROLLER.max_rounds
-    reach: int = _CONTROLLER.reach
-    budget: Budget | None = None
-    style: AnswerStyle = _WORDING.style
-    judge_prompt: JudgeStyle = _WORDING.judge_style
-    answer_instructions: str | None = None
-    judge_instructions: str | None = None
-    prices: PriceTable | None = None
+    rag: SkipValidation[PreciseRAG]
     live_final: bool = False
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
-    _loop: FeedbackLoop = PrivateAttr()
 
-    def model_post_init(self, context: Any) -> None:
-        """Check the models and settings now, not at the first question."""
-        self._loop = FeedbackLoop(
-            load_llm(self.llm),
-            judge=None if self.judge is None else load_llm(self.judge),
-            controller=FeedbackController(
-                min_k=self.compressor.min_k,
-                accept=self.accept,
-                max_rounds=self.max_rounds,
-                reach=self.reach,
-            ),
-            budget=self.budget,
-            style=self.style,
-            judge_prompt=self.judge_prompt,
-            answer_instructions=self.answer_instructions,
-            judge_instructions=self.judge_instructions,
-            prices=self.prices,
-        )
+    def __init__(
+        self,
+        retriever: RetrieverLike | None = None,
+        llm: Any = None,
+        *,
+        rag: PreciseRAG | None = None,
+        live_final: bool = False,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        if rag is None:
+            if retriever is None or llm is None:
+                raise InputError("pass retriever= and llm=, or rag=")
+            rag = PreciseRAG(RetrieverSource(retriever), llm, **options)
+        elif retriever is not None or llm is not None or options:
+            raise InputError("a rag has its own retriever, llm and stages; pass them to it instead")
+        super().__init__(rag=rag, live_final=live_final, name=name)  # type: ignore[call-arg]
 
-    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> SelfFeedbackOutput:
+    @classmethod
+    def from_rag(cls, rag: PreciseRAG, **fields: Any) -> Self:
+        """Return a chain that answers by `rag`. fields: `live_final` and `name`."""
+        return cls(rag=rag, **fields)
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        llm: Any,
+        encoder: Any = DEFAULT_ENCODER,
+        *,
+        live_final: bool = False,
+        **options: Any,
+    ) -> Self:
+        """Return a chain over a new index of `documents`.
+
+        encoder: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
+        encoder.
+        options: of `PreciseRAG.from_documents`, such as `preset="chunkrag"`.
+        """
+        rag = PreciseRAG.from_documents(to_core_documents(documents), llm, encoder=encoder, **options)
+        return cls(rag=rag, live_final=live_final)
+
+    def estimate(self, input: ChainInput) -> Estimate:
+        """Return the least and the most that an answer can use; the retriever runs, but no model does."""
+        return self.rag.estimate(**read_question(input).arguments)
+
+    def invoke(
+        self, input: ChainInput, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> SelfFeedbackOutput:
         """Return the best-judged answer, its context and its trace."""
         return self._call_with_config(self._answer, input, config, **kwargs)
 
     async def ainvoke(
-        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: ChainInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> SelfFeedbackOutput:
         """Run `invoke` without blocking the event loop."""
         return await self._acall_with_config(self._aanswer, input, config, **kwargs)
 
     def stream(
-        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: ChainInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[SelfFeedbackOutput]:
         """Yield dictionaries that add up to the output of `invoke`."""
         return self.transform(iter([input]), config, **kwargs)
 
     def transform(
-        self, input: Iterator[str], config: RunnableConfig | None = None, **kwargs: Any
+        self, input: Iterator[ChainInput], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[SelfFeedbackOutput]:
         """Run `stream` for a question that comes in pieces."""
         return self._transform_stream_with_config(input, self._stream, config, **kwargs)
 
     def astream(
-        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: ChainInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[SelfFeedbackOutput]:
         """Run `stream` without blocking the event loop."""
 
-        async def once() -> AsyncIterator[str]:
+        async def once() -> AsyncIterator[ChainInput]:
             yield input
 
         return self.atransform(once(), config, **kwargs)
 
     def atransform(
-        self, input: AsyncIterator[str], config: RunnableConfig | None = None, **kwargs: Any
+        self, input: AsyncIterator[ChainInput], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[SelfFeedbackOutput]:
         """Run `transform` without blocking the event loop."""
         return self._atransform_stream_with_config(input, self._astream, config, **kwargs)
 
-    def _answer(self, question: str) -> SelfFeedbackOutput:
-        trace = Trace(question, observer=observe)
-        results = self._rank(trace, self.retriever.invoke(question))
-        return results.output(self._loop.run(question, results.select, trace=trace))
+    def _answer(self, input: ChainInput) -> SelfFeedbackOutput:
+        question = read_question(input)
+        trace = Trace(question.text, observer=observe)
+        return _output(self.rag.answer(**question.arguments, trace=trace))
 
-    async def _aanswer(self, question: str) -> SelfFeedbackOutput:
+    async def _aanswer(self, input: ChainInput) -> SelfFeedbackOutput:
+        question = read_question(input)
         async with observing() as observer:
-            trace = Trace(question, observer=observer)
-            documents = await self.retriever.ainvoke(question)
-            results = await run_in_executor(None, self._rank, trace, documents)
-            return results.output(await self._loop.arun(question, results.select, trace=trace))
+            trace = Trace(question.text, observer=observer)
+            return _output(await self.rag.aanswer(**question.arguments, trace=trace))
 
-    def _stream(self, inputs: Iterator[str]) -> Iterator[SelfFeedbackOutput]:
-        question = "".join(inputs)
-        yield _part(question=question)
-        trace = Trace(question, observer=observe)
-        results = self._rank(trace, self.retriever.invoke(question))
-        for piece in self._loop.stream(question, results.select, trace=trace, live_final=self.live_final):
-            yield results.piece(piece)
+    def _stream(self, inputs: Iterator[ChainInput]) -> Iterator[SelfFeedbackOutput]:
+        question = _whole(list(inputs))
+        trace = Trace(question.text, observer=observe)
+        for item in self.rag.stream(**question.arguments, trace=trace, live_final=self.live_final):
+            yield _piece(item)
 
-    async def _astream(self, inputs: AsyncIterator[str]) -> AsyncIterator[SelfFeedbackOutput]:
-        question = "".join([part async for part in inputs])
-        yield _part(question=question)
+    async def _astream(self, inputs: AsyncIterator[ChainInput]) -> AsyncIterator[SelfFeedbackOutput]:
+        question = _whole([part async for part in inputs])
         async with observing() as observer:
-            trace = Trace(question, observer=observer)
-            documents = await self.retriever.ainvoke(question)
-            results = await run_in_executor(None, self._rank, trace, documents)
-            pieces = self._loop.astream(question, results.select, trace=trace, live_final=self.live_final)
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    yield results.piece(piece)
-
-    def _rank(self, trace: Trace, documents: list[Document]) -> "_RankedResults":
-        candidates = self.compressor.candidates(documents)
-        ranked = list(self.compressor.rank(candidates, trace.question, trace))
-        return _RankedResults(self.compressor.selector(), documents, ranked, trace)
+            trace = Trace(question.text, observer=observer)
+            items = self.rag.astream(**question.arguments, trace=trace, live_final=self.live_final)
+            async with aclosing(items):
+                async for item in items:
+                    yield _piece(item)
 
 
-class _RankedResults(NamedTuple):
-    """The retrieved documents of one question, ranked once; each round selects from them again."""
-
-    selector: GradientSelector
-    documents: list[Document]
-    ranked: list[Candidate]
-    trace: Trace
-
-    def select(self, min_k: int) -> Selection:
-        return self.selector.select_at(self.ranked, min_k)
-
-    def output(self, answer: Answer) -> SelfFeedbackOutput:
-        return SelfFeedbackOutput(
-            question=self.trace.question,
-            answer=answer.text,
-            kind=answer.kind,
-            context=from_selection(answer.selection, self.documents),
-            score=answer.judgement.score if answer.judgement else None,
-            note=answer.note,
-            trace=self.trace.to_dict(),
-        )
-
-    def piece(self, piece: str | Answer) -> SelfFeedbackOutput:
-        """Return one part of a stream: a piece of the answer, or the rest of the output."""
-        if isinstance(piece, str):
-            return _part(answer=piece)
-        return _part(**{k: v for k, v in self.output(piece).items() if k not in ("question", "answer")})
+def _whole(parts: list[Any]) -> Question:
+    """Return the question that came in pieces: texts and messages are joined, mappings are merged."""
+    if parts and all(isinstance(part, Mapping) for part in parts):
+        return read_question(reduce(lambda left, right: {**left, **right}, parts))
+    return read_question(reduce(add, parts) if parts else "")
 
 
-def _part(**values: Any) -> SelfFeedbackOutput:
-    """Return a dictionary that LangChain can add to others."""
-    return cast(SelfFeedbackOutput, AddableDict(values))
+def _output(answer: Answer) -> SelfFeedbackOutput:
+    return SelfFeedbackOutput(
+        question=answer.question,
+        answer=answer.text,
+        kind=answer.kind,
+        context=from_selection(answer.selection),
+        citations=answer.citation_facts,
+        choice=answer.choice,
+        score=answer.judgement.score if answer.judgement else None,
+        note=answer.note,
+        trace=answer.trace.to_dict() if answer.trace else {},
+    )
+
+
+def _piece(item: str | Answer) -> SelfFeedbackOutput:
+    """Return one part of a stream, which LangChain can add to others: of the answer, or all the rest."""
+    if isinstance(item, str):
+        return cast(SelfFeedbackOutput, AddableDict(answer=item))
+    rest = {key: value for key, value in _output(item).items() if key != "answer"}
+    return cast(SelfFeedbackOutput, AddableDict(rest))

@@ -1,5 +1,6 @@
-"""precise-rag for LlamaIndex: node parsers, retrievers, postprocessors and a query engine."""
+"""precise-rag for LlamaIndex: node parsers, retrievers, postprocessors, a query engine and a chat engine."""
 
+from llamaindex_precise.chat import SelfFeedbackChatEngine as SelfFeedbackChatEngine
 from llamaindex_precise.embeddings import PreciseEmbedding as PreciseEmbedding
 from llamaindex_precise.events import PreciseCallEvent as PreciseCallEvent
 from llamaindex_precise.events import PreciseRoundEvent as PreciseRoundEvent
@@ -12,6 +13,7 @@ from llamaindex_precise.postprocessors import PreciseRerankPostprocessor as Prec
 from llamaindex_precise.postprocessors import RedundancyPostprocessor as RedundancyPostprocessor
 from llamaindex_precise.relevance import RelevanceFilterPostprocessor as RelevanceFilterPostprocessor
 from llamaindex_precise.retrievers import HybridRetriever as HybridRetriever
+from llamaindex_precise.retrievers import PreciseRetriever as PreciseRetriever
 from llamaindex_precise.retrievers import SentenceContextRetriever as SentenceContextRetriever
 from llamaindex_precise.retrievers import WordSentenceRetriever as WordSentenceRetriever
 from llamaindex_precise.self_feedback import SelfFeedbackQueryEngine as SelfFeedbackQueryEngine

@@ -2,8 +2,8 @@
 
     to_core_documents   documents or nodes → core documents, for an index
     to_candidates       scored nodes → candidates, for a stage of the core
-    from_candidate      a candidate that an index found → a new scored node
-    from_selection      the kept candidates of a selection → copies of their nodes
+    from_candidate      a candidate → a copy of the node that it was, or a new node if an index found it
+    from_selection      the kept candidates of a selection → such nodes
 
 A result has the metadata of its source and, under the one key "precise", the facts of
 `precise_rag.facts`: its document and place there, its score and its scale. Embedding models and LLMs
@@ -11,6 +11,7 @@ do not see that entry. The facts count only while the node has the score that th
 passed in are never changed.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -54,8 +55,11 @@ _LAYOUT_FIELDS = (
     "text_template",
 )
 
-_POSITION = "precise_position"
-"""Candidate metadata key: the node's position in the list that became candidates."""
+_HEADINGS = ("title", "header_path")
+"""Metadata keys that a pipeline shows to models, unless the node hides them from LLMs."""
+
+_NODE = "precise_node"
+"""Candidate metadata key: the scored node that became the candidate."""
 
 
 class FoundNode(TextNode):
@@ -83,17 +87,20 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     for node in nodes:
         layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
         layout |= {"source": root_source(node).node_id, "offset": root_offset(node)}
+        metadata = dict(node.metadata)
+        hidden = {key for key in _HEADINGS if key in metadata and key in node.excluded_llm_metadata_keys}
+        layout["hidden"] = {key: metadata.pop(key) for key in sorted(hidden)}
         text = node.get_content(MetadataMode.NONE)
         added = {_LAYOUT: layout, EMBEDDED_KEY: _embedded_metadata(node)}
-        documents.append(CoreDocument(node.node_id, text, {**node.metadata, **added}))
+        documents.append(CoreDocument(node.node_id, text, {**metadata, **added}))
     return documents
 
 
 def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None = None) -> list[Candidate]:
     """Return one candidate per scored node, in the order given.
 
-    score_scale: the scale of scores that have no facts; by default "rank", of which only the order
-    counts. If any node has no score and no scale is given, the order given replaces all scores, on the
+    score_scale: the scale of scores that have no facts. If any score is of unknown scale, if the scales
+    differ, or if any score is missing and no scale is given, the order given replaces all scores, on the
     "rank" scale. Other nodes whose score is missing, NaN or infinite rank last, see `with_scores`.
 
     The text of a node that a precise-rag index found is the indexed text; that of any other node is
@@ -101,39 +108,50 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
     """
     found = [(item.score, _facts(item.node)) for item in nodes]
     scores = known_scores(found, are_required=score_scale is not None)
-    unscored = None in scores
+    scales = {
+        None if known is None else noted_scale(facts, score) or score_scale
+        for known, (score, facts) in zip(scores, found, strict=True)
+        if known is None or not math.isnan(known)
+    }
+    scale = scales.pop() if len(scales) == 1 else None
     candidates = []
-    for position, (item, (_, facts)) in enumerate(zip(nodes, found, strict=True)):
+    for item, (_, facts) in zip(nodes, found, strict=True):
         node = item.node
-        scale = None if unscored else noted_scale(facts, item.score)
-        text = _read_text(node)
         doc_id, span = _place(node)
         candidates.append(
             Candidate(
                 doc_id=doc_id,
                 start=span.start,
                 end=span.end,
-                text=text,
+                text=_read_text(node),
                 score=0.0,
-                score_scale=scale or (None if unscored else score_scale) or "rank",
-                metadata={**node.metadata, _POSITION: position},
-                **noted_fields(facts if scale else {}),
+                score_scale=scale or "rank",
+                metadata={**_shown_metadata(node), _NODE: item},
+                **noted_fields(facts),
             )
         )
-    return with_scores(candidates, in_order(scores) if unscored else scores)
+    return with_scores(candidates, scores if scale else in_order(scores))
 
 
 def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
-    """Return a new scored node for a candidate that an index found.
+    """Return a scored node for a candidate, with the facts about it.
 
     reason: why a selection kept it, if one did.
-    It points to its document (SOURCE) and has that document's metadata and excluded keys.
+    The node is a copy of the one that became the candidate; if the candidate is another part of its text,
+    the copy has that text and place. Without such a node it is new, points to its document (SOURCE) and
+    has that document's metadata and excluded keys. A score that only repeats the order is not written.
     """
+    item = candidate.metadata.get(_NODE)
+    if isinstance(item, NodeWithScore):
+        is_order = candidate.score_scale == "rank" and "retrieval" not in candidate.scores
+        score = item.score if is_order else candidate.score
+        return NodeWithScore(node=_with_facts(_part(item.node, candidate), candidate, reason), score=score)
     fields: dict[str, Any] = dict(candidate.metadata.get(_LAYOUT, {}))
     source, offset = fields.pop("source", candidate.doc_id), fields.pop("offset", 0)
+    hidden = fields.pop("hidden", {})
     if offset is not None:
         fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
-    metadata = {str(key): value for key, value in copied(candidate.metadata).items()}
+    metadata = {str(key): value for key, value in copied({**candidate.metadata, **hidden}).items()}
     for key in (_LAYOUT, EMBEDDED_KEY, FACTS_KEY):
         metadata.pop(key, None)
     info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
@@ -143,19 +161,9 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
     return NodeWithScore(node=_with_facts(node, candidate, reason), score=candidate.score)
 
 
-def from_selection(selection: Selection, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
-    """Return copies of the kept nodes, best first, with their scores and reasons.
-
-    nodes: those that `to_candidates` was given, in the same order. A "rank" score that only repeats
-    the order of nodes without scores is not written.
-    """
-    kept = []
-    for _, candidate, is_kept, reason in selection.decisions:
-        if is_kept:
-            item = nodes[candidate.metadata[_POSITION]]
-            score = None if candidate.score_scale == "rank" and item.score is None else candidate.score
-            kept.append(NodeWithScore(node=_with_facts(item.node, candidate, reason), score=score))
-    return kept
+def from_selection(selection: Selection) -> list[NodeWithScore]:
+    """Return the nodes of the kept candidates, best first, with their scores and reasons."""
+    return [from_candidate(d.candidate, d.reason) for d in selection.decisions if d.kept]
 
 
 def root_source(node: BaseNode) -> RelatedNodeInfo:
@@ -184,6 +192,21 @@ def _embedded_metadata(node: BaseNode) -> str:
     seen = (value for key, value in node.metadata.items() if key not in hidden)
     lists = ((value,) if isinstance(value, str) else value for value in seen if isinstance(value, str | list))
     return joined_titles(*(text for several in lists for text in several if isinstance(text, str)))
+
+
+def _part(node: BaseNode, candidate: Candidate) -> BaseNode:
+    """Return the node, or a copy with the candidate's text and place if that is another part of it."""
+    if candidate.text == _read_text(node) or not isinstance(node, TextNode):
+        return node
+    id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)
+    place = {"start_char_idx": candidate.start, "end_char_idx": candidate.end}
+    return node.model_copy(update={"id_": id_, "text": candidate.text, "embedding": None, **place})
+
+
+def _shown_metadata(node: BaseNode) -> dict[str, Any]:
+    """Return the metadata without what LLMs may not see: a pipeline shows titles and headings."""
+    hidden = set(node.excluded_llm_metadata_keys)
+    return {key: value for key, value in node.metadata.items() if key not in hidden}
 
 
 def _read_text(node: BaseNode) -> str:

@@ -91,7 +91,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         with self._announced(nodes, candidates, query_bundle) as kept:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = self.decide(candidates, query, trace)
-            kept += from_selection(selection, nodes)
+            kept += from_selection(selection)
         return kept
 
     @dispatcher.span
@@ -103,7 +103,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         with self._announced(nodes, candidates, query_bundle) as kept:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = await self.adecide(candidates, query, trace)
-            kept += from_selection(selection, nodes)
+            kept += from_selection(selection)
         return kept
 
     @contextmanager

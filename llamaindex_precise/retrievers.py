@@ -1,6 +1,5 @@
-"""Retrievers over the core's indexes."""
+"""Retrievers over the core's indexes, and over the whole retrieval path."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -11,12 +10,12 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle, QueryType
 
-from llamaindex_precise.convert import from_candidate, to_core_documents
+from llamaindex_precise.convert import from_candidate, from_selection, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
+from llamaindex_precise.events import observing
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from precise_rag._processes import Portable
-from precise_rag.encoders import FrameworkEncoder
-from precise_rag.errors import EmptyIndexError
+from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.index import (
     DatabaseIndex,
     DocumentIndex,
@@ -24,7 +23,10 @@ from precise_rag.index import (
     SentenceContextIndex,
     WordSentenceIndex,
 )
-from precise_rag.types import Candidate, FloatArray, check_query
+from precise_rag.pipeline import PreciseRAG
+from precise_rag.protocols import Index
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate, FloatArray, Selection, check_query
 
 dispatcher = get_dispatcher(__name__)
 
@@ -106,26 +108,29 @@ class IndexRetriever(Portable, BaseRetriever):
 
         query: if the bundle has an embedding, or other strings to embed (HyDE), those are searched for.
         """
-        bundle = _bundle(query)
-        return self._search(bundle, self._vector(bundle), top_k)
+        try:
+            return self.index.search(**self._arguments(query, top_k))
+        except EmptyIndexError:
+            return []
 
     async def asearch(self, query: QueryBundle | str, top_k: int | None = None) -> list[Candidate]:
         """Run `search` without blocking the event loop; awaits the embedding's own asynchronous method."""
-        bundle = _bundle(query)
-        vector = self._vector(bundle)
-        if vector is None and isinstance(self.index.encoder, FrameworkEncoder):
-            vector = (await self.index.encoder.aencode_queries([bundle.query_str]))[0]
-        return await asyncio.to_thread(self._search, bundle, vector, top_k)
-
-    def _search(self, bundle: QueryBundle, vector: FloatArray | None, top_k: int | None) -> list[Candidate]:
-        top_k = self.similarity_top_k if top_k is None else top_k
-        options = self.search_kwargs
-        if self.filters is not None:
-            options = {**options, "filter": to_core_filter(self.filters)}
+        asearch = getattr(self.index, "asearch", None)
+        if asearch is None:
+            return await asyncio.to_thread(self.search, query, top_k)
         try:
-            return self.index.search(bundle.query_str, top_k, vector=vector, **options)
+            found: list[Candidate] = await asearch(**self._arguments(query, top_k))
         except EmptyIndexError:
             return []
+        return found
+
+    def _arguments(self, query: QueryBundle | str, top_k: int | None) -> dict[str, Any]:
+        bundle = _bundle(query)
+        options = dict(self.search_kwargs)
+        if self.filters is not None:
+            options["filter"] = to_core_filter(self.filters)
+        top_k = self.similarity_top_k if top_k is None else top_k
+        return {**options, "query": bundle.query_str, "top_k": top_k, "vector": self._vector(bundle)}
 
     def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the nodes found for a query. Raises InputError for one that is blank or no text."""
@@ -188,3 +193,111 @@ class HybridRetriever(IndexRetriever):
         return cls.from_index(
             DatabaseIndex(location, resolve_encoder(embed_model)), similarity_top_k=similarity_top_k, **kwargs
         )
+
+
+class PreciseRetriever(Portable, BaseRetriever):
+    """Retriever that runs the whole path: search, reranking, filters and selection.
+
+    rag: the pipeline, of which the retrieval part is used.
+    similarity_top_k: return exactly the best nodes, as many as this if there are; default: what the
+        selection keeps.
+    filters: what the documents of all nodes must meet, see `to_core_filter`; can be set between calls.
+    """
+
+    def __init__(
+        self,
+        rag: PreciseRAG,
+        similarity_top_k: int | None = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+        *,
+        filters: MetadataFilterInput | None = None,
+    ) -> None:
+        super().__init__(callback_manager, object_map, objects, verbose)
+        self.rag = rag
+        self.similarity_top_k = similarity_top_k
+        self.filters = filters
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Sequence[BaseNode],
+        embed_model: EmbedModel = None,
+        similarity_top_k: int | None = None,
+        *,
+        callback_manager: CallbackManager | None = None,
+        filters: MetadataFilterInput | None = None,
+        **options: Any,
+    ) -> Self:
+        """Return a retriever over a new index of `documents`, which may also be nodes.
+
+        embed_model: as for the other retrievers.
+        options: of `PreciseRAG.from_documents`, such as `preset="sage"`.
+        """
+        rag = PreciseRAG.from_documents(
+            to_core_documents(documents), encoder=resolve_encoder(embed_model), **options
+        )
+        return cls(rag, similarity_top_k, callback_manager, filters=filters)
+
+    @classmethod
+    def from_index(cls, index: DocumentIndex, similarity_top_k: int | None = None, **options: Any) -> Self:
+        """Return a retriever over an existing index; `options` go to `PreciseRAG`."""
+        return cls(PreciseRAG(index, **options), similarity_top_k)
+
+    @classmethod
+    def from_rag(cls, rag: PreciseRAG, similarity_top_k: int | None = None) -> Self:
+        """Return a retriever by a pipeline."""
+        return cls(rag, similarity_top_k)
+
+    def add_documents(self, documents: Sequence[BaseNode]) -> None:
+        """Index more documents; one with a known id replaces the old one."""
+        self._index.add(to_core_documents(documents))
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
+        self._index.delete(ids)
+
+    def select(self, query: str) -> Selection:
+        """Return the decision on each candidate: kept or dropped, with its score and the reason."""
+        try:
+            return self._pipeline.retrieve(query, **self._arguments(query))
+        except EmptyIndexError:
+            return Selection()
+
+    async def aselect(self, query: str) -> Selection:
+        """Run `select` without blocking the event loop."""
+        try:
+            return await self._pipeline.aretrieve(query, **self._arguments(query))
+        except EmptyIndexError:
+            return Selection()
+
+    def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """Return the selected nodes. Raises InputError for a query that is blank or no text."""
+        return super().retrieve(_bundle(str_or_query_bundle))
+
+    async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """Run `retrieve` without blocking the event loop."""
+        return await super().aretrieve(_bundle(str_or_query_bundle))
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return from_selection(self.select(query_bundle.query_str))
+
+    @dispatcher.span
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return from_selection(await self.aselect(query_bundle.query_str))
+
+    @property
+    def _index(self) -> Index:
+        if not isinstance(self.rag.index, Index):
+            raise InputError("this pipeline searches no index of ours; change the collection where it is")
+        return self.rag.index
+
+    @property
+    def _pipeline(self) -> PreciseRAG:
+        return self.rag.with_k(self.similarity_top_k)
+
+    def _arguments(self, query: str) -> dict[str, Any]:
+        own = None if self.filters is None else to_core_filter(self.filters)
+        return {"filter": own, "trace": Trace(check_query(query), observer=observing(dispatcher))}

@@ -1,9 +1,9 @@
 """A query engine that judges its answers and tries again with more or less context."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Self, TypeVar
 
@@ -22,30 +22,29 @@ from llama_index.core.llms import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMixinType
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
-from llamaindex_precise.convert import from_selection
+from llamaindex_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
+from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
-from llamaindex_precise.postprocessors import GradientSelectionPostprocessor
+from llamaindex_precise.source import RetrieverSource
 from precise_rag._processes import Portable
 from precise_rag.answer import Answer
+from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY
-from precise_rag.feedback import FeedbackController, FeedbackLoop
-from precise_rag.llm import load_llm
+from precise_rag.pipeline import Estimate, PreciseRAG
 from precise_rag.prompts import answer_instructions, judge_instructions
-from precise_rag.selection import GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 
 dispatcher = get_dispatcher(__name__)
 
-_CONTROLLER = FeedbackController()
 _R = TypeVar("_R", Response, StreamingResponse, AsyncStreamingResponse)
 
 
 class AnswerFacts(dict[str, Any]):
-    """The facts about an answer, as JSON values: kind, score, note, trace.
+    """The facts about an answer, as JSON values: kind, score, note, question, citations, choice, trace.
 
     `str` gives the note alone, because an outer engine writes the metadata of this one into its prompt.
     """
@@ -57,72 +56,96 @@ class AnswerFacts(dict[str, Any]):
 class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
     """Query engine that has its answer judged and tries again with more or less context (SAGE, section VI).
 
-    The best-judged answer is returned, with its own sources;
-    `response.metadata["precise_rag"]` holds kind, score, note (why the loop stopped) and the trace.
+    It configures one `PreciseRAG`, which reranks, drops repetitions, selects, answers and judges. The
+    best-judged answer is returned, with its own sources; `response.metadata["precise"]` holds kind, score,
+    note (why the loop stopped), question, citations, choice and the trace.
 
-    retriever: any LlamaIndex retriever; give it a large top k, from which `selection` takes a part.
+    retriever: any LlamaIndex retriever; give it a large top k, of which a part is sent.
     llm: writes the answers; default `Settings.llm`.
-    judge_llm: judges them; default `llm`.
-    node_postprocessors: applied once, before the selection.
-    selection: ranks the nodes once and selects from them in each round.
-    accept, max_rounds, reach: as in `FeedbackController`.
+    node_postprocessors: applied to what the retriever finds.
+    rag: a pipeline to use as it is, instead of all these and `options`; see `from_rag`.
     streaming: return a response with a generator of the accepted answer, not yet read.
-    live_final: stream the last draft allowed while the model writes it, and judge it afterwards; with
-    `max_rounds=0` that is every answer.
-    loop_options: further options of `FeedbackLoop`, such as `budget`, `style`, `judge_prompt`.
+    live_final: stream the last draft allowed while the model writes it, and judge it afterwards; without
+        feedback that is every answer.
+    options: the other arguments of `PreciseRAG`: `preset`, `reranker`, `relevance`, `selector`,
+        `feedback`, `judge`, `budget`, `style`, `prompts` and so on.
     """
 
     def __init__(
         self,
-        retriever: BaseRetriever,
-        llm: LLM | None = None,
-        judge_llm: LLM | None = None,
+        retriever: BaseRetriever | None = None,
+        llm: LLM | Any = None,
         node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
-        selection: GradientSelectionPostprocessor | None = None,
         *,
-        accept: int = _CONTROLLER.accept,
-        max_rounds: int = _CONTROLLER.max_rounds,
-        reach: int = _CONTROLLER.reach,
+        rag: PreciseRAG | None = None,
         streaming: bool = False,
         live_final: bool = False,
         callback_manager: CallbackManager | None = None,
-        **loop_options: Any,
+        **options: Any,
     ) -> None:
         super().__init__(callback_manager or Settings.callback_manager)
-        self.retriever = retriever
-        self.node_postprocessors = list(node_postprocessors or [])
-        for postprocessor in self.node_postprocessors:
-            postprocessor.callback_manager = self.callback_manager
-        self.selection = selection or GradientSelectionPostprocessor()
+        if rag is None:
+            if retriever is None:
+                raise InputError("pass a retriever, or rag=")
+            source = RetrieverSource(retriever, node_postprocessors or ())
+            for postprocessor in source.node_postprocessors:
+                postprocessor.callback_manager = self.callback_manager
+            rag = PreciseRAG(source, llm or Settings.llm, **options)
+        elif retriever is not None or llm is not None or node_postprocessors or options:
+            raise InputError("a rag has its own retriever, llm and stages; pass them to it instead")
+        self.rag = rag
         self.streaming = streaming
-        self.live_final = live_final or max_rounds == 0
-        self._loop = FeedbackLoop(
-            load_llm(llm or Settings.llm),
-            judge=None if judge_llm is None else load_llm(judge_llm),
-            controller=FeedbackController(
-                min_k=self.selection.min_k, accept=accept, max_rounds=max_rounds, reach=reach
-            ),
-            **loop_options,
-        )
+        self.live_final = live_final or rag.feedback.max_rounds == 0
 
     @classmethod
     def from_args(cls, retriever: BaseRetriever, llm: LLM | None = None, **kwargs: Any) -> Self:
         """Return an engine over `retriever`; `kwargs` go to the constructor."""
         return cls(retriever, llm, **kwargs)
 
+    @classmethod
+    def from_rag(cls, rag: PreciseRAG, **kwargs: Any) -> Self:
+        """Return an engine that answers by `rag`; `kwargs` are streaming, live_final, callback_manager."""
+        return cls(rag=rag, **kwargs)
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Iterable[BaseNode],
+        llm: LLM | Any = None,
+        embed_model: EmbedModel = None,
+        *,
+        streaming: bool = False,
+        live_final: bool = False,
+        callback_manager: CallbackManager | None = None,
+        **options: Any,
+    ) -> Self:
+        """Return an engine over a new index of `documents`, which may also be nodes.
+
+        embed_model: as for the retrievers.
+        options: of `PreciseRAG.from_documents`, such as `preset="chunkrag"`.
+        """
+        rag = PreciseRAG.from_documents(
+            to_core_documents(documents),
+            llm or Settings.llm,
+            encoder=resolve_encoder(embed_model),
+            **options,
+        )
+        return cls(rag=rag, streaming=streaming, live_final=live_final, callback_manager=callback_manager)
+
+    def estimate(self, query: str, **arguments: Any) -> Estimate:
+        """Return the least and the most that an answer can use; the retriever runs, but no model does.
+
+        arguments: `options`, `history` and `filter`, as for `answer`.
+        """
+        return self.rag.estimate(query, **arguments)
+
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """Return the retrieved and postprocessed nodes, from which the selection takes a part."""
-        nodes = self.retriever.retrieve(query_bundle)
-        for postprocessor in self.node_postprocessors:
-            nodes = postprocessor.postprocess_nodes(nodes, query_bundle=query_bundle)
-        return nodes
+        """Return what is found, before it is reranked and selected."""
+        return [from_candidate(candidate) for candidate in self._found(query_bundle)]
 
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Run `retrieve` without blocking the event loop."""
-        nodes = await self.retriever.aretrieve(query_bundle)
-        for postprocessor in self.node_postprocessors:
-            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=query_bundle)
-        return nodes
+        return [from_candidate(candidate) for candidate in await self._afound(query_bundle)]
 
     @dispatcher.span
     def synthesize(
@@ -133,12 +156,8 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
     ) -> RESPONSE_TYPE:
         """Return the best-judged answer from selections of `nodes`."""
         dispatcher.event(SynthesizeStartEvent(query=query_bundle))
-        results = self._rank(query_bundle, nodes, additional_source_nodes)
-        if self.streaming:
-            response: RESPONSE_TYPE = self._stream(results)
-        else:
-            answer = self._loop.run(results.question, results.select, trace=results.trace)
-            response = results.fill(Response(answer.text), answer)
+        response = self.answer(query_bundle.query_str, candidates=to_candidates(nodes))
+        response.source_nodes += additional_source_nodes or []
         dispatcher.event(SynthesizeEndEvent(query=query_bundle, response=response))
         return response
 
@@ -151,61 +170,23 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
     ) -> RESPONSE_TYPE:
         """Run `synthesize` without blocking the event loop."""
         dispatcher.event(SynthesizeStartEvent(query=query_bundle))
-        results = await asyncio.to_thread(self._rank, query_bundle, nodes, additional_source_nodes)
-        if self.streaming:
-            response: RESPONSE_TYPE = await self._astream(results)
-        else:
-            answer = await self._loop.arun(results.question, results.select, trace=results.trace)
-            response = results.fill(Response(answer.text), answer)
+        response = await self.aanswer(query_bundle.query_str, candidates=to_candidates(nodes))
+        response.source_nodes += additional_source_nodes or []
         dispatcher.event(SynthesizeEndEvent(query=query_bundle, response=response))
         return response
 
-    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
-        with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
-            response = self.synthesize(query_bundle, self.retrieve(query_bundle))
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        return response
+    def answer(self, query: str, *, streaming: bool | None = None, **arguments: Any) -> RESPONSE_TYPE:
+        """Return the response to a question.
 
-    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
-        with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
-            response = await self.asynthesize(query_bundle, await self.aretrieve(query_bundle))
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        return response
-
-    def _get_prompts(self) -> PromptDictType:
-        answer = self._loop.answer_instructions or answer_instructions(self._loop.style)
-        judge = self._loop.judge_instructions or judge_instructions(self._loop.judge_prompt)
-        return {"answer_instructions": PromptTemplate(answer), "judge_instructions": PromptTemplate(judge)}
-
-    def _update_prompts(self, prompts: PromptDictType) -> None:
-        if "answer_instructions" in prompts:
-            self._loop.answer_instructions = prompts["answer_instructions"].get_template()
-        if "judge_instructions" in prompts:
-            self._loop.judge_instructions = prompts["judge_instructions"].get_template()
-
-    def _get_prompt_modules(self) -> PromptMixinType:
-        stages = {"retriever": self.retriever} | {
-            f"node_postprocessor_{i}": stage for i, stage in enumerate(self.node_postprocessors)
-        }
-        return {name: stage for name, stage in stages.items() if isinstance(stage, PromptMixin)}
-
-    def _rank(
-        self,
-        query_bundle: QueryBundle,
-        nodes: Sequence[NodeWithScore],
-        additional: Sequence[NodeWithScore] | None,
-    ) -> "_RankedResults":
-        trace = Trace(query_bundle.query_str, observer=observing(dispatcher))
-        candidates = self.selection.candidates(nodes)
-        ranked = list(self.selection.rank(candidates, trace.question, trace))
-        return _RankedResults(self.selection.selector(), nodes, list(additional or []), ranked, trace)
-
-    def _stream(self, results: "_RankedResults") -> StreamingResponse:
-        items = self._loop.stream(
-            results.question, results.select, trace=results.trace, live_final=self.live_final
-        )
+        streaming: as for the constructor; default: as set there.
+        arguments: of `PreciseRAG.answer`: `options` of a multiple-choice question, `history`, `filter` and
+        `candidates`.
+        """
+        trace = Trace(query, observer=observing(dispatcher))
+        if not (self.streaming if streaming is None else streaming):
+            answer = self.rag.answer(query, trace=trace, **arguments)
+            return _fill(Response(answer.text), trace, answer)
+        items = self.rag.stream(query, trace=trace, live_final=self.live_final, **arguments)
         ready = [next(items)] if self.live_final else list(items)
 
         def pieces() -> Generator[str, None, None]:
@@ -213,17 +194,18 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
                 if isinstance(item, str):
                     yield item
                 else:
-                    results.fill(response, item)
+                    _fill(response, trace, item)
 
-        response = results.fill(StreamingResponse(pieces()))
-        if isinstance(ready[-1], Answer):
-            results.fill(response, ready[-1])
-        return response
+        response = StreamingResponse(pieces())
+        return _fill(response, trace, ready[-1] if isinstance(ready[-1], Answer) else None)
 
-    async def _astream(self, results: "_RankedResults") -> AsyncStreamingResponse:
-        items = self._loop.astream(
-            results.question, results.select, trace=results.trace, live_final=self.live_final
-        )
+    async def aanswer(self, query: str, *, streaming: bool | None = None, **arguments: Any) -> RESPONSE_TYPE:
+        """Run `answer` without blocking the event loop."""
+        trace = Trace(query, observer=observing(dispatcher))
+        if not (self.streaming if streaming is None else streaming):
+            answer = await self.rag.aanswer(query, trace=trace, **arguments)
+            return _fill(Response(answer.text), trace, answer)
+        items = self.rag.astream(query, trace=trace, live_final=self.live_final, **arguments)
         ready = [await anext(items)] if self.live_final else [item async for item in items]
 
         async def pieces() -> AsyncGenerator[str, None]:
@@ -235,47 +217,89 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
                     if isinstance(item, str):
                         yield item
                     else:
-                        results.fill(response, item)
+                        _fill(response, trace, item)
 
-        response = results.fill(AsyncStreamingResponse(pieces()))
-        if isinstance(ready[-1], Answer):
-            results.fill(response, ready[-1])
+        response = AsyncStreamingResponse(pieces())
+        return _fill(response, trace, ready[-1] if isinstance(ready[-1], Answer) else None)
+
+    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
+        with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
+            own = self._found(query_bundle) if _brings_vectors(query_bundle) else None
+            response = self.answer(query_bundle.query_str, candidates=own)
+            event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
+    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
+        with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
+            own = await self._afound(query_bundle) if _brings_vectors(query_bundle) else None
+            response = await self.aanswer(query_bundle.query_str, candidates=own)
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        return response
 
-@dataclass(slots=True)
-class _RankedResults:
-    """The retrieved nodes of one question, ranked once; each round selects from them again."""
+    def _found(self, bundle: QueryBundle) -> list[Candidate]:
+        source = self.rag.index
+        if isinstance(source, RetrieverSource):
+            return source.search(bundle)
+        if source is None:
+            raise InputError("this pipeline has nothing to search; pass nodes to synthesize")
+        return source.search(bundle.query_str, self.rag.n_candidates)
 
-    selector: GradientSelector
-    nodes: Sequence[NodeWithScore]
-    additional: list[NodeWithScore]
-    ranked: list[Candidate]
-    trace: Trace
-    selected: Selection = field(default_factory=Selection)
+    async def _afound(self, bundle: QueryBundle) -> list[Candidate]:
+        source = self.rag.index
+        if isinstance(source, RetrieverSource):
+            return await source.asearch(bundle)
+        return await asyncio.to_thread(self._found, bundle)
 
-    @property
-    def question(self) -> str:
-        return self.trace.question
+    def _get_prompts(self) -> PromptDictType:
+        own, wording = self.rag.wording.instructions, self.rag.wording
+        answer = own.get("answer") or answer_instructions(wording.style)
+        judge = own.get("judge") or judge_instructions(wording.judge_style)
+        return {"answer_instructions": PromptTemplate(answer), "judge_instructions": PromptTemplate(judge)}
 
-    def select(self, min_k: int) -> Selection:
-        self.selected = self.selector.select_at(self.ranked, min_k)
-        return self.selected
-
-    def fill(self, response: _R, answer: Answer | None = None) -> _R:
-        """Set the response's sources and, once there is an answer, the facts about it."""
-        selection = answer.selection if answer else self.selected
-        sources = from_selection(selection, self.nodes) + self.additional
-        metadata: dict[str, Any] = {
-            item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS_KEY}
-            for item in sources
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        own = {
+            role: prompts[f"{role}_instructions"].get_template()
+            for role in ("answer", "judge")
+            if f"{role}_instructions" in prompts
         }
-        if answer:
-            metadata[FACTS_KEY] = AnswerFacts(
-                kind=answer.kind,
-                score=answer.judgement.score if answer.judgement else None,
-                note=answer.note,
-                trace=self.trace.to_dict(),
-            )
-        response.source_nodes, response.metadata = sources, metadata
-        return response
+        wording = self.rag.wording
+        self.rag = self.rag.with_wording(replace(wording, instructions={**wording.instructions, **own}))
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        source = self.rag.index
+        stages: Mapping[str, Any] = {}
+        if isinstance(source, RetrieverSource):
+            stages = {"retriever": source.retriever} | {
+                f"node_postprocessor_{i}": stage for i, stage in enumerate(source.node_postprocessors)
+            }
+        return {name: stage for name, stage in stages.items() if isinstance(stage, PromptMixin)}
+
+
+def _brings_vectors(bundle: QueryBundle) -> bool:
+    """Return whether a query names what to search for by itself, as HyDE does."""
+    return bundle.embedding is not None or bool(bundle.custom_embedding_strs)
+
+
+def _fill(response: _R, trace: Trace, answer: Answer | None) -> _R:
+    """Set the response's sources and, once there is an answer, the facts about it."""
+    selections = [stage.selection for stage in trace.stages if stage.name == "selection"]
+    selection = answer.selection if answer else selections[-1] if selections else Selection()
+    sources = from_selection(selection)
+    metadata: dict[str, Any] = {
+        item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS_KEY}
+        for item in sources
+    }
+    if answer:
+        metadata[FACTS_KEY] = AnswerFacts(
+            kind=answer.kind,
+            score=answer.judgement.score if answer.judgement else None,
+            note=answer.note,
+            question=answer.question,
+            citations=answer.citation_facts,
+            choice=answer.choice,
+            trace=trace.to_dict(),
+        )
+    response.source_nodes, response.metadata = sources, metadata
+    return response

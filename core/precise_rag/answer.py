@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from precise_rag.context import Passage
 from precise_rag.trace import Trace
@@ -57,6 +57,14 @@ class Answer:
     passages: Sequence[Passage] = ()
     citations: Sequence[Passage] = ()
     choice: int | None = None
+
+    @property
+    def citation_facts(self) -> list[dict[str, Any]]:
+        """The citations as JSON values: number, doc_id, start, end and text of each."""
+        return [
+            {"number": c.number, "doc_id": c.doc_id, "start": c.start, "end": c.end, "text": c.text}
+            for c in self.citations
+        ]
 
     @property
     def pieces(self) -> list[str]:

@@ -115,9 +115,7 @@ def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(odd):
     assert [c.doc_id for c in selection.kept] == ["a0", "a1"]
     assert [c.score for c in selection.kept] == pytest.approx([0.5, 0.4])
     assert selection.reasons[-1] == "it has no usable score"
-    again = to_candidates(
-        from_selection(Selection.keep_all(selection.kept + selection.dropped), [good[0], bad, good[1]])
-    )
+    again = to_candidates(from_selection(Selection.keep_all(selection.kept + selection.dropped)))
     assert [c.doc_id for c in best_first(again)] == ["a0", "a1", "b"]
 
 
@@ -127,16 +125,14 @@ def test_documents_with_one_id_are_told_apart(ids):
     assert len({document.id for document in to_core_documents(documents)}) == 3
     candidates = to_candidates(documents)
     assert len({candidate.id for candidate in candidates}) == 3
-    kept = from_selection(Selection.keep_all(candidates), documents)
+    kept = from_selection(Selection.keep_all(candidates))
     assert [document.page_content for document in kept] == [document.page_content for document in documents]
 
 
 def test_metadata_that_cannot_be_copied_is_shared():
     lock = threading.Lock()
     [candidate] = to_candidates([Document("a", metadata={"lock": lock, "n": [1]})])
-    [kept] = from_selection(
-        Selection.keep_all([candidate]), [Document("a", metadata={"lock": lock, "n": [1]})]
-    )
+    [kept] = from_selection(Selection.keep_all([candidate]))
     assert kept.metadata["lock"] is lock
     assert kept.metadata["n"] == [1]
 
@@ -157,10 +153,10 @@ def test_kept_documents_are_copies_in_the_order_of_the_selection():
     documents = [Document("a", id="1", metadata={"n": [1]}), Document("b", id="2"), Document("c", id="3")]
     before = copy.deepcopy(documents)
     a, b, c = to_candidates(documents)
-    scored = Candidate(c.doc_id, c.start, c.end, c.text, 0.75, "probability")
+    scored = replace(c, score=0.75, score_scale="probability")
     selection = Selection.of([(scored, True, "good"), (a, True, "first"), (b, False, "bad")])
 
-    kept = from_selection(selection, documents)
+    kept = from_selection(selection)
 
     assert [d.id for d in kept] == ["3", "1"]
     assert read_facts(kept[0])["score"] == 0.75

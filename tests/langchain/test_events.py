@@ -7,6 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 from langchain_precise import GradientSelectionCompressor, PreciseRetriever, SelfFeedbackChain
+from precise_rag import GradientSelector
 from precise_rag.testing import ScriptedLLM
 
 REPLIES = ["First.", '{"reason": "", "score": 4, "adjustment": 1}', "Second.", "???", "???"]
@@ -33,12 +34,14 @@ def chain():
     return SelfFeedbackChain(
         retriever=RunnableLambda(lambda question: FOUND),
         llm=ScriptedLLM(REPLIES),
-        compressor=GradientSelectionCompressor(min_k=1, ratio=1.0),
+        selector=GradientSelector(min_k=1, ratio=1.0),
     )
 
 
 WHOLE_STORY = [
+    "stagesearch",
     "stagererank",
+    "stageredundancy",
     "stageselection",
     "callanswer",
     "calljudge",
@@ -60,7 +63,7 @@ async def test_the_chain_tells_its_story_in_order_on_the_loop(slow):
 
     handler = OnTheLoop(slow)
     parts = [part async for part in chain().astream("eels", {"callbacks": [handler]})]
-    assert parts[0] == {"question": "eels"}
+    assert parts[-1]["question"] == "eels"
     assert handler.heard == WHOLE_STORY
 
 

@@ -4,11 +4,15 @@ import json
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 
-from langchain_precise import GradientSelectionCompressor, SelfFeedbackChain
+from langchain_precise import SelfFeedbackChain
+from langchain_precise.convert import to_core_documents
+from precise_rag import FeedbackController, GradientSelector, InputError, Ledger, PreciseRAG
 from precise_rag.llm import Budget
-from precise_rag.testing import ScriptedLLM
+from precise_rag.testing import HashEncoder, ScriptedLLM
 
 QUESTION = "Who built the town clock?"
 FOUND = [
@@ -16,6 +20,17 @@ FOUND = [
     Document("The clock is wound up every Sunday.", id="b", metadata={"relevance_score": 0.2}),
     Document("Eels are smoked.", id="c", metadata={"relevance_score": 0.01}),
 ]
+
+
+class InOrder:
+    """Scores that fall sharply in the order given."""
+
+    name = "in-order"
+    score_scale = "probability"
+
+    def score(self, query, candidates):
+        place = {document.id: i for i, document in enumerate(FOUND)}
+        return [0.9 / 4 ** place[candidate.doc_id] for candidate in candidates]
 
 
 def judgement(score, adjustment=0):
@@ -29,9 +44,7 @@ def good(prompt):
 @pytest.fixture
 def make_chain():
     def make(llm, **options):
-        options.setdefault(
-            "compressor", GradientSelectionCompressor(reranker=None, score_scale="probability", min_k=1)
-        )
+        options = {"reranker": InOrder(), "selector": GradientSelector(min_k=1)} | options
         return SelfFeedbackChain(retriever=RunnableLambda(lambda question: FOUND), llm=llm, **options)
 
     return make
@@ -44,7 +57,8 @@ def test_an_accepted_answer_comes_with_its_context_and_its_trace(make_chain, scr
     assert (output["kind"], output["score"]) == ("generated", 9)
     assert [d.id for d in output["context"]] == ["a"]
     assert [d.id for d in FOUND] == ["a", "b", "c"]
-    assert "precise_rag" not in FOUND[0].metadata
+    assert "precise" not in FOUND[0].metadata
+    assert [(c["number"], c["doc_id"]) for c in output["citations"]] == [(1, "a")]
     assert [call["role"] for call in output["trace"]["calls"]] == ["answer", "judge"]
     json.dumps(output["trace"])
 
@@ -80,8 +94,7 @@ async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
 
 def test_the_last_draft_can_be_shown_while_it_is_written(make_chain):
     llm = ScriptedLLM(["Ada Brandt built it.", judgement(4)])
-    stream = make_chain(llm, max_rounds=1, live_final=True).stream(QUESTION)
-    assert next(stream) == {"question": QUESTION}
+    stream = make_chain(llm, feedback=FeedbackController(max_rounds=1), live_final=True).stream(QUESTION)
     assert next(stream) == {"answer": "Ada "}
     assert len(llm.calls) == 1
     assert list(stream)[-1]["score"] == 4
@@ -146,10 +159,8 @@ def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way):
     assert recorder.parents["RunnableLambda"] == "SelfFeedbackChain"
     assert "mine" in recorder.tags["chat"]
     assert recorder.events == [
-        ("precise_rag_stage", "SelfFeedbackChain"),
-        ("precise_rag_call", "SelfFeedbackChain"),
-        ("precise_rag_call", "SelfFeedbackChain"),
-        ("precise_rag_round", "SelfFeedbackChain"),
+        (f"precise_rag_{kind}", "SelfFeedbackChain")
+        for kind in ("stage", "stage", "stage", "stage", "call", "call", "round")
     ]
 
 
@@ -182,7 +193,85 @@ def test_a_failing_model_is_an_error_of_the_run(make_chain):
 
 def test_its_schemas_say_what_goes_in_and_comes_out(make_chain):
     chain = make_chain(ScriptedLLM([]))
-    assert chain.get_input_jsonschema()["type"] == "string"
+    assert {"type": "string"} in chain.get_input_jsonschema()["anyOf"]
     assert {"answer", "context", "score"} <= set(
         chain.get_output_jsonschema()["$defs"]["SelfFeedbackOutput"]["properties"]
     )
+
+
+def test_it_needs_a_retriever_or_a_pipeline_and_not_both(make_chain):
+    with pytest.raises(InputError, match="retriever= and llm="):
+        SelfFeedbackChain(llm=ScriptedLLM([]))
+    rag = make_chain(ScriptedLLM([])).rag
+    with pytest.raises(InputError, match="its own retriever"):
+        SelfFeedbackChain(rag=rag, reranker="packaged")
+    with pytest.raises(InputError, match="list of documents"):
+        SelfFeedbackChain(RunnableLambda(str), ScriptedLLM([])).invoke(QUESTION)
+
+
+def test_a_pipeline_or_a_preset_answers_as_it_is(scripted_chat):
+    rag = PreciseRAG.from_documents(
+        to_core_documents(FOUND), scripted_chat(reply=good), encoder=HashEncoder()
+    )
+    output = SelfFeedbackChain.from_rag(rag).invoke(QUESTION)
+    assert output["answer"] == rag.answer(QUESTION).text
+    assert output["context"][0].page_content == rag.answer(QUESTION).selection.kept[0].text
+    chain = SelfFeedbackChain.from_documents(
+        FOUND, scripted_chat(reply=good), HashEncoder(), preset="recursive"
+    )
+    assert chain.rag.preset == "recursive"
+    assert chain.invoke(QUESTION)["answer"] == "Ada Brandt built it [1]."
+
+
+CHAT = [HumanMessage("Is there a clock in town?"), AIMessage("Yes."), HumanMessage("Who built it?")]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        CHAT,
+        {"input": "Who built it?", "chat_history": CHAT[:2]},
+        {"input": "Who built it?", "chat_history": [("human", CHAT[0].text), ("ai", "Yes.")]},
+        ChatPromptTemplate.from_messages(CHAT).invoke({}),
+    ],
+)
+async def test_a_follow_up_is_made_self_contained_first(make_chain, given):
+    def reply(messages):
+        text = "\n".join(message.content for message in messages)
+        return good(text) if "Ada Brandt" in text else QUESTION
+
+    chain = make_chain(ScriptedLLM(reply))
+    output = chain.invoke(given)
+    assert (output["question"], output["answer"]) == (QUESTION, "Ada Brandt built it [1].")
+    assert (await chain.ainvoke(given))["question"] == QUESTION
+    assert list(chain.stream(given))[-1]["question"] == QUESTION
+    estimate = chain.estimate(given)
+    assert estimate.least.calls <= len(output["trace"]["calls"]) <= estimate.most.calls
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("", "must not be blank"),
+        (5, "must be a string"),
+        ({"question": "q"}, 'must have the key "input"'),
+        ({"input": "q", "k": 3}, "may have chat_history, options, filter"),
+        ([AIMessage("Hello")], "the last message must be the user's"),
+        ([], "the last message must be the user's"),
+        ({"input": "q", "chat_history": [1]}, "chat_history must hold messages"),
+        ({"input": "q", "filter": {"a": 1}}, "set it on the retriever"),
+    ],
+)
+def test_other_inputs_are_refused_in_one_line(make_chain, given, message):
+    with pytest.raises(InputError, match=message) as caught:
+        make_chain(ScriptedLLM([])).invoke(given)
+    assert "\n" not in str(caught.value)
+
+
+def test_choices_and_the_ledger(make_chain):
+    chain = make_chain(ScriptedLLM(["B", judgement(9)]))
+    output = chain.invoke({"input": QUESTION, "options": ["Runa Stell", "Ada Brandt"]})
+    assert output["choice"] == 1
+    ledger = Ledger()
+    ledger.add(output)
+    assert (ledger.questions, ledger.total.calls) == (1, 2)

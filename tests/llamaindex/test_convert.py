@@ -104,7 +104,7 @@ def test_facts_about_another_score_are_not_believed():
     )
     item.score = 0.016
     (fused,) = to_candidates([item])
-    assert (fused.score, fused.score_scale, fused.n_tokens) == (0.016, "rank", None)
+    assert (fused.score, fused.score_scale) == (0.0, "rank")
 
 
 def test_foreign_nodes_are_read_as_their_embedding_model_saw_them():
@@ -121,7 +121,7 @@ def test_without_scores_the_order_counts_and_no_score_is_invented():
     items = [NodeWithScore(node=TextNode(text=text)) for text in ("a", "b")]
     candidates = to_candidates(items, "probability")
     assert [(c.score, c.score_scale) for c in candidates] == [(0.0, "rank"), (-1.0, "rank")]
-    kept = from_selection(Selection.of([(candidates[1], True, "good")]), items)
+    kept = from_selection(Selection.of([(candidates[1], True, "good")]))
     assert [(item.node.text, item.score, read_facts(item.node)["reason"]) for item in kept] == [
         ("b", None, "good")
     ]
@@ -131,7 +131,7 @@ def test_nodes_with_one_id_stay_apart():
     items = [NodeWithScore(node=TextNode(id_="same", text=text), score=0.5) for text in ("a", "b")]
     candidates = to_candidates(items)
     selection = Selection.keep_all(candidates)
-    assert [item.node.text for item in from_selection(selection, items)] == ["a", "b"]
+    assert [item.node.text for item in from_selection(selection)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("odd", [None, float("nan"), float("inf")])
@@ -139,7 +139,7 @@ def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(odd):
     scored = [("a", 0.9), ("b", odd), ("c", 0.8)]
     nodes = [NodeWithScore(node=TextNode(text=name, id_=name), score=score) for name, score in scored]
     selection = GradientSelector().select(to_candidates(nodes, "probability"))
-    assert [item.node.node_id for item in from_selection(selection, nodes)] == ["a", "c"]
+    assert [item.node.node_id for item in from_selection(selection)] == ["a", "c"]
     assert selection.reasons[-1] == "it has no usable score"
 
 
@@ -153,7 +153,7 @@ def test_facts_that_a_store_has_changed_are_ignored():
         text = facts if isinstance(facts, str) else write_facts(facts)
         node = TextNode(text="Eels swim.", id_="n", metadata={FACTS_KEY: text})
         [candidate] = to_candidates([NodeWithScore(node=node, score=0.5)])
-        assert (candidate.score, candidate.score_scale, candidate.passage) == (0.5, "rank", None)
+        assert (candidate.score, candidate.score_scale, candidate.passage) == (0.0, "rank", None)
 
 
 def test_metadata_that_llamaindex_refuses_or_cannot_copy_costs_nothing():

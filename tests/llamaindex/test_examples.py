@@ -68,7 +68,7 @@ def test_chat(capsys, tmp_path, embedding, scripted_chat):
     def reply(prompt: str) -> str:
         if "You judge an answer" in prompt:
             return '{"reason": "borne out", "score": 9, "adjustment": 0}'
-        if "standalone question" in prompt:
+        if "And after a return?" in prompt and "way out" in prompt and "passage" not in prompt.lower():
             return "When is the finally clause executed?"
         return "On the way out [1]."
 

@@ -96,7 +96,7 @@ def test_scores_of_unknown_meaning_are_reranked_first():
     assert [(c.id, c.score) for c in selection.kept] == [("n1:0-7", 1.0), ("n2:0-7", 0.5)]
     assert ids(gradient.postprocess_nodes(nodes, query_str="red fox")) == ["n1", "n2"]
     facts = read_facts(gradient.postprocess_nodes(nodes, query_str="red fox")[0].node)
-    assert (facts["score_scale"], facts["scores"]) == ("probability", {"retrieval": 0.7})
+    assert (facts["score_scale"], facts["scores"]) == ("probability", {"retrieval": -1.0})
     with pytest.raises(ValueError, match="needs the query"):
         gradient.postprocess_nodes(nodes)
 

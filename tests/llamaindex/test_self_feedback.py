@@ -15,9 +15,12 @@ from llama_index.core.tools import QueryEngineTool
 from llamaindex_precise import (
     GradientSelectionPostprocessor,
     PreciseRerankPostprocessor,
+    SelfFeedbackChatEngine,
     SelfFeedbackQueryEngine,
     SentenceContextRetriever,
 )
+from llamaindex_precise.convert import to_core_documents
+from precise_rag import GradientSelector, InputError, Ledger, PreciseRAG
 from precise_rag.errors import LLMError
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.viz.trace_page import trace_page
@@ -37,10 +40,9 @@ def retriever(documents) -> SentenceContextRetriever:
 
 def growing(retriever, replies, **options) -> SelfFeedbackQueryEngine:
     """An engine whose selection is exactly the first `min_k`, whatever the scores."""
-    selection = GradientSelectionPostprocessor(
-        score_scale="cosine", assume_ratio=True, min_k=2, ratio=1.0, reranker=None
-    )
-    return SelfFeedbackQueryEngine(retriever, ScriptedLLM(replies), selection=selection, **options)
+    selector = GradientSelector(assume_ratio=True, min_k=2, ratio=1.0)
+    given = {"reranker": None, "redundancy": None, "selector": selector, **options}
+    return SelfFeedbackQueryEngine(retriever, ScriptedLLM(replies), **given)
 
 
 def test_the_best_answer_is_returned_with_its_own_sources(retriever):
@@ -89,10 +91,10 @@ async def test_a_streamed_answer_can_be_read_asynchronously(retriever):
 
 async def test_without_a_judge_the_answer_streams_while_it_is_written(retriever):
     llm = ScriptedLLM(["One two.", "One two."])
-    engine = SelfFeedbackQueryEngine(retriever, llm, max_rounds=0, streaming=True)
+    engine = SelfFeedbackQueryEngine(retriever, llm, feedback=None, streaming=True)
     response = engine.query(QUESTION)
     assert response.source_nodes
-    assert "precise_rag" not in response.metadata
+    assert "precise" not in response.metadata
     assert list(response.response_gen) == ["One ", "two."]
     assert response.metadata["precise"]["note"] == "judging is off"
     response = await engine.aquery(QUESTION)
@@ -101,12 +103,12 @@ async def test_without_a_judge_the_answer_streams_while_it_is_written(retriever)
 
 
 def test_nothing_found_is_said_and_no_model_is_asked(retriever):
-    selection = GradientSelectionPostprocessor(
-        score_scale="cosine", assume_ratio=True, reranker=None, floor=2.0, min_keep=0
-    )
+    selector = GradientSelector(assume_ratio=True, floor=2.0)
     llm = ScriptedLLM([])
     for streaming in (False, True):
-        engine = SelfFeedbackQueryEngine(retriever, llm, selection=selection, streaming=streaming)
+        engine = SelfFeedbackQueryEngine(
+            retriever, llm, reranker=None, selector=selector, streaming=streaming
+        )
         response = engine.query(QUESTION)
         assert str(response) == "The passages do not contain the answer."
         assert response.source_nodes == []
@@ -122,7 +124,7 @@ def test_errors_of_the_model_are_not_answers(retriever):
 def test_a_llamaindex_llm_writes_and_another_judges(retriever, scripted_chat):
     writer = scripted_chat(reply=lambda prompt: "Tomas Reyk.")
     judge = scripted_chat(reply=lambda prompt: verdict(9))
-    engine = SelfFeedbackQueryEngine.from_args(retriever, writer, judge_llm=judge)
+    engine = SelfFeedbackQueryEngine.from_args(retriever, writer, judge=judge)
     assert str(engine.query(QUESTION)) == "Tomas Reyk."
     assert (len(writer.prompts), len(judge.prompts)) == (1, 1)
     assert "Tomas Reyk" in judge.prompts[0]
@@ -147,7 +149,7 @@ def test_postprocessors_run_once_before_the_selection(retriever):
         node_postprocessors=[PreciseRerankPostprocessor(top_n=3)],
         callback_manager=CallbackManager(),
     )
-    assert engine.node_postprocessors[0].callback_manager is engine.callback_manager
+    assert engine.rag.index.node_postprocessors[0].callback_manager is engine.callback_manager
     nodes = engine.retrieve(QueryBundle(QUESTION))
     assert len(nodes) == 3
     response = engine.synthesize(QueryBundle(QUESTION), nodes, additional_source_nodes=nodes[:1])
@@ -177,9 +179,9 @@ def test_events_carry_the_trace_as_it_happens(retriever, events):
     engine.query(QUESTION)
     names = [re.sub("Precise|Event", "", event.class_name()) for event in events]
     assert names == (
-        ["QueryStart", "RetrievalStart", "RetrievalEnd", "SynthesizeStart"]
+        ["QueryStart", "RetrievalStart", "RetrievalEnd", "Stage"]
         + ["Stage", "Call", "Call", "Round"] * 2
-        + ["SynthesizeEnd", "QueryEnd"]
+        + ["QueryEnd"]
     )
     rounds = [event.record for event in events if event.class_name() == "PreciseRoundEvent"]
     assert [(turn["score"], turn["decision"]) for turn in rounds] == [
@@ -232,3 +234,66 @@ def test_retriever_and_postprocessor_in_a_context_chat_engine(retriever, scripte
     reply = chat.chat(QUESTION)
     assert str(reply) == "Reyk."
     assert len(reply.source_nodes) == 2
+
+
+def test_it_needs_a_retriever_or_a_pipeline_and_not_both(retriever):
+    with pytest.raises(InputError, match="pass a retriever"):
+        SelfFeedbackQueryEngine(llm=ScriptedLLM([]))
+    rag = growing(retriever, []).rag
+    with pytest.raises(InputError, match="its own retriever"):
+        SelfFeedbackQueryEngine(rag=rag, reranker="packaged")
+
+
+def test_a_pipeline_or_a_preset_answers_as_it_is(documents):
+    rag = PreciseRAG.from_documents(to_core_documents(documents), ScriptedLLM(["x", verdict(9)] * 2))
+    response = SelfFeedbackQueryEngine.from_rag(rag).query(QUESTION)
+    selection = rag.answer(QUESTION).selection
+    assert [item.node.text for item in response.source_nodes] == [c.text for c in selection.kept]
+    assert {item.node.ref_doc_id for item in response.source_nodes} <= {"lighthouse", "bakery"}
+    engine = SelfFeedbackQueryEngine.from_documents(
+        documents, ScriptedLLM(["Reyk.", verdict(9)]), HashEncoder(), preset="recursive"
+    )
+    assert engine.rag.preset == "recursive"
+    assert str(engine.query(QUESTION)) == "Reyk."
+
+
+def test_choices_estimates_and_the_ledger(retriever):
+    engine = growing(retriever, ["B", verdict(9)])
+    estimate = engine.estimate(QUESTION, options=["Ada Holm", "Tomas Reyk"])
+    response = engine.answer(QUESTION, options=["Ada Holm", "Tomas Reyk"])
+    assert response.metadata["precise"]["choice"] == 1
+    ledger = Ledger()
+    ledger.add(response)
+    assert estimate.least.calls <= ledger.total.calls == 2 <= estimate.most.calls
+
+
+def test_a_query_that_brings_its_own_vectors_is_searched_by_them(retriever):
+    bundle = QueryBundle(QUESTION, custom_embedding_strs=["The keeper climbed steps."])
+    found = growing(retriever, ["x", verdict(9)]).query(bundle).source_nodes[0]
+    assert "keeper" in found.node.text.lower()
+
+
+async def test_the_chat_engine_makes_follow_ups_self_contained(retriever):
+    def reply(messages):
+        text = "\n".join(message.content for message in messages)
+        if "You judge" in text:
+            return verdict(9)
+        return "Tomas Reyk did." if "built from river stone" in text else QUESTION
+
+    chat = SelfFeedbackChatEngine.from_engine(growing(retriever, reply))
+    assert str(chat.chat(QUESTION)) == "Tomas Reyk did."
+    second = chat.chat("And who was that?")
+    facts = second.sources[0].raw_output.metadata["precise"]
+    assert facts["question"] == QUESTION
+    assert [call["role"] for call in facts["trace"]["calls"]] == ["standalone", "answer", "judge"]
+    assert second.source_nodes
+    third = await chat.achat("Really?")
+    assert str(third) == "Tomas Reyk did."
+    assert "".join(chat.stream_chat("Sure?").response_gen) == "Tomas Reyk did."
+    live = await chat.astream_chat("Quite?")
+    assert "".join([piece async for piece in live.async_response_gen()]) == "Tomas Reyk did."
+    assert len(chat.chat_history) == 10
+    chat.reset()
+    assert chat.chat_history == []
+    with pytest.raises(InputError, match="blank"):
+        chat.chat(" ")

@@ -15,6 +15,7 @@ EXPORTED = {
     "RelevanceFilterCompressor",
     "RerankCompressor",
     "SelfFeedbackChain",
+    "SelfFeedbackInput",
     "SelfFeedbackOutput",
     "SemanticSegmentationTextSplitter",
     "SentenceContextRetriever",

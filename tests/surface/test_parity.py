@@ -5,6 +5,9 @@ import re
 
 import pytest
 from langchain_core.documents import Document as LangChainDocument
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
@@ -13,17 +16,18 @@ import llamaindex_precise
 from precise_rag import (
     Document,
     GradientSelector,
+    PreciseRAG,
     RedundancyFilter,
     RelevanceFilter,
     Segmenter,
     read_facts,
 )
 from precise_rag.facts import piece_id
-from precise_rag.feedback import FeedbackController, FeedbackLoop
 from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder, ScriptedLLM
+from support.llamaindex import HashEmbedding
 
 TEXTS = {
     "ferry": (
@@ -212,26 +216,17 @@ def test_pieces_of_others_are_selected_alike(options, n_kept):
 def test_self_feedback_is_the_same():
     question = QUESTIONS[0]
     replies = ["Nobody.", verdict(3, 1), "Runa Stell.", verdict(8, -1), "never asked"]
-    found = rerank(
-        question, HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K), load_reranker("default")
-    )
     core_llm, engine_llm, chain_llm = (ScriptedLLM(replies) for _ in range(3))
-    expected = FeedbackLoop(core_llm, controller=FeedbackController(min_k=2)).run(
-        question, lambda min_k: GradientSelector(min_k=min_k, ratio=1.0, floor=0.02, min_keep=3).select(found)
-    )
+    options = {"selector": GradientSelector(min_k=2, ratio=1.0, floor=0.02, min_keep=3)}
+    rag = PreciseRAG(HybridIndex.build(CORE, HashEncoder()), core_llm, n_candidates=TOP_K, **options)
+    expected = rag.answer(question)
     assert (expected.text, len(expected.rounds)) == ("Runa Stell.", 2)
 
     engine = llamaindex_precise.SelfFeedbackQueryEngine(
-        llamaindex_retriever("HybridRetriever"),
-        engine_llm,
-        selection=llamaindex_precise.GradientSelectionPostprocessor(min_k=2, ratio=1.0),
+        llamaindex_retriever("HybridRetriever"), engine_llm, **options
     )
     response = engine.query(QueryBundle(question))
-    chain = langchain_precise.SelfFeedbackChain(
-        retriever=langchain_retriever("HybridRetriever"),
-        llm=chain_llm,
-        compressor=langchain_precise.GradientSelectionCompressor(min_k=2, ratio=1.0),
-    )
+    chain = langchain_precise.SelfFeedbackChain(langchain_retriever("HybridRetriever"), chain_llm, **options)
     output = chain.invoke(question)
 
     facts = response.metadata["precise"]
@@ -245,6 +240,52 @@ def test_self_feedback_is_the_same():
         assert [without_marks(call.text) for call in llm.calls] == [
             without_marks(call.text) for call in core_llm.calls
         ]
+
+
+def test_the_whole_path_is_the_same():
+    rag = PreciseRAG(HybridIndex.build(CORE, HashEncoder()))
+    nodes = llamaindex_precise.PreciseRetriever.from_documents(LLAMAINDEX, HashEncoder())
+    documents = langchain_precise.PreciseRetriever.from_documents(LANGCHAIN, HashEncoder())
+    for question in QUESTIONS:
+        expected = rag.retrieve(question)
+        assert_same_results(nodes.retrieve(question), documents.invoke(question), expected)
+        assert_same_decisions(nodes.select(question), expected)
+        assert_same_decisions(documents.select(question), expected)
+        fixed = documents.invoke(question, k=4)
+        nodes.similarity_top_k = 4
+        assert [item.node.node_id for item in nodes.retrieve(question)] == [d.id for d in fixed]
+        assert len(fixed) == 4
+        nodes.similarity_top_k = None
+
+
+@pytest.mark.parametrize(
+    ("postprocessor", "compressor", "options"),
+    [
+        ("GradientSelectionPostprocessor", "GradientSelectionCompressor", {}),
+        ("GradientSelectionPostprocessor", "GradientSelectionCompressor", {"max_tokens": 30}),
+        ("PreciseRerankPostprocessor", "RerankCompressor", {"top_n": 3}),
+        ("RedundancyPostprocessor", "RedundancyCompressor", {}),
+    ],
+)
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_stock_nodes_and_documents_are_treated_alike(postprocessor, compressor, options, question):
+    """Pieces of stock splitters, found by stock stores, with limits in tokens."""
+    texts = {name: text for name, text in TEXTS.items() if text.strip()}
+    splitter = RecursiveCharacterTextSplitter(chunk_size=90, chunk_overlap=0)
+    pieces = [(f"{n}-{i}", t) for n, text in texts.items() for i, t in enumerate(splitter.split_text(text))]
+    index = VectorStoreIndex([TextNode(id_=i, text=t) for i, t in pieces], embed_model=HashEmbedding())
+    store = InMemoryVectorStore(langchain_precise.PreciseEmbeddings(HashEncoder()))
+    store.add_documents([LangChainDocument(text, id=id_) for id_, text in pieces])
+    nodes = index.as_retriever(similarity_top_k=9).retrieve(question)
+    found = store.similarity_search(question, 9)
+    places = {document.id: place for place, document in enumerate(found)}
+    nodes.sort(key=lambda item: places[item.node.node_id])  # the stores may differ in ties
+
+    kept = getattr(llamaindex_precise, postprocessor)(**options).postprocess_nodes(nodes, query_str=question)
+    sent = getattr(langchain_precise, compressor)(**options).compress_documents(found, question)
+    assert [item.node.node_id for item in kept] == [document.id for document in sent]
+    assert [read_facts(item)["reason"] for item in kept] == [read_facts(d)["reason"] for d in sent]
+    assert 0 < len(sent) < len(found)
 
 
 def verdict(score: int, adjustment: int) -> str:

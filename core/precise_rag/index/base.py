@@ -1,5 +1,6 @@
 """The base class of all indexes: adds, deletes, searches and saves documents."""
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,6 +12,7 @@ import numpy as np
 
 from precise_rag._processes import Portable, ProcessLock, check_picklable
 from precise_rag.checks import as_path, check_methods, check_text, items_of
+from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.collection import Collection, Columns
@@ -25,7 +27,7 @@ from precise_rag.index.storage.manifest import read_manifest
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
-from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, SentenceTable
+from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, SentenceTable, check_query
 
 
 class DocumentIndex(Portable, ABC):
@@ -153,6 +155,15 @@ class DocumentIndex(Portable, ABC):
             return []
         hits = self._hits(snapshot, query, top_k, vector).within(snapshot.matching)
         return snapshot.candidates(hits, self.score_scale)
+
+    async def asearch(self, query: str, top_k: int = 10, **options: Any) -> list[Candidate]:
+        """Run `search` without blocking the event loop, with the same options.
+
+        The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
+        """
+        if isinstance(self.encoder, FrameworkEncoder) and options.get("vector") is None:
+            (options["vector"],) = await self.encoder.aencode_queries([check_query(query)])
+        return await asyncio.to_thread(self.search, query, top_k, **options)
 
     def save(self, path: str | Path) -> None:
         """Save the index into the folder `path`; an index that is there is replaced in one step.

@@ -364,6 +364,24 @@ class PreciseRAG(Portable):
             reply_tokens=reply_tokens,
         ).estimate()
 
+    def with_k(self, k: int | None) -> Self:
+        """Return a pipeline that keeps exactly the best `k`, if there are as many; None: this one.
+
+        Everything but the selector is shared.
+        """
+        if k is None:
+            return self
+        return self._with(selector=GradientSelector(min_k=k, max_k=k, ratio=0.0, assume_ratio=True))
+
+    def with_wording(self, wording: Wording) -> Self:
+        """Return a pipeline with other prompts. Everything else is shared."""
+        return self._with(wording=wording)
+
+    def _with(self, **parts: Any) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__ |= {**vars(self), **parts}
+        return other
+
     def save(self, path: str | Path) -> None:
         """Save the index to `path`. The other stages are not saved."""
         save = getattr(self.index, "save", None)

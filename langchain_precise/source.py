@@ -1,0 +1,46 @@
+"""A LangChain retriever as what a pipeline searches."""
+
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import RetrieverLike
+
+from langchain_precise.convert import to_candidates
+from precise_rag.errors import InputError
+from precise_rag.types import Candidate
+
+
+class RetrieverSource:
+    """What a retriever finds, as candidates; it decides how many.
+
+    retriever: any Runnable from a question to documents. Its runs are children of the current one.
+    """
+
+    def __init__(self, retriever: RetrieverLike) -> None:
+        self.retriever = retriever
+
+    @property
+    def encoder(self) -> Any:
+        """The encoder of the retriever's index, if it is one of ours."""
+        return getattr(getattr(self.retriever, "index", None), "encoder", None)
+
+    def search(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
+        """Return the retriever's documents as candidates. Raises InputError for a filter."""
+        _check(filter)
+        return to_candidates(_documents(self.retriever.invoke(query)))
+
+    async def asearch(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        _check(filter)
+        return to_candidates(_documents(await self.retriever.ainvoke(query)))
+
+
+def _check(filter: Any) -> None:
+    if filter is not None:
+        raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
+
+
+def _documents(found: Any) -> list[Document]:
+    if isinstance(found, list) and all(isinstance(document, Document) for document in found):
+        return found
+    raise InputError(f"the retriever must return a list of documents, got {type(found).__name__}")

@@ -1,0 +1,61 @@
+"""A LlamaIndex retriever, with its postprocessors, as what a pipeline searches."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from llamaindex_precise.convert import to_candidates
+from precise_rag.errors import InputError
+from precise_rag.types import Candidate
+
+
+class RetrieverSource:
+    """What a retriever finds, as candidates; it decides how many.
+
+    retriever: any LlamaIndex retriever.
+    node_postprocessors: applied to what it finds, in order.
+    """
+
+    def __init__(
+        self, retriever: BaseRetriever, node_postprocessors: Sequence[BaseNodePostprocessor] = ()
+    ) -> None:
+        self.retriever = retriever
+        self.node_postprocessors = list(node_postprocessors)
+
+    @property
+    def encoder(self) -> Any:
+        """The encoder of the retriever's index, if it is one of ours."""
+        return getattr(getattr(self.retriever, "index", None), "encoder", None)
+
+    def search(self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None) -> list[Candidate]:
+        """Return the retriever's nodes as candidates. Raises InputError for a filter."""
+        return to_candidates(self.nodes(_bundle(query, filter)))
+
+    async def asearch(
+        self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None
+    ) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        return to_candidates(await self.anodes(_bundle(query, filter)))
+
+    def nodes(self, bundle: QueryBundle) -> list[NodeWithScore]:
+        """Return the retrieved and postprocessed nodes."""
+        nodes = self.retriever.retrieve(bundle)
+        for postprocessor in self.node_postprocessors:
+            nodes = postprocessor.postprocess_nodes(nodes, query_bundle=bundle)
+        return nodes
+
+    async def anodes(self, bundle: QueryBundle) -> list[NodeWithScore]:
+        """Run `nodes` without blocking the event loop."""
+        nodes = await self.retriever.aretrieve(bundle)
+        for postprocessor in self.node_postprocessors:
+            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
+        return nodes
+
+
+def _bundle(query: QueryBundle | str, filter: Any) -> QueryBundle:
+    if filter is not None:
+        raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
+    return query if isinstance(query, QueryBundle) else QueryBundle(query)

@@ -218,7 +218,8 @@ def test_self_feedback_is_the_same():
     replies = ["Nobody.", verdict(3, 1), "Runa Stell.", verdict(8, -1), "never asked"]
     core_llm, engine_llm, chain_llm = (ScriptedLLM(replies) for _ in range(3))
     options = {"selector": GradientSelector(min_k=2, ratio=1.0, floor=0.02, min_keep=3)}
-    rag = PreciseRAG(HybridIndex.build(CORE, HashEncoder()), core_llm, n_candidates=TOP_K, **options)
+    index = HybridIndex.build(CORE, HashEncoder())
+    rag = PreciseRAG(index, core_llm, n_candidates=TOP_K, evidence=None, **options)
     expected = rag.answer(question)
     assert (expected.text, len(expected.rounds)) == ("Runa Stell.", 2)
 

@@ -1,5 +1,6 @@
 """Retrievers over the core's indexes, and over the whole retrieval path."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self

@@ -9,7 +9,7 @@ from precise_rag.cli.output import Subparsers, check_writable, make_folder, prin
 from precise_rag.cli.reading import add_reading_options, path_argument
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.segmentation.pretrained import PACKAGED
+from precise_rag.segmentation.pretrained import PACKAGED, model_folder
 from precise_rag.segmentation.training.labelled_documents import read_dataset, read_labelled
 
 _FINE_TUNING_BATCH = 256
@@ -62,6 +62,18 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="NAME",
         help=f"sage: encoder of the sentences (default: {DEFAULT_ENCODER}); "
         "small: encoder of the token vectors that training starts from (default: none)",
+    )
+    parser.add_argument(
+        "--start",
+        metavar="NAME",
+        help="small: go on from this model: small, or a folder made by `precise train` (default: none)",
+    )
+    parser.add_argument(
+        "--headings",
+        type=float,
+        metavar="SHARE",
+        default=0.5,
+        help="share of the documents whose headings are among the sentences (default: %(default)s)",
     )
     parser.add_argument("--fine-tune", action="store_true", help="sage: also train the encoder")
     parser.add_argument(
@@ -131,7 +143,11 @@ def run(args: argparse.Namespace) -> int:
     names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "splice", "seed")
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     settings = TrainingSettings(**({"batch_size": _FINE_TUNING_BATCH} if args.fine_tune else {}) | chosen)
-    documents = list(read_labelled(*args.paths, follow_links=args.follow_links, max_bytes=args.max_bytes))
+    documents = list(
+        read_labelled(
+            *args.paths, headings=args.headings, follow_links=args.follow_links, max_bytes=args.max_bytes
+        )
+    )
     if args.dataset:
         documents.extend(read_dataset(args.dataset, args.limit))
     if not documents:
@@ -154,6 +170,7 @@ def run(args: argparse.Namespace) -> int:
             settings,
             vocabulary_size=args.vocabulary,
             encoder=encoder,
+            start=model_folder(args.start) if args.start else None,
             device=args.device,
             command=command,
         )

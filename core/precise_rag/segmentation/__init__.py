@@ -2,6 +2,7 @@
 
 from precise_rag.segmentation.foreign_options import check_foreign_options
 from precise_rag.segmentation.greedy import GreedySegmenter
-from precise_rag.segmentation.segmenter import Segmentation, Segmenter, SegmenterOptions
+from precise_rag.segmentation.options import Segmentation, SegmenterOptions
+from precise_rag.segmentation.segmenter import Segmenter
 
 __all__ = ["GreedySegmenter", "Segmentation", "Segmenter", "SegmenterOptions", "check_foreign_options"]

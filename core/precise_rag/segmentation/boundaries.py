@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -56,7 +55,9 @@ def choose_cuts(
     *,
     max_tokens: int | None = None,
     min_tokens: int = 0,
+    target_tokens: int = 0,
     forced: npt.NDArray[np.bool_] | None = None,
+    short_cost: float | None = None,
 ) -> IntArray:
     """Return the gaps to cut, ascending: those with the largest sum of gains within the limits.
 
@@ -64,9 +65,11 @@ def choose_cuts(
     n_tokens: (n,) tokens of each sentence.
     max_tokens: limit of each segment; only a single sentence may exceed it. Default: no limit.
     min_tokens: as few segments as possible are shorter. max_tokens and forced cuts take precedence.
+    target_tokens: a shorter segment costs up to _SHORTNESS, in proportion to what it lacks; default: none.
     forced: (n - 1,) true where there must be a cut.
+    short_cost: cost of a segment under min_tokens; default: more than all gains together.
 
-    Dynamic programming over segment ends with a sliding maximum over their starts: time is linear in n.
+    Dynamic programming over segment ends with sliding maxima over their starts: time is linear in n.
     Source: SAGE, section IV-D. Differs: SAGE cuts each gap by its own score alone, which is this
     function with gains = threshold - score and no limits.
     """
@@ -77,29 +80,41 @@ def choose_cuts(
     worth = [0.0, *np.asarray(gains, dtype=np.float64).tolist(), 0.0]
     barriers = [False, *(forced.tolist() if forced is not None else [False] * (n - 1)), True]
     limit = ends[-1] if max_tokens is None else max_tokens
-    short_cost = 1.0 + sum(map(abs, worth))
+    target = max(min_tokens, target_tokens) if target_tokens else 0
+    slope = _SHORTNESS / target if target else 0.0
+    full_size = max(min_tokens, target)
+    if short_cost is None:
+        short_cost = 1.0 + sum(map(abs, worth)) + n * _SHORTNESS
     best = [0.0] * (n + 1)
+    value = [0.0] * (n + 1)  # of a start, apart from what its end adds, while its segment is under target
     source = [0] * (n + 1)
-    full: deque[int] = deque()  # starts of segments of min_tokens or more, by falling `best`, then place
-    near: deque[int] = deque()  # starts of shorter segments, likewise
-    short = 0  # the first start whose segment is shorter
+    full: deque[int] = deque()  # starts of segments of full_size or more, by falling `best`, then place
+    near: deque[int] = deque()  # starts of segments of min_tokens or more, by falling `value`, then place
+    short: deque[int] = deque()  # starts of shorter segments, likewise
+    first_near = first_short = 0
     for end in range(1, n + 1):
-        _add_start(near, end - 1, best)
-        while short < end and ends[end] - ends[short] >= min_tokens:
-            _add_start(full, short, best)
-            short += 1
-        while full and ends[end] - ends[full[0]] > limit:
-            full.popleft()
-        place = full[0] if full else end - 1
-        top = best[place] if full else -math.inf
-        while near and (near[0] < short or ends[end] - ends[near[0]] > limit):
-            near.popleft()
-        if near and best[near[0]] - short_cost > top:
-            top, place = best[near[0]] - short_cost, near[0]
-        best[end], source[end] = (best[place] if top == -math.inf else top) + worth[end], place
+        at = ends[end]
+        _add_start(short, end - 1, value)
+        while first_short < end and at - ends[first_short] >= min_tokens:
+            _add_start(near, first_short, value)
+            first_short += 1
+        while first_near < first_short and at - ends[first_near] >= full_size:
+            _add_start(full, first_near, best)
+            first_near += 1
+        lack = slope * (target - at)
+        choices = (
+            (_best_start(full, 0, at - limit, ends), best, 0.0),
+            (_best_start(near, first_near, at - limit, ends), value, lack),
+            (_best_start(short, first_short, at - limit, ends), value, lack + short_cost),
+        )
+        found = [(row[start] - cost, -start) for start, row, cost in choices if start >= 0]
+        top, place = max(found, default=(best[end - 1], 1 - end))
+        best[end] = top + worth[end]
+        value[end], source[end] = best[end] - slope * at, -place
         if barriers[end]:
-            full.clear()
-            short = end
+            for starts in (full, near, short):
+                starts.clear()
+            first_near = first_short = end
     cuts = []
     place = source[n]
     while place:
@@ -108,8 +123,19 @@ def choose_cuts(
     return np.array(cuts[::-1], dtype=np.int64)
 
 
-def _add_start(starts: deque[int], start: int, best: Sequence[float]) -> None:
-    """Append a start to a deque by falling `best`; the ones that it beats can never be chosen again."""
-    while starts and best[starts[-1]] < best[start]:
+def _add_start(starts: deque[int], start: int, value: Sequence[float]) -> None:
+    """Append a start to a deque by falling value; the ones that it beats can never be chosen again."""
+    while starts and value[starts[-1]] < value[start]:
         starts.pop()
     starts.append(start)
+
+
+def _best_start(starts: deque[int], first: int, earliest: int, ends: Sequence[int]) -> int:
+    """Return the best start that is not before `first` and token `earliest`; -1 if there is none."""
+    while starts and (starts[0] < first or ends[starts[0]] < earliest):
+        starts.popleft()
+    return starts[0] if starts else -1
+
+
+_SHORTNESS = 8.0
+"""Cost, in log-odds, of a segment that has nothing of its target; it falls linearly to 0 at the target."""

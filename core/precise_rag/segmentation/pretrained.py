@@ -26,13 +26,7 @@ def load_model(
     name: of a packaged model, or a folder. device, encoder: as in `SageModel.load`.
     Raises ModelError if there is no such model, or its files are damaged or foreign.
     """
-    folder = as_path("name", name)
-    if str(name) in PACKAGED:
-        folder = packaged_model(PACKAGED[str(name)])
-    if not (folder / "config.json").is_file():
-        raise ModelError(
-            f"name must be {', '.join(PACKAGED)} or a folder that `precise train` wrote, got {str(name)!r}"
-        )
+    folder = model_folder(name)
     config = load_config(folder)
     check_config(folder, config, {"family": TEXT, "options": OBJECT})
     family = config["family"]
@@ -43,3 +37,13 @@ def load_model(
         sage = SageModel.load(folder, encoder=encoder, device=device)
         return sage, dict(sage.config["options"])
     raise ModelError(f"{folder} must contain a model of the family small or sage, got {family!r}")
+
+
+def model_folder(name: str | Path) -> Path:
+    """Return the folder of a model by name or folder. Raises ModelError if there is no such model."""
+    folder = packaged_model(PACKAGED[str(name)]) if str(name) in PACKAGED else as_path("name", name)
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"name must be {', '.join(PACKAGED)} or a folder that `precise train` wrote, got {str(name)!r}"
+        )
+    return folder

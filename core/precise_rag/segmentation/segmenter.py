@@ -3,90 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checks import check_number, shown
+from precise_rag.checks import check_number
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted, inside_words
+from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
 from precise_rag.segmentation.pretrained import load_model
+from precise_rag.segmentation.readable import readable_sentences
 from precise_rag.segmentation.streaming import (
     check_texts,
     segment_in_processes,
     segment_tables,
     with_progress,
 )
+from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
-from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable, Span
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmenterOptions:
-    """Options of a Segmenter.
-
-    threshold: cut where the probability that two sentences belong together is lower; default 0.55.
-    max_tokens: limit of every chunk; default 200.
-    min_tokens: shorter chunks join a neighbour if max_tokens allows it; default 0.
-    paragraphs: blank lines are always boundaries ("hard"), or evidence for one ("soft", default).
-    coarse_tokens: first cut into pieces of about this many tokens, as SAGE does with 400; default: not.
-
-    Raises InputError for a value out of range.
-    """
-
-    threshold: float = 0.55
-    max_tokens: int = 200
-    min_tokens: int = 0
-    paragraphs: Literal["hard", "soft"] = "soft"
-    coarse_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.threshold, Real) or not 0 < self.threshold < 1:
-            raise InputError(f"threshold must be a number between 0 and 1, got {shown(self.threshold)}")
-        for name in ("max_tokens", "min_tokens", "coarse_tokens"):
-            value = getattr(self, name)
-            if not _is_count(value) and not (name == "coarse_tokens" and value is None):
-                raise InputError(f"{name} must be a whole number, got {shown(value)}")
-        if self.max_tokens < 1:
-            raise InputError(f"max_tokens must be at least 1, got {shown(self.max_tokens)}")
-        if not 0 <= self.min_tokens <= self.max_tokens:
-            raise InputError(
-                f"min_tokens must be between 0 and max_tokens ({shown(self.max_tokens)}), "
-                f"got {shown(self.min_tokens)}"
-            )
-        if self.paragraphs not in ("hard", "soft"):
-            raise InputError(f'paragraphs must be "hard" or "soft", got {shown(self.paragraphs)}')
-        if self.coarse_tokens is not None and self.coarse_tokens < 1:
-            raise InputError(f"coarse_tokens must be at least 1 or None, got {shown(self.coarse_tokens)}")
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-class Segmentation(NamedTuple):
-    """A document's n sentences, the score of each gap between them, and the cuts into m chunks.
-
-    spans: (n, 2) spans of the sentences; joined, they are the text.
-    n_tokens: (n,) tokens of each sentence. paragraphs: (n,) index of each sentence's paragraph.
-    scores: (n - 1,) probability that sentences i and i + 1 belong together.
-    cuts: (m - 1,) gaps that are cut, ascending. lengths: (m,) tokens of each chunk.
-    """
-
-    spans: IntArray
-    n_tokens: IntArray
-    paragraphs: IntArray
-    scores: FloatArray
-    cuts: IntArray
-    lengths: IntArray
+from precise_rag.sentences.splitters import BlockSplitter
+from precise_rag.structure import Structure, read_structure
+from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
 
 
 class Segmenter:
@@ -100,7 +43,8 @@ class Segmenter:
     default: the model's own tokens.
 
     Source: SAGE, section IV. Differs: the cuts are chosen together, by dynamic programming, so that
-    no chunk is longer than max_tokens; blank lines count as evidence.
+    no chunk is longer than max_tokens; blank lines count as evidence, and the structure of the text ties a
+    heading to what follows it, a lead-in to its list, and the rows of a table to each other.
     """
 
     def __init__(
@@ -149,8 +93,9 @@ class Segmenter:
                 f"options must be among {', '.join(SegmenterOptions.__dataclass_fields__)}, "
                 f"got {', '.join(sorted(unknown))}"
             )
-        if "max_tokens" in options and "min_tokens" in defaults:
-            defaults["min_tokens"] = min(defaults["min_tokens"], options["max_tokens"])
+        if "max_tokens" in options:
+            for name in ("min_tokens", "target_tokens"):
+                defaults.pop(name, None)
         chosen = SegmenterOptions(**{**defaults, **options})
         return cls(model, name=str(name), options=chosen, splitter=splitter, count_tokens=count_tokens)
 
@@ -162,6 +107,8 @@ class Segmenter:
     def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]:
         """Split a text into chunks; joined, they are the text. Blank text has none.
 
+        A chunk below a heading has the titles above it in `metadata["header_path"]`, as "/Title/Section/",
+        unless the document's own metadata has that key.
         table: the document's sentences, if they exist. A model that reads sentence vectors takes them
         from the table, which must have been made with the model's encoder. Default: computed.
         """
@@ -172,44 +119,85 @@ class Segmenter:
         edges = [0, *(found.cuts + 1).tolist(), len(found.spans)]
         pieces = [(int(found.spans[i, 0]), int(found.spans[j - 1, 1])) for i, j in pairwise(edges)]
         return [
-            Chunk(document.id, start, end, document.text[start:end], length, document.metadata)
+            Chunk(
+                document.id,
+                start,
+                end,
+                document.text[start:end],
+                length,
+                with_header_path(document.metadata, found.structure.heading_path(start)),
+            )
             for (start, end), length in zip(pieces, found.lengths.tolist(), strict=True)
         ]
 
     def explain(self, text: str | Document, table: SentenceTable | None = None) -> Segmentation:
         """Return the sentences, scores and cuts of a text, from which `segment` makes its chunks."""
         body = text.text if isinstance(text, Document) else text
-        spans = self.splitter.split(body) if table is None else [Span(*span) for span in table.spans.tolist()]
-        sentences = [body[start:end] for start, end in spans]
+        structure = read_structure(body, self.options.text_format)
+        spans = self._spans(body, structure, table)
+        sentences = [body[start:end] for start, end in spans.tolist()]
         if not sentences:
             none = np.zeros(0, dtype=np.int64)
-            return Segmentation(none.reshape(0, 2), none, none, none.astype(np.float32), none, none)
-        predicted = self.model.predict(sentences, table)
-        counts = predicted.n_tokens if self.count_tokens is None else np.asarray(self.count_tokens(sentences))
+            return Segmentation(spans, none, none, none.astype(np.float32), none, none, structure, none, ())
+        blocks = structure.block_numbers(spans[:, 0])
+        logits, counts = self._predict(sentences, is_kind(structure, blocks, "heading"), table)
         paragraphs = paragraph_ids(body, spans)
-        gains = gap_gains(predicted.logits, np.diff(paragraphs) > 0, self.options.threshold)
-        rows = np.array(spans, dtype=np.int64)
+        gains = gap_gains(logits, np.diff(paragraphs) > 0, self.options.threshold)
+        ties = structure_ties(sentences, blocks, structure)
+        worth = np.clip(gains, *_GAIN_RANGE) + topic_gains(logits) - ties
+        inner = np.zeros(len(gains), dtype=np.bool_)
         if counts.max() > self.options.max_tokens:
-            rows, counts, owners = cut_long(body, rows, counts, self.options.max_tokens, self._measure)
+            spans, counts, owners = cut_long(body, spans, counts, self.options.max_tokens, self._measure)
             inner = np.diff(owners) == 0
-            gains = np.where(
-                inner, -_INNER_COST, gains[np.minimum(owners[:-1], len(gains) - 1)] if len(gains) else 0
-            )
-            paragraphs = paragraphs[owners]
+            gains, worth = (_at_pieces(row, owners, inner) for row in (gains, worth))
+            paragraphs, blocks = paragraphs[owners], blocks[owners]
+        forced = self._forced(paragraphs, counts, worth)
         cuts = choose_cuts(
-            gains,
+            worth,
             counts,
             max_tokens=self.options.max_tokens,
-            min_tokens=self.options.min_tokens,
-            forced=self._forced(paragraphs, counts),
+            min_tokens=self.options.min_tokens or 0,
+            target_tokens=self.options.target_tokens or 0,
+            forced=forced,
+            short_cost=_SHORT_COST,
         )
-        unsure = np.ones(len(gains), np.bool_) if self.count_tokens else inside_words(body, rows)
+        unsure = np.ones(len(gains), np.bool_) if self.count_tokens else inside_words(body, spans)
         cuts, lengths = cut_recounted(
-            body, rows, counts, gains, cuts, unsure, self.options.max_tokens, self._measure
+            body, spans, counts, worth, cuts, unsure, self.options.max_tokens, self._measure
         )
-        return Segmentation(
-            rows, counts, paragraphs, same_scores(gains, self.options.threshold), cuts, lengths
+        scores = same_scores(gains, self.options.threshold)
+        begins = np.append(is_kind(structure, blocks, "heading")[1:] & (np.diff(blocks) > 0), False)
+        reasons = cut_reasons(
+            cuts,
+            (inner, "long sentence"),
+            (begins, "heading"),
+            (scores < self.options.threshold, "topic"),
+            (forced, "option"),
+            (np.diff(paragraphs) > 0, "paragraph"),
         )
+        return Segmentation(spans, counts, paragraphs, scores, cuts, lengths, structure, blocks, reasons)
+
+    def _spans(self, body: str, structure: Structure, table: SentenceTable | None) -> IntArray:
+        if table is not None:
+            return table.spans
+        if isinstance(self.splitter, BlockSplitter):
+            found = self.splitter.split(body, structure)
+        else:
+            found = self.splitter.split(body)
+        return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+    def _predict(
+        self, sentences: list[str], is_heading: npt.NDArray[np.bool_], table: SentenceTable | None
+    ) -> tuple[FloatArray, IntArray]:
+        """The logits of the gaps and the tokens of the sentences as they are."""
+        predicted = self.model.predict(readable_sentences(sentences, is_heading), table)
+        if self.count_tokens is not None:
+            return predicted.logits, np.asarray(self.count_tokens(sentences), dtype=np.int64)
+        counts, rows = predicted.n_tokens, np.flatnonzero(is_heading)
+        if len(rows):
+            counts = counts.copy()
+            counts[rows] = np.maximum(self.model.count_tokens([sentences[row] for row in rows.tolist()]), 1)
+        return predicted.logits, counts
 
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False, processes: int = 1
@@ -236,17 +224,64 @@ class Segmenter:
     def _measure(self) -> CountTokens:
         return self.count_tokens or self.model.count_tokens
 
-    def _forced(self, paragraphs: IntArray, counts: IntArray) -> npt.NDArray[np.bool_]:
+    def _forced(self, paragraphs: IntArray, counts: IntArray, worth: FloatArray) -> npt.NDArray[np.bool_]:
         forced = np.zeros(len(counts) - 1, dtype=np.bool_)
         if self.options.paragraphs == "hard":
-            forced |= np.diff(paragraphs) > 0
+            forced |= (np.diff(paragraphs) > 0) & (worth > -NEVER / 2)
         if self.options.coarse_tokens is not None:
             forced |= np.diff((np.cumsum(counts) - counts) // self.options.coarse_tokens) > 0
         return forced
 
 
+def with_header_path(metadata: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
+    """Return the metadata with the path as "header_path"; unchanged without a path, or if it has that key."""
+    if not path or HEADER_PATH in metadata:
+        return metadata
+    return {**metadata, HEADER_PATH: f"/{'/'.join(path)}/"}
+
+
+def cut_reasons(cuts: IntArray, *reasons: tuple[npt.NDArray[np.bool_], CutReason]) -> tuple[CutReason, ...]:
+    """Return why each cut was made: the first reason that holds at its gap, else "length".
+
+    reasons: (n - 1,) where each reason holds.
+    """
+    return tuple(next((reason for holds, reason in reasons if holds[gap]), "length") for gap in cuts.tolist())
+
+
+def _at_pieces(row: FloatArray, owners: IntArray, inner: npt.NDArray[np.bool_]) -> FloatArray:
+    """Return the values of gaps between sentences at the gaps between their pieces, in sentences `owners`."""
+    outer = row[np.minimum(owners[:-1], len(row) - 1)] if len(row) else np.float32(0)
+    found: FloatArray = np.where(inner, -_INNER_COST, outer).astype(np.float32)
+    return found
+
+
+HEADER_PATH = "header_path"
+"""Metadata key of the headings above a chunk; LlamaIndex's MarkdownNodeParser has the same."""
+
 _INNER_COST = 20.0
 """Cost of a cut inside a sentence: higher than between any two sentences."""
+
+_SHORT_COST = 100.0
+"""Cost of a chunk under min_tokens: less than that of one that ends in a heading."""
+
+_GAIN_RANGE = (-6.0, 3.0)
+"""Of one gap, so that sure boundaries, as between turns, do not make chunks of their own."""
+
+_TOPIC_WEIGHT = 0.5
+_TOPIC_PRIOR = 2.0
+_TOPIC_RANGE = (-1.0, 2.0)
+
+
+def topic_gains(logits: FloatArray) -> FloatArray:
+    """Return the (n - 1,) further gain of a cut where a section ends, and not only a paragraph.
+
+    logits: (n - 1, 2), see BoundaryLogits.
+    """
+    gains: FloatArray = np.clip(_TOPIC_WEIGHT * (logits[:, 1] + _TOPIC_PRIOR), *_TOPIC_RANGE).astype(
+        np.float32
+    )
+    return gains
+
 
 _BREAK_EVIDENCE = 0.25
 """Added to the log-odds of a boundary at a blank line. Low, because the words predict boundaries better

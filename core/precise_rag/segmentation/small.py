@@ -53,7 +53,7 @@ class SmallModel:
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
         self.word_pieces = word_pieces
-        self._tensors = dequantized(tensors)
+        self.tensors = dequantized(tensors)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -93,7 +93,7 @@ class SmallModel:
         return BoundaryLogits(logits, counts)
 
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
-        t, c = self._tensors, self.config
+        t, c = self.tensors, self.config
         starts, ends = offsets[:-1], offsets[1:]
         pooled = unit_rows(np.add.reduceat(t["vectors"][ids] * t["weights"][ids], starts))
         first = starts[:, None] + np.arange(c["first_tokens"])

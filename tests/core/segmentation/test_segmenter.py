@@ -31,7 +31,8 @@ class ScriptedModel:
 
 
 def scripted(**options: object) -> Segmenter:
-    return Segmenter(ScriptedModel(), name="scripted", options=SegmenterOptions(**options))
+    free = {"min_tokens": 0, "target_tokens": 0}
+    return Segmenter(ScriptedModel(), name="scripted", options=SegmenterOptions(**{**free, **options}))
 
 
 def texts(chunks) -> list[str]:
@@ -183,7 +184,8 @@ def test_a_word_that_was_cut_is_counted_again() -> None:
     [
         {"max_tokens": 1.5},
         {"max_tokens": "9"},
-        {"min_tokens": None},
+        {"min_tokens": "9"},
+        {"target_tokens": 2.5},
         {"coarse_tokens": True},
         {"threshold": "x"},
         {"threshold": float("nan")},

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag.documents import MAX_FILE_BYTES, document_files, read_json_lines, read_text
 from precise_rag.errors import InputError
+from precise_rag.segmentation.readable import as_heading
 from precise_rag.sentences import split_sentences
 
 LabelArray = npt.NDArray[np.int8]
@@ -26,6 +27,7 @@ UNKNOWN = -1
 _BLANK_LINES = re.compile(r"(?:\r?\n[ \t]*){2,}")
 _DIALOGUE_LENGTH = 1.5
 """Sentences per paragraph; documents with fewer are transcripts, whose paragraphs mark speakers."""
+_HEADINGS_SEED = 1
 _QUOTES = "\"'“‘«„»—–-"
 
 
@@ -46,19 +48,25 @@ class LabelledDocument:
 
 
 def read_labelled(
-    *paths: str | Path, follow_links: bool = False, max_bytes: int = MAX_FILE_BYTES
+    *paths: str | Path,
+    headings: float = 0.0,
+    follow_links: bool = False,
+    max_bytes: int = MAX_FILE_BYTES,
 ) -> Iterator[LabelledDocument]:
     """Read labelled documents from files and folders: .jsonl(.gz), .txt and .md.
 
     A .jsonl record has `"sections": [{"paragraphs": […]}]`, or a `"text"` with blank lines between
-    paragraphs, as in text files. Optional fields: `"unit": "sentence"` if each paragraph is one sentence,
-    `"domain"` to group the report, `"license"`. Documents of fewer than two sentences are left out.
+    paragraphs, as in text files. Optional fields: `"heading"` of a section, `"unit": "sentence"` if each
+    paragraph is one sentence, `"domain"` to group the report, `"license"`. Documents of fewer than two
+    sentences are left out.
+    headings: share of the documents, by a hash of their ids, whose headings are among the sentences, each
+    marked as in Markdown; default 0.
     follow_links, max_bytes: see `read_documents`.
     Raises InputError if a path is missing, a file cannot be read or a record has neither field.
     """
     for path in map(Path, paths):
         for file, _ in document_files(path, follow_links=follow_links):
-            yield from (document for document in _read(file, max_bytes) if len(document.sentences) > 1)
+            yield from (d for d in _read(file, max_bytes, headings) if len(d.sentences) > 1)
 
 
 def read_dataset(name: str, limit: int) -> Iterator[LabelledDocument]:
@@ -83,7 +91,7 @@ def is_held_out(identifier: str, share: float, seed: int = 0) -> bool:
     return int.from_bytes(digest, "big") < share * 2**32
 
 
-def _read(file: Path, max_bytes: int) -> Iterator[LabelledDocument]:
+def _read(file: Path, max_bytes: int, share: float) -> Iterator[LabelledDocument]:
     if file.name.endswith((".txt", ".md")):
         yield label_sections(file.name, file.suffix[1:], [_BLANK_LINES.split(read_text(file, max_bytes))])
         return
@@ -92,7 +100,9 @@ def _read(file: Path, max_bytes: int) -> Iterator[LabelledDocument]:
         domain = str(record.get("domain", file.name.split(".")[0]))
         if record.get("lang", "en") != "en":
             domain = "multilingual"
-        labelled = label_sections(identifier, domain, _sections(record, place), record.get("unit"))
+        headings = _headings(record) if is_held_out(identifier, share, _HEADINGS_SEED) else ()
+        sections = _sections(record, place)
+        labelled = label_sections(identifier, domain, sections, record.get("unit"), headings=headings)
         yield replace(labelled, license=str(record.get("license", "")))
 
 
@@ -107,26 +117,46 @@ def _sections(record: dict[str, Any], place: str) -> list[list[str]]:
         ) from error
 
 
+def _headings(record: dict[str, Any]) -> list[str]:
+    return [str(section.get("heading") or "") for section in record.get("sections", ())]
+
+
 def label_sections(
-    identifier: str, domain: str, sections: Iterable[Sequence[str]], unit: str | None = None
+    identifier: str,
+    domain: str,
+    sections: Iterable[Sequence[str]],
+    unit: str | None = None,
+    *,
+    headings: Sequence[str] = (),
 ) -> LabelledDocument:
     """Label the gaps of a document given as sections of paragraphs.
 
     Paragraph ends are UNKNOWN within dialogue, in transcripts and in documents whose paragraphs are
     single sentences: there they mark speakers. Section ends are UNKNOWN if there is only one section.
     unit: "sentence" if each paragraph is one sentence; default: paragraphs are split.
+    headings: of the sections, empty if one has none; each becomes a sentence that belongs to what follows.
     """
     sentences: list[str] = []
     paragraph: list[int] = []
     section: list[int] = []
     paragraphs = [[p for p in part if p.strip()] for part in sections]
-    paragraphs = [part for part in paragraphs if part]
-    one_section = UNKNOWN if len(paragraphs) < 2 else 0
+    titles = [*headings, *[""] * (len(paragraphs) - len(headings))]
+    parts = [(title, part) for title, part in zip(titles, paragraphs, strict=True) if part]
+    one_section = UNKNOWN if len(parts) < 2 else 0
+    n_paragraphs = sum(len(part) for _, part in parts)
     previous = ""
-    for part in paragraphs:
+    for title, part in parts:
+        if title.strip():
+            if sentences:
+                paragraph.append(1)
+                section.append(1)
+            sentences.append(as_heading(title))
         for place, text in enumerate(part):
             pieces = [text] if unit == "sentence" else [text[a:b].strip() for a, b in split_sentences(text)]
-            if sentences:
+            if place == 0 and title.strip():
+                paragraph.append(0)
+                section.append(one_section)
+            elif sentences:
                 spoken = (
                     unit == "sentence"
                     or previous.startswith(tuple(_QUOTES))
@@ -139,7 +169,7 @@ def label_sections(
             sentences.extend(pieces)
             previous = text
     labels = np.array(paragraph, dtype=np.int8)
-    n_paragraphs = sum(map(len, paragraphs))
-    if unit != "sentence" and len(sentences) < _DIALOGUE_LENGTH * n_paragraphs:
+    n_sentences = len(sentences) - sum(bool(title.strip()) for title, _ in parts)
+    if unit != "sentence" and n_sentences < _DIALOGUE_LENGTH * n_paragraphs:
         labels[:] = UNKNOWN
     return LabelledDocument(identifier, domain, tuple(sentences), labels, np.array(section, dtype=np.int8))

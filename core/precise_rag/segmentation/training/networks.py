@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from precise_rag.segmentation.small import SmallModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +176,20 @@ def small_tensors(network: SmallNetwork) -> dict[str, Any]:
     tensors = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
     tensors["weights"] = F.softplus(network.weights.detach()).cpu().numpy()[:, None]
     return tensors
+
+
+def small_network(model: SmallModel) -> SmallNetwork:
+    """Return the network of a saved model, to train it further: the inverse of `small_tensors`."""
+    c = model.config
+    sizes = {field.name: c[field.name] for field in fields(SmallConfig) if field.name != "vocabulary"}
+    network = SmallNetwork(
+        SmallConfig(vocabulary=len(model.word_pieces.pieces), **{**sizes, "windows": tuple(c["windows"])})
+    )
+    tensors = {name: torch.from_numpy(np.array(value)) for name, value in model.tensors.items()}
+    weights = tensors["weights"][:, 0].double().clamp(min=1e-6)
+    tensors["weights"] = torch.log(torch.expm1(weights)).float()
+    network.load_state_dict(tensors)
+    return network
 
 
 def sage_tensors(network: SageNetwork) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from precise_rag.segmentation.training.networks import (
     SmallConfig,
     SmallNetwork,
     sage_tensors,
+    small_network,
     small_tensors,
 )
 from precise_rag.segmentation.word_pieces import WordPieces, train_word_pieces
@@ -50,6 +51,7 @@ def train_small(
     *,
     vocabulary_size: int = 24_000,
     encoder: Encoder | None = None,
+    start: Path | None = None,
     device: str | None = None,
     command: str = "",
     show_progress: bool = True,
@@ -59,23 +61,21 @@ def train_small(
     documents: the training data. folder: for the model, its card and a checkpoint to resume from.
     settings: of the run. vocabulary_size: word pieces; default 24,000.
     encoder: its vectors of the word pieces, reduced by principal components, are the first token
-    vectors; default: random ones. device: such as "cpu"; default: CUDA if there is one.
+    vectors; default: random ones. start: folder of a model of this family to go on from, with its word
+    pieces and sizes; default: none. device: such as "cpu"; default: CUDA if there is one.
     command: for the card. show_progress: show progress bars; default True.
     """
     place = best_device(device)
     corpus = _corpus(documents, settings)
-    word_pieces = _word_pieces(documents, corpus, folder / "checkpoint", vocabulary_size)
-    ids, offsets, _ = word_pieces.encode(text for document in documents for text in document.sentences)
     torch.manual_seed(settings.seed)
-    network = SmallNetwork(SmallConfig(vocabulary=len(word_pieces.pieces)))
-    with torch.no_grad():
-        network.weights.copy_(torch.from_numpy(frequency_weights(ids, len(word_pieces.pieces))))
-        if encoder is not None:
-            pieces = [piece.removeprefix("##") for piece in word_pieces.pieces]
-            vectors = principal_components(
-                encoder.encode(pieces, show_progress=show_progress), network.config.dimension
-            )
-            network.vectors.copy_(torch.from_numpy(vectors))
+    if start is not None:
+        given = SmallModel.load(start)
+        word_pieces, network = given.word_pieces, small_network(given)
+        ids, offsets, _ = word_pieces.encode(text for document in documents for text in document.sentences)
+    else:
+        word_pieces = _word_pieces(documents, corpus, folder / "checkpoint", vocabulary_size)
+        ids, offsets, _ = word_pieces.encode(text for document in documents for text in document.sentences)
+        network = _new_network(word_pieces, ids, encoder, show_progress)
     network.to(place)
 
     def forward(batch: Batch, dropout: float) -> Tensor:
@@ -94,6 +94,21 @@ def train_small(
     SmallModel.save(folder, config, small_tensors(network), word_pieces)
     write_card(folder, "small", documents, report, settings, command)
     return report
+
+
+def _new_network(
+    word_pieces: WordPieces, ids: IntArray, encoder: Encoder | None, show_progress: bool
+) -> SmallNetwork:
+    network = SmallNetwork(SmallConfig(vocabulary=len(word_pieces.pieces)))
+    with torch.no_grad():
+        network.weights.copy_(torch.from_numpy(frequency_weights(ids, len(word_pieces.pieces))))
+        if encoder is not None:
+            pieces = [piece.removeprefix("##") for piece in word_pieces.pieces]
+            vectors = principal_components(
+                encoder.encode(pieces, show_progress=show_progress), network.config.dimension
+            )
+            network.vectors.copy_(torch.from_numpy(vectors))
+    return network
 
 
 def train_sage(

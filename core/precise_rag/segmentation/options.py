@@ -1,0 +1,96 @@
+"""Options of a Segmenter, and what it finds in a document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Literal, NamedTuple, get_args
+
+from precise_rag.checks import shown
+from precise_rag.errors import InputError
+from precise_rag.structure import Structure, TextFormat
+from precise_rag.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmenterOptions:
+    """Options of a Segmenter.
+
+    threshold: cut where the probability that two sentences belong together is lower; default 0.55.
+    max_tokens: limit of every chunk; default 1,024.
+    target_tokens: shorter chunks are made only where the topic clearly changes; at most max_tokens, default
+    three quarters of it.
+    min_tokens: shorter chunks join a neighbour if max_tokens allows it; default a sixteenth of max_tokens.
+    paragraphs: blank lines are always boundaries, except after a heading or lead-in ("hard"), or evidence for
+    one ("soft", default).
+    coarse_tokens: first cut into pieces of about this many tokens, as SAGE does with 400; default: not.
+    text_format: "markdown", "html" or "text"; default: detected from each text.
+
+    Raises InputError for a value out of range.
+    """
+
+    threshold: float = 0.55
+    max_tokens: int = 1024
+    target_tokens: int | None = None
+    min_tokens: int | None = None
+    paragraphs: Literal["hard", "soft"] = "soft"
+    coarse_tokens: int | None = None
+    text_format: TextFormat | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.threshold, Real) or not 0 < self.threshold < 1:
+            raise InputError(f"threshold must be a number between 0 and 1, got {shown(self.threshold)}")
+        if not _is_count(self.max_tokens) or self.max_tokens < 1:
+            raise InputError(f"max_tokens must be a whole number of at least 1, got {shown(self.max_tokens)}")
+        self._check_size("target_tokens", self.max_tokens * 3 // 4)
+        self._check_size("min_tokens", self.max_tokens // 16)
+        coarse = self.coarse_tokens
+        if coarse is not None and (not _is_count(coarse) or coarse < 1):
+            raise InputError(f"coarse_tokens must be a whole number of at least 1 or None, got {shown(coarse)}")
+        if self.paragraphs not in ("hard", "soft"):
+            raise InputError(f'paragraphs must be "hard" or "soft", got {shown(self.paragraphs)}')
+        if self.text_format not in (None, *get_args(TextFormat)):
+            formats = ", ".join(get_args(TextFormat))
+            raise InputError(f"text_format must be one of {formats} or None, got {shown(self.text_format)}")
+
+    def _check_size(self, name: str, default: int) -> None:
+        """Fill in the default of a size, or check that it is not over max_tokens."""
+        value = getattr(self, name)
+        if value is None:
+            object.__setattr__(self, name, default)
+        elif not _is_count(value) or not 0 <= value <= self.max_tokens:
+            raise InputError(
+                f"{name} must be a whole number between 0 and max_tokens ({shown(self.max_tokens)}), got {shown(value)}"
+            )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+CutReason = Literal["heading", "topic", "paragraph", "length", "option", "long sentence"]
+"""heading: one begins after the cut. topic: the score is below the threshold. paragraph: one ends, and no
+better place keeps the limit. length: the best place that keeps the limit. option: `paragraphs` or
+`coarse_tokens` asked for it. long sentence: it is in a sentence longer than max_tokens."""
+
+
+class Segmentation(NamedTuple):
+    """A document's n sentences, the score of each gap between them, and the cuts into m chunks.
+
+    spans: (n, 2) spans of the sentences; joined, they are the text.
+    n_tokens: (n,) tokens of each sentence. paragraphs: (n,) index of each sentence's paragraph.
+    scores: (n - 1,) probability that sentences i and i + 1 belong together.
+    cuts: (m - 1,) gaps that are cut, ascending. lengths: (m,) tokens of each chunk.
+    structure: the blocks of the text. blocks: (n,) number of each sentence's block.
+    reasons: why each cut was made: "heading", "topic", "paragraph", "length", "option" or "long sentence".
+    """
+
+    spans: IntArray
+    n_tokens: IntArray
+    paragraphs: IntArray
+    scores: FloatArray
+    cuts: IntArray
+    lengths: IntArray
+    structure: Structure
+    blocks: IntArray
+    reasons: tuple[CutReason, ...]

@@ -13,11 +13,17 @@ from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
 from langchain_precise.convert import document_names, piece_place
+from langchain_precise.embeddings import PreciseEmbeddings
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, write_facts
-from precise_rag.segmentation import GreedySegmenter, Segmenter, check_foreign_options
-from precise_rag.types import Chunk, Span
+from precise_rag.index import weighted_chunks
+from precise_rag.segmentation import HEADER_PATH, GreedySegmenter, Segmenter, check_foreign_options
+from precise_rag.types import Chunk, FloatArray, Span
+from precise_rag.types import Document as Source
+
+_MAX_CHARACTERS = 4000
+"""Default limit of a semantic piece, as of RecursiveCharacterTextSplitter()."""
 
 
 class SpanTextSplitter(TextSplitter):
@@ -57,13 +63,17 @@ class SpanTextSplitter(TextSplitter):
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """Return the pieces of all `documents`, in order."""
         documents = list(documents)
-        chunked = self._segmenter.segment_many(document.page_content for document in documents)
+        chunked = self._chunks([document.page_content for document in documents])
         return [
-            self._piece(document, name, self._span(chunk))
+            self._piece(document, name, chunk)
             for document, name, chunks in zip(documents, document_names(documents), chunked, strict=True)
             for chunk in chunks
             if chunk.text.strip() or not self._strip_whitespace
         ]
+
+    def _chunks(self, texts: Sequence[str]) -> Iterable[Sequence[Chunk]]:
+        """The chunks of each text."""
+        return self._segmenter.segment_many(texts)
 
     def _span(self, chunk: Chunk) -> Span:
         """Return the chunk's span, without outer white space if `strip_whitespace` is set."""
@@ -72,10 +82,13 @@ class SpanTextSplitter(TextSplitter):
         start = chunk.end - len(chunk.text.lstrip())
         return Span(start, max(start, chunk.start + len(chunk.text.rstrip())))
 
-    def _piece(self, source: Document, name: str, span: Span) -> Document:
+    def _piece(self, source: Document, name: str, chunk: Chunk) -> Document:
+        span = self._span(chunk)
         doc_id, origin = piece_place(source) or (name, Span(0, 0))
         place = Span(origin.start + span.start, origin.start + span.end)
         metadata = {**copied(source.metadata), FACTS_KEY: write_facts(place_facts(doc_id, place))}
+        if HEADER_PATH in chunk.metadata:
+            metadata.setdefault(HEADER_PATH, chunk.metadata[HEADER_PATH])
         if self._add_start_index:
             metadata["start_index"] = place.start
         return Document(
@@ -90,10 +103,16 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
 
     model: "small" (CPU), "sage-minilm", a folder, or a `Segmenter`.
     chunk_size: longest piece, always kept to; in the model's tokens, or in units of `length_function`.
-    Default: the model's own limit.
+    Default: 4,000 characters, as of LangChain's own splitters.
     length_function: measures a text for `chunk_size`; `from_huggingface_tokenizer` and
     `from_tiktoken_encoder` set it.
+    embeddings: LangChain embeddings, a core encoder, or the name or path of one. The splitter's
+    `embeddings` then give each piece its vector in context: the mean of its sentences' vectors, weighted
+    with that of the text around it. Give them to any vector store in place of your own. Default: none.
     options: further options of `Segmenter.from_pretrained`, such as threshold, min_tokens, paragraphs.
+
+    A piece below a heading has the titles above it in `metadata["header_path"]`, unless its document has
+    that key.
 
     Raises InputError for options beside a `Segmenter`, which has its own, for a `chunk_overlap` other
     than 0, and with the reason for options that only LangChain's splitters have.
@@ -106,6 +125,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
         chunk_size: int | None = None,
         chunk_overlap: int = 0,
         length_function: Callable[[str], int] | None = None,
+        embeddings: Any = None,
         add_start_index: bool = False,
         strip_whitespace: bool = False,
         **options: Any,
@@ -114,10 +134,12 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
         if not isinstance(model, str | Path | Segmenter):
             raise InputError(
                 f'model must be "small", "sage-minilm", a folder or a Segmenter, got {type(model).__name__}; '
-                "this splitter takes no embeddings, GreedySemanticTextSplitter does"
+                "pass embeddings as embeddings="
             )
         if chunk_size is not None:
             options["max_tokens"] = chunk_size
+        elif length_function is None and not isinstance(model, Segmenter) and "max_tokens" not in options:
+            options["max_tokens"], length_function = _MAX_CHARACTERS, len
         if length_function is not None:
             options["count_tokens"] = partial(_lengths, length_function)
         if isinstance(model, Segmenter) and options:
@@ -131,6 +153,39 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
             add_start_index=add_start_index,
             strip_whitespace=strip_whitespace,
         )
+        self.embeddings = None if embeddings is None else ContextEmbeddings(load_encoder(embeddings))
+
+    def _chunks(self, texts: Sequence[str]) -> Iterable[Sequence[Chunk]]:
+        if self.embeddings is None:
+            return super()._chunks(texts)
+        chunks: list[list[Chunk]] = [[] for _ in texts]
+        sources = (Source(str(number), text) for number, text in enumerate(texts))
+        for piece in weighted_chunks(sources, self.embeddings.encoder, self._segmenter):
+            number, start, end = (piece.metadata[name] for name in ("doc_id", "start", "end"))
+            chunk = Chunk(number, start, end, piece.text, metadata=piece.metadata)
+            span = self._span(chunk)
+            self.embeddings.vectors[texts[int(number)][span.start : span.end]] = piece.vector
+            chunks[int(number)].append(chunk)
+        return chunks
+
+
+class ContextEmbeddings(PreciseEmbeddings):
+    """Embeddings that know the pieces of a splitter by their vectors in context.
+
+    Other texts, and queries, are embedded by the encoder. Pieces with equal texts share one vector.
+
+    encoder: a name or path, an encoder object, or anything else that `load_encoder` takes.
+    """
+
+    def __init__(self, encoder: Any = DEFAULT_ENCODER) -> None:
+        super().__init__(encoder)
+        self.vectors: dict[str, FloatArray] = {}
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vector in context of each text that is a piece, and the encoder's of any other."""
+        others = [text for text in texts if text not in self.vectors]
+        found = dict(zip(others, super().embed_documents(others), strict=True)) if others else {}
+        return [found[text] if text in found else self.vectors[text].tolist() for text in texts]
 
 
 class GreedySemanticTextSplitter(SpanTextSplitter):

@@ -26,7 +26,13 @@ from precise_rag.facts import FACTS_KEY, copied, piece_id
 from precise_rag.index import SentenceContextIndex, weighted_chunks
 from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
-from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions, check_foreign_options
+from precise_rag.segmentation import (
+    HEADER_PATH,
+    GreedySegmenter,
+    Segmenter,
+    SegmenterOptions,
+    check_foreign_options,
+)
 from precise_rag.segmentation.long_sentences import CountTokens
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
@@ -34,6 +40,9 @@ from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 dispatcher = get_dispatcher(__name__)
 
 _CONTEXT = ContextSettings()
+
+_MAX_TOKENS = 1152
+"""Default limit of a semantic node: at the default top_k it sends no more than SentenceSplitter()."""
 
 
 class SpanNodeParser(SettingsComponent, NodeParser):
@@ -109,7 +118,8 @@ class SpanNodeParser(SettingsComponent, NodeParser):
 
         Their ids are UUIDs, the same in every run, unless the parser has an `id_func` of its own.
         """
-        places = [(span.start, span.end) for span in spans]
+        cut = list(spans)
+        places = [(span.start, span.end) for span in cut]
         try:
             text, source, offset = _text(parent), root_source(parent), root_offset(parent)
             if not isinstance(parent, TextNode):
@@ -121,7 +131,7 @@ class SpanNodeParser(SettingsComponent, NodeParser):
                 "write long numbers as texts"
             ) from error
         has_own_ids = self.id_func is not None and self.id_func is not default_id_func
-        for child, (start, end) in zip(children, places, strict=True):
+        for child, span, (start, end) in zip(children, cut, places, strict=True):
             child.embedding = None
             if not has_own_ids:
                 child.id_ = piece_id(parent.node_id, start, end)
@@ -129,6 +139,8 @@ class SpanNodeParser(SettingsComponent, NodeParser):
             if self.include_metadata:
                 child.metadata = copied(parent.metadata)
                 child.metadata.pop(FACTS_KEY, None)
+                if isinstance(span, Chunk) and HEADER_PATH in span.metadata:
+                    child.metadata.setdefault(HEADER_PATH, span.metadata[HEADER_PATH])
             if offset is not None:
                 child.start_char_idx, child.end_char_idx = offset + start, offset + end
         return children
@@ -147,8 +159,10 @@ class SpanNodeParser(SettingsComponent, NodeParser):
 class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
     """Node parser that cuts where the meaning changes, by a small learned model (SAGE, section IV).
 
-    The nodes of a document join to its text. The options from `threshold` to `coarse_tokens` are those
-    of SegmenterOptions; the default is the model's, and the field shows it.
+    The nodes of a document join to its text. Headings, lists, tables, code and turns are kept together
+    where the limit allows. A node below a heading has the titles above it in `metadata["header_path"]`,
+    as nodes of MarkdownNodeParser have, unless its document has that key. The options from `threshold` to
+    `text_format` are those of SegmenterOptions, with max_tokens 1,152 by default; the field shows what holds.
 
     With an `embed_model` each node has its vector: the mean of its sentences' vectors, weighted with
     that of the surrounding text. Search such nodes with the same encoder, and put no embedding model
@@ -161,11 +175,15 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
     sentence_splitter: str = Field(default="auto", description='"auto", "nupunkt", "sentencex" or "punkt".')
     threshold: float | None = Field(default=None, description="Cut where the score is lower.")
     max_tokens: int | None = Field(default=None, description="Longest node; a limit that always holds.")
+    target_tokens: int | None = Field(default=None, description="Shorter nodes only where a topic ends.")
     min_tokens: int | None = Field(default=None, description="Shorter nodes join a neighbour.")
     paragraphs: Literal["hard", "soft"] | None = Field(
         default=None, description='A blank line is always a boundary ("hard") or evidence for one ("soft").'
     )
     coarse_tokens: int | None = Field(default=None, description="Cut into pieces of about this size first.")
+    text_format: Literal["markdown", "html", "text"] | None = Field(
+        default=None, description="How the texts are marked up; default: detected from each."
+    )
     alpha: float = Field(default=_CONTEXT.alpha, description="Weight of a node's vector against its context.")
     weights_sha256: str = Field(default="", description="Checksum of the model in use; filled in.")
 
@@ -177,6 +195,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
         super().model_post_init(context)
         names = [option.name for option in fields(SegmenterOptions)]
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        given.setdefault("max_tokens", _MAX_TOKENS)
         self._segmenter = Segmenter.from_pretrained(
             self.model,
             device=self.device,
@@ -210,8 +229,11 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
         children: list[BaseNode] = []
         for i, own in groupby(pieces, key=lambda piece: piece.metadata["doc_id"]):
             weighted = list(own)
-            spans = [Span(piece.metadata["start"], piece.metadata["end"]) for piece in weighted]
-            for child, piece in zip(self._cut(parents[i], spans), weighted, strict=True):
+            chunks = [
+                Chunk(i, piece.metadata["start"], piece.metadata["end"], piece.text, metadata=piece.metadata)
+                for piece in weighted
+            ]
+            for child, piece in zip(self._cut(parents[i], chunks), weighted, strict=True):
                 child.embedding = piece.vector.tolist()
                 children.append(child)
         return children

@@ -96,7 +96,9 @@ def apps(options: dict[str, Any], in_context: bool) -> dict[str, dict[str, Split
             "RecursiveCharacterTextSplitter()": langchain(
                 RecursiveCharacterTextSplitter(add_start_index=True)
             ),
-            "SemanticSegmentationTextSplitter()": langchain(SemanticSegmentationTextSplitter(**options)),
+            "SemanticSegmentationTextSplitter()": langchain(
+                SemanticSegmentationTextSplitter(add_start_index=True, **options)
+            ),
         },
     }
     if in_context:

@@ -4,6 +4,7 @@ import numpy as np
 
 from precise_rag import Document
 from precise_rag.segmentation import Segmentation
+from precise_rag.structure import read_structure
 
 DOCUMENT = Document("<d>", "One & one. Two.\n\nThree <b>.")
 FOUND = Segmentation(
@@ -13,4 +14,7 @@ FOUND = Segmentation(
     scores=np.array([0.875, 0.25], dtype=np.float32),
     cuts=np.array([1]),
     lengths=np.array([4, 4]),
+    structure=read_structure(DOCUMENT.text),
+    blocks=np.array([0, 0, 1]),
+    reasons=("topic",),
 )

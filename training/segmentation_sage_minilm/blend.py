@@ -51,7 +51,7 @@ def main() -> None:
     print(weights)
     words = {"model": PACKAGED["small"], "weights_sha256": small.weights_sha256}
     kept = {key: value for key, value in config.items() if not key.endswith("sha256")}
-    SageModel.save(args.out, {**kept, "words": words}, {**tensors, "blend": weights})
+    SageModel.save(args.out, {**kept, "options": {}, "words": words}, {**tensors, "blend": weights})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`precise inspect FILE`: show where a document is cut, and why."""
+"""`precise inspect FILE [A B]`: show where a document is cut, and why, or how two splitters differ."""
 
 import argparse
 
@@ -6,7 +6,10 @@ from precise_rag.cli.output import Subparsers, check_writable, is_terminal, show
 from precise_rag.cli.reading import add_reading_options, path_argument
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
+from precise_rag.evaluation.peers.stock import STOCK_NAMES, load_stock_splitter
 from precise_rag.segmentation import Segmenter
+from precise_rag.types import Document, Span
+from precise_rag.viz.comparison import Cut, comparison_lines, comparison_page
 from precise_rag.viz.segmentation_page import segmentation_page
 from precise_rag.viz.segmentation_terminal import segmentation_lines
 
@@ -16,9 +19,19 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "inspect",
         help="show where a document is cut, and why",
-        description="Show the sentences of a document, the score of each gap between them, and the chunks.",
+        description="Show the structure of a document, the score of each gap between its sentences, the "
+        "chunks and why each cut was made; or the chunks of two splitters side by side.",
     )
-    parser.add_argument("path", type=path_argument, metavar="FILE", help="text, Markdown or JSON Lines file")
+    parser.add_argument(
+        "path", type=path_argument, metavar="FILE", help="text, Markdown, HTML or JSON Lines file"
+    )
+    parser.add_argument(
+        "splitters",
+        nargs="*",
+        metavar="SPLITTER",
+        help="two splitters to compare: small, sage-minilm, a folder made by `precise train`, or "
+        + ", ".join(STOCK_NAMES),
+    )
     add_reading_options(parser)
     parser.add_argument("--document", metavar="ID", help="document of the file (default: the first)")
     parser.add_argument(
@@ -58,17 +71,14 @@ def run(args: argparse.Namespace) -> int:
     """Print the document with its scores, or write its page."""
     if args.html:
         check_writable(args.html)
+    if len(args.splitters) not in (0, 2):
+        raise InputError(f"name two splitters to compare, or none, got {' '.join(args.splitters)}")
     names = ("max_tokens", "threshold", "paragraphs")
     options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if args.splitters:
+        return _compare(args, options)
     segmenter = Segmenter.from_pretrained(args.model, device=args.device, **options)
-    for document in read_documents(args.path, follow_links=args.follow_links, max_bytes=args.max_bytes):
-        if args.document in (None, document.id):
-            break
-    else:
-        missing = "has no documents" if args.document is None else f"has no document {args.document!r}"
-        raise InputError(f"{args.path} {missing}")
-    if not document.text.strip():
-        raise InputError(f"document {document.id!r} is empty; there is nothing to inspect")
+    document = _document(args)
     found = segmenter.explain(document)
     if args.html:
         write_file(args.html, segmentation_page(document, found, segmenter.options))
@@ -78,3 +88,45 @@ def run(args: argparse.Namespace) -> int:
     for line in segmentation_lines(document, found, segmenter.options, color=color):
         show_styled(line)
     return 0
+
+
+def _compare(args: argparse.Namespace, options: dict[str, object]) -> int:
+    """Print or write the chunks of two splitters; the options are for those of this library."""
+    stock = {name: load_stock_splitter(name) for name in args.splitters if ":" in name}
+    own = {
+        name: Segmenter.from_pretrained(name, device=args.device, **options)
+        for name in args.splitters
+        if name not in stock
+    }
+    document = _document(args)
+    counter = next(iter(own.values()), None) or Segmenter.from_pretrained("small")
+
+    def cut(name: str) -> Cut:
+        if name in stock:
+            spans = stock[name](document)
+        else:
+            spans = [Span(chunk.start, chunk.end) for chunk in own[name].segment(document)]
+        counts = counter.model.count_tokens([document.text[start:end] for start, end in spans])
+        return name, spans, counts.tolist()
+
+    sides = (cut(args.splitters[0]), cut(args.splitters[1]))
+    if args.html:
+        write_file(args.html, comparison_page(document, sides))
+        show(args.html)
+        return 0
+    for line in comparison_lines(document, sides):
+        show_styled(line)
+    return 0
+
+
+def _document(args: argparse.Namespace) -> Document:
+    """The document to show. Raises InputError if there is none, or if it is empty."""
+    for document in read_documents(args.path, follow_links=args.follow_links, max_bytes=args.max_bytes):
+        if args.document in (None, document.id):
+            break
+    else:
+        missing = "has no documents" if args.document is None else f"has no document {args.document!r}"
+        raise InputError(f"{args.path} {missing}")
+    if not document.text.strip():
+        raise InputError(f"document {document.id!r} is empty; there is nothing to inspect")
+    return document

@@ -19,12 +19,12 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "model.safetensors": "cc737c7809176517eb1375f3714c3fc7f426763219a931f42497108bbc32b70d",
     },
     "segmentation-sage-minilm": {
-        "config.json": "dd376796dec71f94f48853b756b6a31b19803c3ec40fc29656f7915183487d02",
-        "model.safetensors": "4b611a0b04ee4fcfeb80d53244250ec32ccb8164699d3387520ec8b74023fc92",
+        "config.json": "10dd03581f49781385623357834e67fa1fb7678716a08ab845e24ecc281b6bae",
+        "model.safetensors": "3dbf22f2142551444c395ec1b17d1397ac17949b24d44a83f2b9e47d87a6013a",
     },
     "segmentation-small": {
-        "config.json": "f68de9927ef931b2dc038baa03b95e6ccc2e5fafd127f4ea57fcb6fdfcd43416",
-        "model.safetensors": "51fa059b79c3f0cddc3d61c4a0a003cdc4d0d7205565c0e928489b76f9ec0aab",
+        "config.json": "d1d6e892ace4c5ad13cb2765766e7ff239e7b3d5262327bcf6da9fb7f3ca34a7",
+        "model.safetensors": "1db2586fc915e01efc3c9fd83cc97e7c87c553f3aa862b98e33ca78dcd546959",
         "vocabulary.txt": "bfc2cbe83b02c518bc05c5a37186065f8602a7044ca578ea39f07c3d54385166",
     },
 }

@@ -2,7 +2,15 @@
 
 from precise_rag.segmentation.foreign_options import check_foreign_options
 from precise_rag.segmentation.greedy import GreedySegmenter
+from precise_rag.segmentation.header_path import HEADER_PATH
 from precise_rag.segmentation.options import Segmentation, SegmenterOptions
 from precise_rag.segmentation.segmenter import Segmenter
 
-__all__ = ["GreedySegmenter", "Segmentation", "Segmenter", "SegmenterOptions", "check_foreign_options"]
+__all__ = [
+    "HEADER_PATH",
+    "GreedySegmenter",
+    "Segmentation",
+    "Segmenter",
+    "SegmenterOptions",
+    "check_foreign_options",
+]

@@ -20,7 +20,7 @@ _BEST_GAPS = 8
 def cut_long(
     text: str, spans: IntArray, counts: IntArray, limit: int, count_tokens: CountTokens
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Cut the spans that are longer than `limit` into pieces: halves, between words if possible.
+    """Cut the spans that are longer than `limit` into pieces: halves, between lines or words if possible.
 
     spans: (n, 2) of `text`. counts: (n,) their lengths by `count_tokens`. limit: of each piece; a
     single character may exceed it.
@@ -99,13 +99,17 @@ def _pieces(
 
 
 def _cut_place(text: str, start: int, end: int, limit: int, count_tokens: CountTokens) -> int:
-    """Find where to cut: at the start of the word nearest the middle, or after the words if they fit."""
+    """Find where to cut: after the words if they fit, else near the middle, at a line or else a word."""
     words = text[start:end].strip()
     first = text.index(words, start)
     last = first + len(words)
     if words and len(words) < end - start and (len(words) < 2 or count_tokens([words])[0] <= limit):
         return last if last < end else first
     middle = (first + last) // 2 if words else (start + end) // 2
+    lines = text.rfind("\n", first + 1, middle) + 1, text.find("\n", middle, last - 1) + 1
+    inner = [place for place in lines if place and not text[place].isspace()]
+    if inner:
+        return min(inner, key=lambda place: abs(place - middle))
     for step in range(last - middle):
         for place in (middle - step, middle + step):
             if first < place < last and text[place - 1].isspace() and not text[place].isspace():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +15,7 @@ from precise_rag.checks import check_number
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
+from precise_rag.segmentation.header_path import with_header_path
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
 from precise_rag.segmentation.pretrained import load_model
@@ -233,13 +234,6 @@ class Segmenter:
         return forced
 
 
-def with_header_path(metadata: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
-    """Return the metadata with the path as "header_path"; unchanged without a path, or if it has that key."""
-    if not path or HEADER_PATH in metadata:
-        return metadata
-    return {**metadata, HEADER_PATH: f"/{'/'.join(path)}/"}
-
-
 def cut_reasons(cuts: IntArray, *reasons: tuple[npt.NDArray[np.bool_], CutReason]) -> tuple[CutReason, ...]:
     """Return why each cut was made: the first reason that holds at its gap, else "length".
 
@@ -254,9 +248,6 @@ def _at_pieces(row: FloatArray, owners: IntArray, inner: npt.NDArray[np.bool_]) 
     found: FloatArray = np.where(inner, -_INNER_COST, outer).astype(np.float32)
     return found
 
-
-HEADER_PATH = "header_path"
-"""Metadata key of the headings above a chunk; LlamaIndex's MarkdownNodeParser has the same."""
 
 _INNER_COST = 20.0
 """Cost of a cut inside a sentence: higher than between any two sentences."""

@@ -52,9 +52,14 @@ svg .at { stroke: var(--accent); stroke-opacity: .55; } svg .point { fill: var(-
 .chunk { border-radius: .4rem; padding: .6rem .9rem; margin: 0 0 .3rem; white-space: pre-wrap; }
 .chunk:nth-of-type(odd) { background: var(--panel); } .chunk:nth-of-type(even) { background: var(--other); }
 .chunk > b { display: block; font-size: .8rem; font-weight: 500; color: var(--soft); }
-.gap { font-size: .7rem; font-variant-numeric: tabular-nums; padding: 0 .25em; white-space: nowrap;
-  color: color-mix(in srgb, var(--accent) calc(100% - var(--score) * 1%), var(--soft)); }
-.below { font-weight: 700; } .cut-at { color: var(--accent); font-size: .8rem; margin: 0 0 .3rem .9rem; }
+.chunk .kind { display: block; font-size: .72rem; color: var(--soft); margin-top: .3rem; }
+.chunk .heading { font-weight: 600; } .chunk .item, .chunk .quote { display: block; padding-left: 1rem; }
+.chunk.plain { font-family: inherit; }
+pre.code { font: .82rem/1.45 ui-monospace, monospace; white-space: pre; overflow-x: auto; margin: .2rem 0; }
+.gap { font-size: .75rem; font-variant-numeric: tabular-nums; padding: 0 .25em; white-space: nowrap;
+  color: var(--soft); }
+.below { font-weight: 700; color: var(--accent); }
+.cut-at { color: var(--accent); font-size: .8rem; margin: 0 0 .3rem .9rem; }
 """
 
 

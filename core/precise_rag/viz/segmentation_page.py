@@ -1,11 +1,13 @@
 """A segmented document as one HTML page."""
 
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
 
-from precise_rag.segmentation import Segmentation, SegmenterOptions
+from precise_rag.segmentation import HEADER_PATH, Segmentation, SegmenterOptions
+from precise_rag.segmentation.header_path import with_header_path
 from precise_rag.types import Document
 from precise_rag.viz.charts import gap_curve
+from precise_rag.viz.cut_reasons import REASONS
 from precise_rag.viz.page import html_page, soft, wide
 
 _MOST_POINTS = 400
@@ -13,8 +15,9 @@ _MOST_POINTS = 400
 
 _LEGEND = (
     "The curve shows the probability that two neighbouring sentences belong together; the dashed line is "
-    "the threshold. The text is cut where the score is low and the length limits allow it. The small "
-    "figures in the text are the same scores."
+    "the threshold. The small figures in the text are the same scores. The text is cut where the score is "
+    "low, as far as the lengths of the chunks and the structure of the text allow it: a heading stays with "
+    "what follows it, a lead-in with its list or code, and a table or code block in one piece."
 )
 
 
@@ -24,8 +27,9 @@ def segmentation_page(document: Document, found: Segmentation, options: Segmente
     found: of `Segmenter.explain`. options: of the segmenter.
     """
     facts = (
-        f"{len(found.spans):,} sentences · {len(found.lengths):,} chunks · threshold {options.threshold} · "
-        f"max_tokens {options.max_tokens} · min_tokens {options.min_tokens} · paragraphs {options.paragraphs}"
+        f"{len(found.spans):,} sentences · {len(found.lengths):,} chunks · read as "
+        f"{found.structure.format} · threshold {options.threshold} · max_tokens {options.max_tokens} · "
+        f"target_tokens {options.target_tokens} · min_tokens {options.min_tokens} · paragraphs {options.paragraphs}"
     )
     scores = [float(score) for score in found.scores]
     cuts = {gap: f"#chunk{number}" for number, gap in enumerate(found.cuts.tolist(), start=2)}
@@ -49,18 +53,40 @@ def _chunks(document: Document, found: Segmentation, options: SegmenterOptions) 
     parts: list[str] = []
     for number, (first, last) in enumerate(pairwise(edges), start=1):
         if number > 1:
-            score = found.scores[first - 1]
-            why = "" if score < options.threshold else " because of the length limits"
-            parts.append(f'<p class="cut-at">cut at {score:.2f}{why}</p>')
-        sentences = "".join(
-            _sentence(
-                document.text[slice(*found.spans[row])], _gap(found, row, options) if row + 1 < last else ""
-            )
-            for row in range(first, last)
-        )
-        heading = f"<b>{number} · {found.lengths[number - 1]} tokens</b>"
-        parts.append(f'<section class="chunk" id="chunk{number}">{heading}{sentences}</section>')
+            score, why = found.scores[first - 1], REASONS[found.reasons[number - 2]]
+            parts.append(f'<p class="cut-at">cut at {score:.2f}: {why}</p>')
+        blocks = groupby(range(first, last), key=found.blocks.__getitem__)
+        body = "".join(_block(document, found, list(rows), last, options) for _, rows in blocks)
+        path = found.structure.heading_path(int(found.spans[first, 0]))
+        above = with_header_path({}, path).get(HEADER_PATH, "")
+        facts = f"{number} · {found.lengths[number - 1]} tokens{' · ' if above else ''}{escape(above)}"
+        parts.append(f'<section class="chunk" id="chunk{number}"><b>{facts}</b>{body}</section>')
     return parts
+
+
+def _block(
+    document: Document, found: Segmentation, rows: list[int], last: int, options: SegmenterOptions
+) -> str:
+    """The sentences of one block, with its kind; code and tables keep their lines."""
+    block = found.structure.blocks[int(found.blocks[rows[0]])]
+    gap = _gap(found, rows[-1], options) if rows[-1] + 1 < last else ""
+    label = (
+        "" if block.kind == "paragraph" else f'<small class="kind">{_label(block.kind, block.level)}</small>'
+    )
+    if block.kind in ("code", "table"):
+        text = document.text[int(found.spans[rows[0], 0]) : int(found.spans[rows[-1], 1])]
+        return f'{label}<pre class="code" tabindex="0">{escape(text.rstrip())}</pre>{gap}'
+    sentences = "".join(
+        _sentence(
+            document.text[slice(*found.spans[row])], _gap(found, row, options) if row + 1 < last else ""
+        )
+        for row in rows
+    )
+    return f'{label}<span class="{block.kind}">{sentences}</span>'
+
+
+def _label(kind: str, level: int) -> str:
+    return f"{kind} {level}" if level else kind
 
 
 def _sentence(text: str, gap: str) -> str:
@@ -72,4 +98,4 @@ def _sentence(text: str, gap: str) -> str:
 def _gap(found: Segmentation, row: int, options: SegmenterOptions) -> str:
     score = float(found.scores[row])
     below = " below" if score < options.threshold else ""
-    return f'<small class="gap{below}" style="--score:{score * 100:.0f}">{score:.2f}</small>'
+    return f'<small class="gap{below}">{score:.2f}</small>'

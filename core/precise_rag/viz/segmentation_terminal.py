@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from precise_rag.segmentation import Segmentation, SegmenterOptions
+from precise_rag.structure import Block
 from precise_rag.types import Document
-from precise_rag.viz.terminal import visible_line
+from precise_rag.viz.cut_reasons import REASONS
+from precise_rag.viz.terminal import visible, visible_line
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _BAR = 8
@@ -27,16 +29,18 @@ def segmentation_lines(
     settings = (
         f"threshold {options.threshold}, max_tokens {options.max_tokens}, paragraphs {options.paragraphs}"
     )
-    found_in = f"{len(found.spans)} sentences, {len(found.lengths)} chunks ({settings})"
+    sizes = f"{len(found.spans)} sentences, {len(found.lengths)} chunks"
+    found_in = f"{sizes}, read as {found.structure.format} ({settings})"
     yield paint(f"{visible_line(document.id)}: {found_in}", _BOLD)
     cuts = set(found.cuts.tolist())
     chunk = -1
     for row, (start, end) in enumerate(found.spans.tolist()):
         if row == 0 or row - 1 in cuts:
             chunk += 1
+            why = f" · {REASONS[found.reasons[chunk - 1]]}" if chunk else ""
             yield ""
-            yield paint(f"── chunk {chunk + 1} · {found.lengths[chunk]} tokens ──", _BOLD)
-        text = visible_line(" ".join(document.text[start:end].split()))
+            yield paint(f"── chunk {chunk + 1} · {found.lengths[chunk]} tokens{why} ──", _BOLD)
+        text = _text(document.text[start:end], found.structure.blocks[int(found.blocks[row])])
         if row == len(found.spans) - 1:
             yield f"{'':{_BAR + 7}}{text}"
             continue
@@ -44,6 +48,14 @@ def segmentation_lines(
         style = _CUT if row in cuts else _WEAK if score < options.threshold else _DIM
         mark = "✂" if row in cuts else " "
         yield f"{paint(f'{_bar(score)} {score:.2f} {mark}', style)}{text}"
+
+
+def _text(sentence: str, block: Block) -> str:
+    """A sentence with the kind of its block; code and tables keep their lines."""
+    kind = "" if block.kind == "paragraph" else f"[{block.kind}{f' {block.level}' if block.level else ''}] "
+    if block.kind in ("code", "table"):
+        return f"{kind}\n{visible(sentence.rstrip())}"
+    return kind + visible_line(" ".join(sentence.split()))
 
 
 def _bar(share: float) -> str:

@@ -1,0 +1,77 @@
+"""No chunk ends in a heading or lead-in, and none is a crumb, where the limits allow: counted by format."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from precise_rag import Segmenter
+from support.formats import DOCUMENTS
+
+LIMITS = (128, 256, 1024)
+
+HEADING_ENDS: dict[str, Callable[[str], bool]] = {
+    "markdown": lambda end: re.match(r"#{1,6} |\*\*[^*]+\*\*$", end.splitlines()[-1]) is not None,
+    "restructured": lambda end: re.match(r"([=~*^-])\1{2,}$", end.splitlines()[-1].strip()) is not None,
+    "html": lambda end: re.search(r"</h[1-6]>$", end) is not None,
+    "numbered": lambda end: (
+        re.match(r"\d+(\.\d+)*\.? [A-Z][\w ]{2,40}$|[A-Z ]{4,40}$", end.splitlines()[-1]) is not None
+    ),
+    "transcript": lambda end: False,
+}
+"""Whether a chunk's last line is a heading, by the format's own marks and not by this library's reader."""
+
+
+def last_words(text: str) -> str:
+    return re.sub(r"(?:</\w+>\s*)+$", "", text.rstrip()).rstrip("*_ ")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("max_tokens", LIMITS)
+def test_no_chunk_ends_in_a_heading_or_lead_in_and_none_is_a_crumb(name: str, max_tokens: int) -> None:
+    text = DOCUMENTS[name]
+    segmenter = Segmenter.from_pretrained("small", max_tokens=max_tokens)
+    chunks = segmenter.segment(text)
+    assert "".join(chunk.text for chunk in chunks) == text
+    assert all(chunk.n_tokens <= max_tokens for chunk in chunks)
+    for chunk in chunks[:-1]:
+        end = chunk.text.rstrip()
+        assert not HEADING_ENDS[name](end), end[-80:]
+        assert not last_words(end).endswith(":"), end[-80:]
+    assert all(chunk.n_tokens >= max_tokens // 16 for chunk in chunks)
+
+
+def test_a_list_a_table_and_code_stay_whole_while_they_fit() -> None:
+    text = DOCUMENTS["markdown"]
+    chunks = [chunk.text for chunk in Segmenter.from_pretrained("small", max_tokens=160).segment(text)]
+    for part in re.findall(r"```[^`]*```|(?:^\|.*\n)+|(?:^\d\. .*\n)+", text, re.MULTILINE):
+        assert any(part in chunk for chunk in chunks), part
+
+
+def test_a_long_table_is_cut_between_rows_and_long_code_between_lines() -> None:
+    table = "| trap | eels |\n|---|---|\n" + "".join(f"| oak {i} | {i} |\n" for i in range(200))
+    code = "```\n" + "".join(f"count_{i} = trap[{i}] + 1\n" for i in range(200)) + "```\n"
+    for text in (f"# Eels\n\n{table}", f"# Eels\n\n{code}"):
+        chunks = Segmenter.from_pretrained("small", max_tokens=100).segment(text)
+        assert len(chunks) > 5
+        assert all(chunk.text.endswith("\n") for chunk in chunks)
+        assert chunks[0].text.count("\n") > 3
+
+
+def test_headings_travel_with_chunks() -> None:
+    chunks = Segmenter.from_pretrained("small", max_tokens=100).segment(DOCUMENTS["markdown"])
+    paths = [chunk.metadata.get("header_path", "/") for chunk in chunks]
+    assert paths[0] == "/"
+    assert all(path.startswith("/The eel traps of Brandt harbour/") for path in paths[1:])
+    assert len(set(paths)) > 3
+
+
+def test_the_same_places_are_cut_with_every_tokenizer() -> None:
+    def words(texts: list[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    for name, text in DOCUMENTS.items():
+        segmenter = Segmenter.from_pretrained("small", max_tokens=150, count_tokens=words)
+        chunks = segmenter.segment(text)
+        assert all(len(chunk.text.split()) == chunk.n_tokens <= 150 for chunk in chunks)
+        assert not any(HEADING_ENDS[name](chunk.text.rstrip()) for chunk in chunks[:-1])

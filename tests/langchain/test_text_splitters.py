@@ -2,6 +2,7 @@ import asyncio
 import copy
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,9 @@ from langchain_precise import GreedySemanticTextSplitter, PreciseEmbeddings, Sem
 from precise_rag import Segmenter
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
+from precise_rag.index import weighted_chunks
 from precise_rag.testing import HashEncoder
+from precise_rag.types import Document as Source
 
 TEXT = (
     "Rye bread is baked twice. The crust is dark. It keeps for a month.\n\n"
@@ -74,7 +77,7 @@ def test_options_of_other_splitters_are_refused_with_the_reason(cls, name):
 
 
 def test_embeddings_are_sent_to_the_splitter_that_takes_them():
-    with pytest.raises(InputError, match="GreedySemanticTextSplitter does"):
+    with pytest.raises(InputError, match="pass embeddings as embeddings="):
         SemanticSegmentationTextSplitter(PreciseEmbeddings(HashEncoder()))
 
 
@@ -189,3 +192,33 @@ def test_greedy_pieces_follow_the_vectors_and_the_limit():
     assert [len(piece.split()) for piece in words.split_text(text)] == [5, 5, 4, 4]
     with pytest.raises(InputError, match="do not overlap"):
         GreedySemanticTextSplitter(HashEncoder(), chunk_overlap=20)
+
+
+def test_pieces_carry_the_titles_above_them_and_own_keys_stay():
+    text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 9
+    pieces = SemanticSegmentationTextSplitter(chunk_size=60).split_documents([Document(text, id="velm")])
+    assert "header_path" not in pieces[0].metadata
+    assert "/Velm/Ferry/" in [piece.metadata.get("header_path") for piece in pieces]
+    own = Document(text, id="velm", metadata={"header_path": "mine"})
+    kept = SemanticSegmentationTextSplitter(chunk_size=60).split_documents([own])
+    assert {piece.metadata["header_path"] for piece in kept} == {"mine"}
+
+
+def test_one_argument_gives_vectors_in_context():
+    encoder = HashEncoder()
+    splitter = SemanticSegmentationTextSplitter(chunk_size=8, embeddings=PreciseEmbeddings(encoder))
+    pieces = splitter.split_documents([Document(TEXT, id="velm")])
+    texts = [piece.page_content for piece in pieces]
+    vectors = splitter.embeddings.embed_documents([*texts, "another text"])
+    expected = [piece.vector for piece in weighted_chunks([Source("d", TEXT)], encoder, splitter._segmenter)]
+    np.testing.assert_allclose(vectors[:-1], expected, atol=1e-6)
+    np.testing.assert_allclose(vectors[-1], encoder.encode(["another text"])[0], atol=1e-6)
+    assert len(splitter.embeddings.embed_query("lamp")) == encoder.dimension
+
+
+def test_the_default_limit_is_that_of_stock_splitters():
+    text = "The lamp is lit at dusk. Ilse keeps it, and Jonas rows. " * 400
+    pieces = SemanticSegmentationTextSplitter().split_text(text)
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) <= 4000
+    assert min(map(len, pieces)) > 1000

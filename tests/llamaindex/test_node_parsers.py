@@ -317,3 +317,18 @@ def test_metadata_that_llamaindex_cannot_hash_is_one_error() -> None:
     document = Document(id_="long", text="One is here. Two is there.", metadata={"n": 10**5_000})
     with pytest.raises(InputError, match="node 'long': LlamaIndex cannot hash its metadata"):
         SemanticSegmentationNodeParser().get_nodes_from_documents([document])
+
+
+def test_nodes_carry_the_titles_above_them_and_own_keys_stay() -> None:
+    text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 9
+    parser = SemanticSegmentationNodeParser(max_tokens=60)
+    paths = [
+        node.metadata.get("header_path") for node in parser.get_nodes_from_documents([Document(text=text)])
+    ]
+    assert paths[0] is None
+    assert "/Velm/Ferry/" in paths
+    own = Document(text=text, metadata={"header_path": "mine"})
+    assert {node.metadata["header_path"] for node in parser.get_nodes_from_documents([own])} == {"mine"}
+    weighted = SemanticSegmentationNodeParser(max_tokens=60, embed_model=HashEncoder())
+    found = weighted.get_nodes_from_documents([Document(text=text)])
+    assert [node.metadata.get("header_path") for node in found] == paths

@@ -1,6 +1,7 @@
 """`precise inspect FILE [A B]`: show where a document is cut, and why, or how two splitters differ."""
 
 import argparse
+from typing import Any
 
 from precise_rag.cli.output import Subparsers, check_writable, is_terminal, show, show_styled, write_file
 from precise_rag.cli.reading import add_reading_options, path_argument
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _compare(args: argparse.Namespace, options: dict[str, object]) -> int:
+def _compare(args: argparse.Namespace, options: dict[str, Any]) -> int:
     """Print or write the chunks of two splitters; the options are for those of this library."""
     stock = {name: load_stock_splitter(name) for name in args.splitters if ":" in name}
     own = {

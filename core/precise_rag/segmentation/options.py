@@ -46,7 +46,9 @@ class SegmenterOptions:
         self._check_size("min_tokens", self.max_tokens // 16)
         coarse = self.coarse_tokens
         if coarse is not None and (not _is_count(coarse) or coarse < 1):
-            raise InputError(f"coarse_tokens must be a whole number of at least 1 or None, got {shown(coarse)}")
+            raise InputError(
+                f"coarse_tokens must be a whole number of at least 1 or None, got {shown(coarse)}"
+            )
         if self.paragraphs not in ("hard", "soft"):
             raise InputError(f'paragraphs must be "hard" or "soft", got {shown(self.paragraphs)}')
         if self.text_format not in (None, *get_args(TextFormat)):
@@ -60,7 +62,8 @@ class SegmenterOptions:
             object.__setattr__(self, name, default)
         elif not _is_count(value) or not 0 <= value <= self.max_tokens:
             raise InputError(
-                f"{name} must be a whole number between 0 and max_tokens ({shown(self.max_tokens)}), got {shown(value)}"
+                f"{name} must be a whole number between 0 and max_tokens ({shown(self.max_tokens)}), "
+                f"got {shown(value)}"
             )
 
 

@@ -54,6 +54,7 @@ class SmallModel:
         self.weights_sha256: str = config["weights_sha256"]
         self.word_pieces = word_pieces
         self.tensors = dequantized(tensors)
+        self._weighted = self.tensors["vectors"] * self.tensors["weights"]
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -95,7 +96,7 @@ class SmallModel:
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
         t, c = self.tensors, self.config
         starts, ends = offsets[:-1], offsets[1:]
-        pooled = unit_rows(np.add.reduceat(t["vectors"][ids] * t["weights"][ids], starts))
+        pooled = unit_rows(np.add.reduceat(self._weighted[ids], starts))
         first = starts[:, None] + np.arange(c["first_tokens"])
         last = ends[:, None] - 1 - np.arange(c["last_tokens"])
         cues = t["cues"][ids[np.concatenate([np.minimum(first, len(ids) - 1), np.maximum(last, 0)], axis=1)]]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from precise_rag.checks import check_text
 from precise_rag.errors import InputError
@@ -183,14 +184,19 @@ def _auto_ends(block: str) -> Iterable[int]:
 
 
 def _nupunkt_ends(block: str) -> Iterable[int]:
-    return [end for _, end in importlib.import_module("nupunkt").sent_spans(block)]
+    return [end for _, end in _library("nupunkt").sent_spans(block)]
+
+
+@cache
+def _library(name: str) -> Any:
+    return importlib.import_module(name)
 
 
 def _sentencex_ends(block: str) -> Iterable[int]:
     language = "en" if block.isascii() else _language(block)
     readable = _SURROGATES.sub("\ufffd", block)
     try:
-        boundaries = importlib.import_module("sentencex").get_sentence_boundaries(language, readable)
+        boundaries = _library("sentencex").get_sentence_boundaries(language, readable)
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # what Rust raises, as for "Z\u2028." in English
             raise

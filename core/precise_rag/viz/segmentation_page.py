@@ -26,11 +26,10 @@ def segmentation_page(document: Document, found: Segmentation, options: Segmente
 
     found: of `Segmenter.explain`. options: of the segmenter.
     """
-    facts = (
-        f"{len(found.spans):,} sentences · {len(found.lengths):,} chunks · read as "
-        f"{found.structure.format} · threshold {options.threshold} · max_tokens {options.max_tokens} · "
-        f"target_tokens {options.target_tokens} · min_tokens {options.min_tokens} · paragraphs {options.paragraphs}"
-    )
+    names = ("threshold", "max_tokens", "target_tokens", "min_tokens", "paragraphs")
+    settings = " · ".join(f"{name} {getattr(options, name)}" for name in names)
+    sizes = f"{len(found.spans):,} sentences · {len(found.lengths):,} chunks"
+    facts = f"{sizes} · read as {found.structure.format} · {settings}"
     scores = [float(score) for score in found.scores]
     cuts = {gap: f"#chunk{number}" for number, gap in enumerate(found.cuts.tolist(), start=2)}
     rows = [

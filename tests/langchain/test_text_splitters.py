@@ -195,7 +195,7 @@ def test_greedy_pieces_follow_the_vectors_and_the_limit():
 
 
 def test_pieces_carry_the_titles_above_them_and_own_keys_stay():
-    text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 9
+    text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 40
     pieces = SemanticSegmentationTextSplitter(chunk_size=60).split_documents([Document(text, id="velm")])
     assert "header_path" not in pieces[0].metadata
     assert "/Velm/Ferry/" in [piece.metadata.get("header_path") for piece in pieces]

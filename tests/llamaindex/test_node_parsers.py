@@ -320,7 +320,7 @@ def test_metadata_that_llamaindex_cannot_hash_is_one_error() -> None:
 
 
 def test_nodes_carry_the_titles_above_them_and_own_keys_stay() -> None:
-    text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 9
+    text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 40
     parser = SemanticSegmentationNodeParser(max_tokens=60)
     paths = [
         node.metadata.get("header_path") for node in parser.get_nodes_from_documents([Document(text=text)])

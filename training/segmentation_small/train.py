@@ -1,8 +1,11 @@
 """Train the packaged segmentation model `small`, with `precise train`.
 
-    python -m training.segmentation_small.train DATA OUT
+    python -m training.segmentation_small.train DATA FIRST
+    python -m training.segmentation_small.train DATA OUT --start FIRST
 
-DATA is the folder of the training files. The card is docs/models/segmentation-small.md.
+DATA is the folder of the training files. The first step trains on text without headings, the second goes on
+with half of the documents' headings and with text joined from several documents. The card is
+docs/models/segmentation-small.md.
 """
 
 import argparse
@@ -42,10 +45,15 @@ def main() -> None:
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="folder of the training files")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
+    parser.add_argument("--start", type=Path, metavar="FIRST", help="the second step, from this model")
     args = parser.parse_args()
     files = [f"{name}.jsonl.gz" for name in FILES]
-    options = ["--encoder", "all-MiniLM-L6-v2", "--out", str(args.out.resolve()), "--epochs", "4"]
-    subprocess.run(["precise", "train", *files, *options, "--seed", "0"], cwd=args.data, check=True)
+    options = ["--encoder", "all-MiniLM-L6-v2", "--epochs", "4", "--headings", "0"]
+    if args.start:
+        options = ["--start", str(args.start.resolve()), "--epochs", "3", "--splice", "0.2"]
+        options += ["--learning-rate", "0.001"]
+    options += ["--out", str(args.out.resolve()), "--seed", "0"]
+    subprocess.run(["precise", "train", *files, *options], cwd=args.data, check=True)
 
 
 if __name__ == "__main__":

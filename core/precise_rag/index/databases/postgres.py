@@ -386,7 +386,8 @@ class _PostgresView:
                 + "GROUP BY p.sentence ORDER BY sum(p.weight * q.idf) DESC LIMIT %s"
             )
             keys |= {key for (key,) in self._run(query, [*read, *values, size]).fetchall()}
-        sparse = ",".join(f"{t}:{w:.6g}" for t, w in zip(terms.tolist(), idf.tolist(), strict=True) if w > 0)
+        weights = dict(zip(terms.tolist(), idf.tolist(), strict=True))
+        sparse = ",".join(f"{t + 1}:{w:.6g}" for t, w in weights.items() if w > 0)  # they count from 1
         query = (
             f"SELECT s.key, d.id, s.passage_start, -(s.vector <#> %s::{self._kind()}), "
             f"-(s.words <#> %s::sparsevec) FROM {self._c}_sentences s "

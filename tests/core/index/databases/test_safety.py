@@ -1,6 +1,7 @@
 """Crashes, other writers and readers: a document is always there with all of its sentences, or not at all."""
 
 import itertools
+import math
 import os
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from precise_rag.index import DatabaseIndex, HybridIndex, load_index
+from precise_rag.index.databases.sentences import query_terms, stored
+from precise_rag.sentences.tables import build_tables
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -121,3 +124,31 @@ def test_documents_with_vectors_are_not_encoded(location: str) -> None:
     index.add([Document("a", "The cat sleeps. It purrs.")], vectors={"a": vector})
     assert not encoder.calls
     assert index.search("felines", 1)[0].scores["dense"] == pytest.approx(1.0, abs=1e-2)
+
+
+def test_words_and_vectors_are_scored_alike_everywhere(location: str) -> None:
+    """Both scores are those computed from the rows themselves."""
+    documents = [
+        Document("a", "The cat sleeps on a mat. The dog barks. A cat purrs."),
+        Document("b", "Banks raise rates. Savers are glad."),
+    ]
+    encoder = HashEncoder()
+    index = DatabaseIndex.build(documents, encoder, location=location, precision="float32")
+    query = "Where does the cat sleep on a mat?"
+    vector = encoder.encode_queries([query])[0]
+    terms = query_terms(query, index.settings.stop_words)
+    tables = build_tables(documents, encoder)
+    rows = [
+        (f"{document.id}:{row.start}-{row.end}", row)
+        for document, table in zip(documents, tables, strict=True)
+        for row in stored(document, table, index.settings).sentences
+    ]
+    frequency = {term: sum(term in row.words for _, row in rows) for term in terms.tolist()}
+    idf = {t: math.log1p((len(rows) - n + 0.5) / (n + 0.5)) for t, n in frequency.items()}
+    found = {c.id: c.scores for c in index.search(query, 10, returns="sentence")}
+    assert len(found) == len(rows)
+    for identifier, row in rows:
+        weights = dict(zip(row.terms.tolist(), row.weights.tolist(), strict=True))
+        words = sum(weights.get(term, 0.0) * idf[term] for term in terms.tolist())
+        assert found[identifier]["words"] == pytest.approx(words, rel=2e-3, abs=1e-6)
+        assert found[identifier]["dense"] == pytest.approx(float(row.vector @ vector), rel=1e-3, abs=1e-5)

@@ -1,0 +1,65 @@
+"""Recall of evidence at token budgets: DatabaseIndex against HybridIndex.
+
+    python -m benchmarks.scale.recall --data DIR [--sets squad]
+
+Rows are in LanceDB, and in PostgreSQL if the environment variable PRECISE_POSTGRES has its address. The
+development sets are small enough that neither builds an approximate index: the searches are exact.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import record
+from precise_rag.evaluation import BUDGETS, Positions, compare_paired, load_development_set, score_evidence
+from precise_rag.index import DatabaseIndex, HybridIndex
+
+SETS = "squad,fairytaleqa,covidqa"
+
+
+def main() -> None:
+    parser = record.parse_arguments(__spec__.name, __doc__, SETS, sample=200)
+    args = parser.parse_args()
+    encoder = record.cached_encoder(args)
+    header = " | ".join(map(str, BUDGETS))
+    lines = [f"| set (questions) | system | {header} |", "|---" * (len(BUDGETS) + 2) + "|"]
+    means: dict[str, dict[str, list[float]]] = {}
+    for name in args.sets.split(","):
+        dataset = load_development_set(name, args.data).with_evidence().sample(args.sample, args.seed)
+        corpus = Positions(dataset.documents)
+
+        def recalls(index, dataset=dataset, corpus=corpus) -> np.ndarray:
+            found = [score_evidence(corpus, index.search(q.text, 100), q.evidence) for q in dataset.questions]
+            return 100 * np.array([score.recall for score in found])
+
+        base = recalls(HybridIndex.build(dataset.documents, encoder))
+        systems = {"HybridIndex": base}
+        with tempfile.TemporaryDirectory() as folder:
+            lance = DatabaseIndex.build(dataset.documents, encoder, location=Path(folder) / "rows.lance")
+            systems["LanceDB"] = recalls(lance)
+        if server := os.environ.get("PRECISE_POSTGRES"):
+            location = f"{server}{'&' if '?' in server else '?'}collection=recall_{name}"
+            rows = DatabaseIndex.build(dataset.documents, encoder, location=location)
+            systems["PostgreSQL"] = recalls(rows)
+            rows.delete(rows.document_ids)
+            rows.close()
+        for system, values in systems.items():
+            cells = [f"{mean:.1f}" for mean in values.mean(axis=0)]
+            if system != "HybridIndex":
+                gains = [compare_paired(values[:, j], base[:, j]).difference for j in range(len(BUDGETS))]
+                cells = [
+                    f"{cell} ({g.mean:+.1f} [{g.low:+.1f}, {g.high:+.1f}])"
+                    for cell, g in zip(cells, gains, strict=True)
+                ]
+            lines.append(f"| {name} ({len(values)}) | {system} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+        means[name] = {system: values.mean(axis=0).round(2).tolist() for system, values in systems.items()}
+    title = "# Recall of evidence (%) at token budgets: rows in a database against HybridIndex\n\n"
+    made = record.made(__spec__.name, args)
+    print(record.save("scale", "recall", made, title + "\n".join(lines), {"recall": means}))
+
+
+if __name__ == "__main__":
+    main()

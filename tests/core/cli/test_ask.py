@@ -92,7 +92,7 @@ def test_an_index_of_another_encoder_is_asked_with_that_encoder(folder, tmp_path
     assert precise("index", folder / "docs", "--out", tmp_path / "index", "--encoder", own)[0] == 0
     code, _, err = precise("ask", tmp_path / "index", "Who keeps the lamp?")
     assert code == 1
-    assert "load_encoder" in err
+    assert "--encoder" in err
     code, out, _ = precise("ask", tmp_path / "index", "Who keeps the lamp?", "--encoder", own)
     assert code == 0
     assert "Ilse Brandt keeps it." in out

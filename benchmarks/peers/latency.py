@@ -1,0 +1,109 @@
+"""Time to the selected context: a cold `precise ask`, and a warm pipeline with 1, 5 and 10 callers.
+
+    python -m benchmarks.peers.latency --data DIR [--sentences 5000] [--questions 30] [--callers 1,5,10]
+
+Callers ask the whole time, each its next question when the last one is answered. CPU seconds are those of the
+process with all its threads; on a machine with other work only they can be compared.
+"""
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import record
+from benchmarks.retrieval.real import real_documents
+from precise_rag import HybridIndex, PreciseRAG, load_encoder, load_index
+from precise_rag.evaluation import load_development_set
+from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evaluation.runs.environment import peak_mb
+
+ROUNDS = 5
+
+
+def main() -> None:
+    parser = record.new_parser(__spec__.name, __doc__)
+    parser.add_argument("--sentences", type=int, default=5000, help="in the index, at least (%(default)s)")
+    parser.add_argument("--questions", type=int, default=30, help="for each number of callers (%(default)s)")
+    parser.add_argument("--callers", default="1,5,10", help="(%(default)s)")
+    parser.add_argument("--index", type=Path, help="a saved index to ask (default: one is built)")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(args, args.index or Path(folder) / "index")
+    header = list(dict.fromkeys(column for row in found for column in row))
+    body = [[str(row.get(column, "")) for column in header] for row in found]
+    text = ["# Latency", f"An index of {args.sentences:,} sentences.", format_markdown(header, body)]
+    record.save("peers", "latency", record.made(__spec__.name, args), "\n\n".join(text), {"results": found})
+
+
+def measure(args: Namespace, path: Path) -> list[dict[str, Any]]:
+    """One row for the cold command and one for each number of callers and unit."""
+    if not path.exists():
+        index, documents = HybridIndex(load_encoder(device="cpu")), real_documents(args.data)
+        while len(index) < args.sentences and (more := list(islice(documents, 2))):
+            index.add(more)
+        index.save(path)
+    asked = load_development_set("squad", args.data).sample(args.questions, args.seed).questions
+    questions = [question.text for question in asked]
+    rows = [cold(path, questions[0])]
+    for unit in ("sentence", "passage"):
+        rag = PreciseRAG(load_index(path, returns=unit))
+        rag.retrieve(questions[0])
+        rows += [warm(rag, unit, questions, int(callers)) for callers in args.callers.split(",")]
+    return rows
+
+
+def cold(path: Path, question: str) -> dict[str, Any]:
+    """Medians of fresh processes."""
+    code = "import sys; from precise_rag.cli import main; sys.exit(main(sys.argv[1:]))"
+    spent = []
+    for _ in range(ROUNDS):
+        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        command = [sys.executable, "-c", code, "ask", str(path), question]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        spent.append((time.perf_counter() - started, cpu))
+    wall, cpu = np.median(spent, axis=0)
+    return {
+        "what": "cold `precise ask`",
+        "p50 ms": round(1000 * wall),
+        "p95 ms": round(1000 * max(spent)[0]),
+        "CPU ms a question": round(1000 * cpu),
+        "peak MB": round(after.ru_maxrss / 1024),
+    }
+
+
+def warm(rag: PreciseRAG, unit: str, questions: list[str], callers: int) -> dict[str, Any]:
+    """Questions asked by several threads at a time."""
+
+    def ask(question: str) -> float:
+        started = time.perf_counter()
+        rag.retrieve(question)
+        return time.perf_counter() - started
+
+    cpu = time.process_time()
+    with ThreadPoolExecutor(callers) as pool:
+        seconds = list(pool.map(ask, questions))
+    cpu = time.process_time() - cpu
+    p50, p95 = 1000 * np.percentile(seconds, [50, 95])
+    return {
+        "what": f"{unit}s, {callers} callers",
+        "p50 ms": round(p50),
+        "p95 ms": round(p95),
+        "CPU ms a question": round(1000 * cpu / len(questions)),
+        "peak MB": round(peak_mb()),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,7 @@ from precise_rag.evaluation.runs.environment import circumstances
 
 HERE = Path(__file__).parent
 SAMPLE = "questions a set at most"
-_KEPT_OUT = ("--work", "--vectors", "--cache")
+_KEPT_OUT = ("--work", "--vectors", "--cache", "--index")
 """Options that say where a machine keeps its files; a recorded command does without them."""
 _FOLDERS = ("--data", "--real")
 """Options that name the folder of the question sets; a recorded command says DIR."""

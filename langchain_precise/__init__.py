@@ -5,6 +5,7 @@ from langchain_precise.compressors import GradientSelectionCompressor as Gradien
 from langchain_precise.compressors import RedundancyCompressor as RedundancyCompressor
 from langchain_precise.compressors import RerankCompressor as RerankCompressor
 from langchain_precise.embeddings import PreciseEmbeddings as PreciseEmbeddings
+from langchain_precise.evidence import EvidenceCompressor as EvidenceCompressor
 from langchain_precise.relevance import RelevanceFilterCompressor as RelevanceFilterCompressor
 from langchain_precise.retrievers import HybridRetriever as HybridRetriever
 from langchain_precise.retrievers import PreciseRetriever as PreciseRetriever

@@ -5,6 +5,7 @@ from llamaindex_precise.embeddings import PreciseEmbedding as PreciseEmbedding
 from llamaindex_precise.events import PreciseCallEvent as PreciseCallEvent
 from llamaindex_precise.events import PreciseRoundEvent as PreciseRoundEvent
 from llamaindex_precise.events import PreciseStageEvent as PreciseStageEvent
+from llamaindex_precise.evidence import EvidencePostprocessor as EvidencePostprocessor
 from llamaindex_precise.node_parsers import GreedySemanticNodeParser as GreedySemanticNodeParser
 from llamaindex_precise.node_parsers import SemanticSegmentationNodeParser as SemanticSegmentationNodeParser
 from llamaindex_precise.node_parsers import SentenceContextNodeParser as SentenceContextNodeParser

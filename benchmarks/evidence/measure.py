@@ -76,8 +76,6 @@ def measure(one: QuestionSet, models: Mapping[str, EvidenceModel], options: Any)
     ways = {"sentences": [[piece(c) for c in q.found] for q in asked]}
     ways |= {name: [r.ranked(r.probabilities(m)) for r in read] for name, m in models.items()}
     found = {name: recalls(positions, asked, lists) for name, lists in ways.items()}
-    returned = other_returns(one._replace(asked=asked), options)
-    few = {f"{n}, first {len(x)}": recalls(positions, asked[: len(x)], x) for n, x in returned.items()}
     groups = [question.group for question in asked]
     gains = [
         compare_paired(found["grown"][:, b], found["sentences"][:, b], groups=groups).difference
@@ -88,22 +86,27 @@ def measure(one: QuestionSet, models: Mapping[str, EvidenceModel], options: Any)
         "questions": len(asked),
         "ms": float(np.mean([r.ms for r in read])),
         "recall": {name: values.mean(axis=0).tolist() for name, values in found.items()},
-        "recall of fewer": {
-            **{name: values.mean(axis=0).tolist() for name, values in few.items()},
-            "grown": found["grown"][: len(returned["mixed"])].mean(axis=0).tolist(),
-            "gain over mixed": [
-                compare_paired(
-                    found["grown"][: len(returned["mixed"]), b],
-                    next(iter(few.values()))[:, b],
-                    groups=groups[: len(returned["mixed"])],
-                ).difference
-                for b in range(len(BUDGETS))
-            ],
-        },
+        "fewer": fewer(one._replace(asked=asked), found["grown"], options),
         "gain": gains,
         "selection": selection(asked, ways["grown"]),
         "calibration": calibration(read, models["grown"]),
     }
+
+
+def fewer(one: QuestionSet, grown: np.ndarray, options: Any) -> dict[str, Any]:
+    """The recall of what a search returns otherwise, for fewer questions, and the gain over the default."""
+    if one.name.split("/")[1] not in options.returns:
+        return {}
+    lists = other_returns(one, options)
+    n = len(lists[RETURNS[0]])
+    found = {name: recalls(positions_of(one), one.asked[:n], several) for name, several in lists.items()}
+    groups = [question.group for question in one.asked[:n]]
+    gains = [
+        compare_paired(grown[:n, b], found[RETURNS[0]][:, b], groups=groups).difference
+        for b in range(len(BUDGETS))
+    ]
+    recall = {**found, "grown": grown[:n]}
+    return {"questions": n, "recall": {k: v.mean(axis=0).tolist() for k, v in recall.items()}, "gain": gains}
 
 
 def selection(asked: Sequence[Asked], grown: Sequence[Sequence[Piece]]) -> dict[str, float]:
@@ -203,6 +206,9 @@ def main() -> None:
     parser = record.new_parser(__spec__.name, __doc__)
     parser.add_argument("--vectors", help="file that keeps sentence vectors")
     parser.add_argument("--cache", help="folder that keeps questions and lists", type=Path)
+    parser.add_argument(
+        "--returns", nargs="*", default=list(SETS), choices=SETS, help="sets whose passages are reranked, too"
+    )
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     options = parser.parse_args()
     rows = read_sets(list(training_sets(options)))
@@ -228,16 +234,14 @@ def markdown(found: Sequence[Mapping[str, Any]]) -> str:
             *(f"{100 * g.mean:+.1f} ({100 * g.low:+.1f} to {100 * g.high:+.1f})" for g in values),
         ]
         for one in found
-        for what, values in (
-            ("sentences", one["gain"]),
-            ("mixed (fewer questions)", one["recall of fewer"]["gain over mixed"]),
-        )
+        for what, values in (("sentences", one["gain"]), (RETURNS[0], one["fewer"].get("gain")))
+        if values
     ]
     fewer = [
-        [one["set"], name, *_percent(values)]
+        [one["set"], one["fewer"]["questions"], name, *_percent(values)]
         for one in found
-        for name, values in one["recall of fewer"].items()
-        if name != "gain over mixed"
+        if one["fewer"]
+        for name, values in one["fewer"]["recall"].items()
     ]
     rest = [
         [
@@ -255,7 +259,7 @@ def markdown(found: Sequence[Mapping[str, Any]]) -> str:
             "Recall of the evidence, the likeliest sentences first.",
             format_markdown(["set", "questions", "sent", *budgets], recall),
             f"The first questions, with what a search returns otherwise: {', '.join(RETURNS)}.",
-            format_markdown(["set", "sent", *budgets], fewer),
+            format_markdown(["set", "questions", "sent", *budgets], fewer),
             "Gain of grown evidence, with its 95 % interval.",
             format_markdown(["set", "over", *budgets], gain),
             "The default selection, and calibration.",
@@ -275,6 +279,10 @@ def markdown(found: Sequence[Mapping[str, Any]]) -> str:
             ),
         )
     )
+
+
+def _interval(gain: Any) -> str:
+    return f"{100 * gain.mean:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
 
 
 def _percent(values: Sequence[float]) -> list[str]:

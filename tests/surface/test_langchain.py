@@ -6,6 +6,7 @@ import langchain_precise
 
 EXPORTED = {
     "CompressorInput",
+    "EvidenceCompressor",
     "GradientSelectionCompressor",
     "GreedySemanticTextSplitter",
     "HybridRetriever",

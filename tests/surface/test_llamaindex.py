@@ -6,6 +6,7 @@ from pathlib import Path
 import llamaindex_precise
 
 COMPONENTS = {
+    "EvidencePostprocessor",
     "GradientSelectionPostprocessor",
     "GreedySemanticNodeParser",
     "HybridRetriever",

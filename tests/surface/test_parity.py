@@ -14,7 +14,9 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 import langchain_precise
 import llamaindex_precise
 from precise_rag import (
+    Candidate,
     Document,
+    EvidenceExtractor,
     GradientSelector,
     PreciseRAG,
     RedundancyFilter,
@@ -325,3 +327,24 @@ def assert_same_results(nodes, documents, expected):
         assert read_facts(document)["score"] == pytest.approx(candidate.score, abs=1e-6)
         assert read_facts(item.node)["reason"] == reason
         assert read_facts(document)["reason"] == reason
+
+
+def test_evidence_is_the_same():
+    query = QUESTIONS[0]
+    extractor = EvidenceExtractor(load_reranker("packaged"))
+    given = [Candidate(d.id, 0, len(d.text), d.text, 0.0, "rank") for d in CORE]
+    core = [span.candidate for span in extractor.extract(query, given).spans]
+    assert core
+    nodes = [NodeWithScore(node=TextNode(id_=name, text=text)) for name, text in TEXTS.items()]
+    postprocessor = llamaindex_precise.EvidencePostprocessor(reranker="packaged")
+    found = postprocessor.postprocess_nodes(nodes, query_str=query)
+    expected = [(c.doc_id, c.start, c.end, c.text, pytest.approx(c.score)) for c in core]
+    assert [_placed(item.node, item.node.text) for item in found] == expected
+    compressor = langchain_precise.EvidenceCompressor(reranker="packaged")
+    documents = compressor.compress_documents(LANGCHAIN, query)
+    assert [_placed(d, d.page_content) for d in documents] == expected
+
+
+def _placed(piece, text):
+    facts = read_facts(piece)
+    return facts["doc_id"], facts["start"], facts["end"], text, facts["score"]

@@ -31,11 +31,17 @@ class Extraction(NamedTuple):
     """The evidence in some texts.
 
     spans: what is kept, in the order of the text; the document with the best sentence comes first.
-    sentences: the decision on each sentence that was found or came along.
+    dropped: the sentences that were found or came along, and are not kept.
     """
 
-    spans: tuple[EvidenceSpan, ...]
-    sentences: Selection
+    spans: tuple[EvidenceSpan, ...] = ()
+    dropped: tuple[Decision, ...] = ()
+
+    @property
+    def selection(self) -> Selection:
+        """The decisions: the spans in their order, then what was dropped."""
+        spans = [(span.candidate, True, span.reason) for span in self.spans]
+        return Selection.of([*spans, *((d.candidate, False, d.reason) for d in self.dropped)])
 
 
 class EvidenceExtractor:
@@ -70,13 +76,12 @@ class EvidenceExtractor:
         check_query(query)
         pieces = _Pieces([split_into_sentences(text, self.splitter) for text in texts])
         if not pieces.sentences:
-            return Extraction((), Selection())
+            return Extraction()
         ranked = rerank(query, pieces.sentences, self.reranker)
         grown = EvidenceGrower(pieces).grow(query, ranked[:N_FOUND])
         selection = grown.then(self.selector.select(grown.kept))
-        return Extraction(
-            pieces.spans(selection, {d.candidate.id: d.reason for d in grown.decisions}), selection
-        )
+        spans = pieces.spans(selection, {d.candidate.id: d.reason for d in grown.decisions})
+        return Extraction(spans, pieces.dropped(selection))
 
 
 class _Pieces:
@@ -92,22 +97,28 @@ class _Pieces:
             Stretch(s.text, tuple(replace(one, doc_id=str(number)) for one in s.sentences))
             for number, s in enumerate(stretches)
         ]
-        seen: dict[tuple[str, str], None] = {}
+        seen: set[str] = set()
         self.sentences: list[Candidate] = []
         self._repeated: set[str] = set()
-        for document, stretch in zip(self._documents, self._stretches, strict=True):
-            for sentence in stretch.sentences:
-                key = (document, sentence.text)
-                if key in seen:
-                    self._repeated.add(sentence.id)
-                else:
-                    seen[key] = None
-                    self.sentences.append(sentence)
+        for sentence in (one for stretch in self._stretches for one in stretch.sentences):
+            if sentence.text in seen:
+                self._repeated.add(sentence.id)
+            else:
+                seen.add(sentence.text)
+                self.sentences.append(sentence)
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the texts that hold any of the sentences, whole."""
         numbers = sorted({int(sentence.doc_id) for sentence in sentences})
         return [self._stretches[number] for number in numbers]
+
+    def dropped(self, selection: Selection) -> tuple[Decision, ...]:
+        """Return the decisions on the sentences that are not kept, with their documents."""
+        return tuple(
+            d._replace(candidate=replace(d.candidate, doc_id=self._documents[int(d.candidate.doc_id)]))
+            for d in selection.decisions
+            if not d.kept
+        )
 
     def spans(self, selection: Selection, reasons: dict[str, str]) -> tuple[EvidenceSpan, ...]:
         """Join the kept sentences that follow each other in a text."""

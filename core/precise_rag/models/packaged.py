@@ -7,8 +7,8 @@ _HERE = Path(__file__).resolve().parent
 
 SHIPPED: Mapping[str, Mapping[str, str]] = {
     "evidence": {
-        "config.json": "9a0e3faf46eeb0a2d5c439f1a623806cd3a2180247546cf214f2d0a733182036",
-        "model.safetensors": "4c9416d73b7aa63e56d508da38f99e45a0dd1a9a9c7cb116c27908201bad4743",
+        "config.json": "544b6c2bb355e3137a294b2f25b8398938d6595ee7c11b303bb8d3a7fe3b740a",
+        "model.safetensors": "e9346f75687e8d2e5b2692cc4decc06afebce5352500f581b75e5e7711fd26ad",
     },
     "reranker": {
         "config.json": "4b0eae3399bfe634a911c206f28497c12b52b538fc36d2c9450a273ef590efd7",

@@ -1,0 +1,63 @@
+"""Compressor that cuts the documents of any retriever down to the evidence in them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import PrivateAttr
+
+from langchain_precise.compressors import SelectionCompressor
+from precise_rag.evidence import EvidenceExtractor, EvidenceSpan
+from precise_rag.protocols import Reranker
+from precise_rag.rerank import load_reranker
+from precise_rag.selection import WorthSelector
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate, Selection
+
+_WORTH = WorthSelector()
+_START_INDEX = "start_index"
+"""Metadata key under which text splitters of LangChain keep the place of a piece."""
+
+
+class EvidenceCompressor(SelectionCompressor):
+    """Compressor that returns only the relevant sentences of the documents, grown to spans.
+
+    The sentences of all documents are reranked, grow to the neighbours that probably belong to the same
+    evidence, and are kept while they are worth their tokens, see `EvidenceExtractor`. Each span is a new
+    document in the order of the text, with the metadata of the one it was cut from; a `start_index` there
+    is that of the span.
+
+    reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; its
+    scores must be probabilities or logits.
+    The other fields are those of `WorthSelector`; with min_keep=0 nothing is returned if nothing is
+    relevant.
+    """
+
+    reranker: Any = "default"
+    threshold: float = _WORTH.threshold
+    max_tokens: int | None = _WORTH.max_tokens
+    min_keep: int = _WORTH.min_keep
+
+    _extractor: EvidenceExtractor = PrivateAttr()
+    _reranker: Reranker = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Check the settings and load the reranker now, not at the first query."""
+        selector = WorthSelector(threshold=self.threshold, max_tokens=self.max_tokens, min_keep=self.min_keep)
+        self._reranker = load_reranker(self.reranker)
+        self._extractor = EvidenceExtractor(self._reranker, selector)
+
+    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
+        """Keep the evidence: the spans in the order of the text, then the sentences that were dropped."""
+        found = self._extractor.extract(query, candidates)
+        spans = tuple(_placed(span, candidates[span.piece].start) for span in found.spans)
+        return found._replace(spans=spans).selection
+
+
+def _placed(span: EvidenceSpan, first: int) -> EvidenceSpan:
+    """Return the span with its own `start_index`, if its document has one. first: start of the document."""
+    index = span.candidate.metadata.get(_START_INDEX)
+    if not isinstance(index, int):
+        return span
+    metadata = {**span.candidate.metadata, _START_INDEX: index + span.candidate.start - first}
+    return span._replace(candidate=replace(span.candidate, metadata=metadata))

@@ -1,0 +1,68 @@
+"""Postprocessor that cuts the nodes of any retriever down to the evidence in them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.schema import MetadataMode, NodeWithScore
+
+from llamaindex_precise.convert import to_candidates
+from llamaindex_precise.postprocessors import RerankerComponent, SelectionPostprocessor, require_query
+from precise_rag.evidence import EvidenceExtractor
+from precise_rag.protocols import Reranker
+from precise_rag.selection import WorthSelector
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate, Selection
+
+_WORTH = WorthSelector()
+
+
+class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
+    """Postprocessor that returns only the relevant sentences of the nodes, grown to spans.
+
+    The sentences of all nodes are reranked, grow to the neighbours that probably belong to the same
+    evidence, and are kept while they are worth their tokens, see `EvidenceExtractor`. Each span is a new
+    node in the order of the text, with the metadata and the relationship to the document of the node it
+    was cut from; its `start_char_idx` and `end_char_idx` are exact if those of the node are. A node
+    without text is left out.
+
+    reranker: scores the sentences; its scores must be probabilities or logits.
+    The other fields are those of `WorthSelector`; with min_keep=0 nothing is returned if nothing is
+    relevant.
+    """
+
+    threshold: float = Field(
+        default=_WORTH.threshold, description="Lowest probability of a sentence to be kept."
+    )
+    max_tokens: int | None = Field(default=_WORTH.max_tokens, description="Most tokens to keep, estimated.")
+    min_keep: int = Field(
+        default=_WORTH.min_keep,
+        description="How many of the best to keep even under the threshold.",
+    )
+
+    _extractor: EvidenceExtractor = PrivateAttr()
+    _reranker: Reranker = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Check the settings and load the reranker now, not at the first query."""
+        super().model_post_init(context)
+        selector = WorthSelector(threshold=self.threshold, max_tokens=self.max_tokens, min_keep=self.min_keep)
+        self._reranker = self._load_reranker()
+        self._extractor = EvidenceExtractor(self._reranker, selector)
+
+    def candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
+        """Return the nodes as core candidates, with their text alone."""
+        texts = [item.node.get_content(MetadataMode.NONE) for item in nodes]
+        return [
+            replace(candidate, text=text, end=candidate.start + len(text))
+            for candidate, text in zip(to_candidates(nodes), texts, strict=True)
+        ]
+
+    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
+        """Return the reranker."""
+        return self._reranker
+
+    def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
+        """Keep the evidence: the spans in the order of the text, then the sentences that were dropped."""
+        return self._extractor.extract(require_query(query), candidates).selection

@@ -332,7 +332,7 @@ def assert_same_results(nodes, documents, expected):
 def test_evidence_is_the_same():
     query = QUESTIONS[0]
     extractor = EvidenceExtractor(load_reranker("packaged"))
-    given = [Candidate(d.id, 0, len(d.text), d.text, 0.0, "rank") for d in CORE]
+    given = [Candidate(d.id, 0, len(d.text), d.text, -float(i), "rank") for i, d in enumerate(CORE)]
     core = [span.candidate for span in extractor.extract(query, given).spans]
     assert core
     nodes = [NodeWithScore(node=TextNode(id_=name, text=text)) for name, text in TEXTS.items()]

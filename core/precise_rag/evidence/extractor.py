@@ -77,11 +77,20 @@ class EvidenceExtractor:
         pieces = _Pieces([split_into_sentences(text, self.splitter) for text in texts])
         if not pieces.sentences:
             return Extraction()
-        ranked = rerank(query, pieces.sentences, self.reranker)
+        ranked = self._ranked(query, pieces.sentences)
         grown = EvidenceGrower(pieces).grow(query, ranked[:N_FOUND])
         selection = grown.then(self.selector.select(grown.kept))
         spans = pieces.spans(selection, {d.candidate.id: d.reason for d in grown.decisions})
         return Extraction(spans, pieces.dropped(selection))
+
+    def _ranked(self, query: str, sentences: Sequence[Candidate]) -> list[Candidate]:
+        """Rerank by the sentences' text: the scores that their whole texts had say little about each."""
+        former = {sentence.id: sentence for sentence in sentences}
+        texts = [replace(sentence, score=0.0, scores={}) for sentence in sentences]
+        return [
+            replace(c, scores={**former[c.id].scores, **c.scores, "retrieval": former[c.id].score})
+            for c in rerank(query, texts, self.reranker)
+        ]
 
 
 class _Pieces:

@@ -1,0 +1,117 @@
+"""What is left of stock chunks when only their evidence is sent.
+
+    python -m benchmarks.evidence.nodes --data DIR [--reranker NAME] [--sets NAME…] [--sample N]
+
+LangChain's recursive splitter at 512 tokens, the 10 best chunks by BM25. "saved": share of the chunks' tokens
+that is not sent. "lost": share of the evidence in the chunks that is not sent, over the questions whose
+chunks hold any, with its 95 % interval, documents redrawn. Nothing was trained on these documents.
+"""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks import record
+from benchmarks.reranking.held_out import UNSEEN
+from precise_rag.encoders import load_encoder
+from precise_rag.evaluation import bootstrap_interval
+from precise_rag.evaluation.peers.splitters import load_peer_splitter
+from precise_rag.evaluation.peers.units import UnitIndex
+from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evidence import EvidenceExtractor
+from precise_rag.rerank import load_reranker
+from precise_rag.tokens import estimate_tokens
+from training.candidate_lists import HALVED, may_train_on, read_set
+
+SETS = (*HALVED, *UNSEEN)
+N_CHUNKS = 10
+
+
+def measure(name: str, options: Any) -> dict[str, Any]:
+    """Tokens and evidence before and after, over the questions of one set."""
+    dataset = read_set(f"dev/{name}", options.data)
+    if name in HALVED:
+        kept = tuple(q for q in dataset.questions if not may_train_on(q.group))
+        dataset = replace(dataset, questions=kept)
+    dataset = dataset.sample(options.sample, seed=1)
+    encoder = load_encoder()
+    split = load_peer_splitter("langchain-recursive", encoder, chunk_size=512)
+    units = [unit for document in dataset.documents for unit in split(document)]
+    index = UnitIndex(dataset.documents, units, encoder, "bm25")
+    extractor = EvidenceExtractor(load_reranker(options.reranker))
+    before, after, lost, groups, seconds = [], [], [], [], 0.0
+    for question in dataset.questions:
+        chunks = index.search(question.text, N_CHUNKS)
+        started = time.process_time()
+        spans = [span.candidate for span in extractor.extract(question.text, chunks).spans]
+        seconds += time.process_time() - started
+        before.append(sum(estimate_tokens(c.text) for c in chunks))
+        after.append(sum(estimate_tokens(s.text) for s in spans))
+        held, sent = (_characters(pieces, question.evidence) for pieces in (chunks, spans))
+        if held:
+            lost.append(1.0 - len(sent) / len(held))
+            groups.append(question.group)
+    interval = bootstrap_interval(lost, groups=groups)
+    return {
+        "set": name,
+        "questions": len(before),
+        "with evidence": len(lost),
+        "tokens": float(np.mean(before)),
+        "sent": float(np.mean(after)),
+        "saved": 1.0 - sum(after) / sum(before),
+        "lost": interval,
+        "ms": 1e3 * seconds / len(before),
+    }
+
+
+def _characters(pieces: Any, evidence: Any) -> set[tuple[str, int]]:
+    """The characters of the evidence that the pieces hold."""
+    return {
+        (piece.doc_id, place)
+        for piece in pieces
+        for e in evidence
+        if e.doc_id == piece.doc_id
+        for place in range(max(piece.start, e.start), min(piece.end, e.end))
+    }
+
+
+def main() -> None:
+    parser = record.new_parser(__spec__.name, __doc__)
+    parser.add_argument("--reranker", default="default", help="(%(default)s)")
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
+    parser.add_argument("--sample", type=int, default=100, help="questions a set at most (%(default)s)")
+    options = parser.parse_args()
+    rows = []
+    for name in options.sets:
+        rows.append(measure(name, options))
+        print(rows[-1], flush=True)
+    body = [
+        [
+            row["set"],
+            row["questions"],
+            f"{row['tokens']:.0f}",
+            f"{row['sent']:.0f}",
+            f"{100 * row['saved']:.0f} %",
+            f"{100 * row['lost'].mean:.1f} % ({100 * row['lost'].low:.1f} to {100 * row['lost'].high:.1f})",
+            f"{row['ms']:.0f}",
+        ]
+        for row in rows
+    ]
+    columns = [
+        "set",
+        "questions",
+        "tokens of the chunks",
+        "tokens sent",
+        "saved",
+        "evidence lost",
+        "ms of CPU",
+    ]
+    made = record.made(__spec__.name, options, reranker=options.reranker)
+    markdown = f"# Evidence in stock chunks\n\n{format_markdown(columns, body)}"
+    record.save("evidence", f"nodes-{options.reranker}", made, markdown, {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()

@@ -63,6 +63,8 @@ _CLOSING_TAGS = re.compile(r"(?:</?[A-Za-z][^<>]{0,200}>\s*)+\Z")
 def ends_in_colon(text: str) -> bool:
     """Check whether the last line of a text ends in a colon, apart from emphasis and tags."""
     tail = text[-400:].rstrip()
+    if ":" not in tail and "：" not in tail:
+        return False
     if tail.endswith(">"):
         tail = _CLOSING_TAGS.sub("", tail)
     return _LEAD_IN.search(tail[-8:]) is not None

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag.documents import MAX_FILE_BYTES, document_files, read_json_lines, read_text
+from precise_rag.documents.kinds import TRAINING
 from precise_rag.errors import InputError
 from precise_rag.segmentation.readable import as_heading
 from precise_rag.sentences import split_sentences
@@ -65,7 +66,7 @@ def read_labelled(
     Raises InputError if a path is missing, a file cannot be read or a record has neither field.
     """
     for path in map(Path, paths):
-        for file, _ in document_files(path, follow_links=follow_links):
+        for file, _ in document_files(path, follow_links=follow_links, suffixes=TRAINING):
             yield from (d for d in _read(file, max_bytes, headings) if len(d.sentences) > 1)
 
 

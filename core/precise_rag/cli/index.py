@@ -1,10 +1,23 @@
 """`precise index DIR…`: build a searchable index and save it."""
 
 import argparse
+import os
+import re
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, warn
-from precise_rag.cli.reading import add_reading_options, index_argument, path_argument, read_given
+from precise_rag._extras import require
+from precise_rag.cli.known_files import KnownFiles
+from precise_rag.cli.output import Subparsers, check_folder, is_terminal, print_json, show, warn
+from precise_rag.cli.reading import (
+    STANDARD_INPUT,
+    Problems,
+    add_reading_options,
+    index_argument,
+    path_argument,
+    read_given,
+)
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import DatabaseIndex, HybridIndex, HybridSettings
@@ -12,6 +25,8 @@ from precise_rag.index.databases import is_database
 from precise_rag.index.storage.manifest import has_index
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document
+
+PASSAGES = re.compile(r"sentences|paragraphs|segments|small|[1-9][0-9]{0,8} tokens")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -27,7 +42,7 @@ def add_parser(subparsers: Subparsers) -> None:
         type=path_argument,
         nargs="+",
         metavar="DIR",
-        help="folders, or text, Markdown or JSON Lines files",
+        help="folders, files, patterns such as 'docs/**/*.md', or - for standard input",
     )
     parser.add_argument(
         "--out",
@@ -45,6 +60,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--passages",
+        type=_passages,
         default=HybridSettings.passages,
         metavar="PASSAGES",
         help='for a new index, the passages that give a sentence its context: "sentences", "paragraphs", '
@@ -55,6 +71,12 @@ def add_parser(subparsers: Subparsers) -> None:
         action="store_true",
         help="remove documents from the index that are not in DIR; none if a file in it cannot be read",
     )
+    parser.add_argument(
+        "--strict", action="store_true", help="index nothing if a file cannot be read (default: the others)"
+    )
+    parser.add_argument(
+        "--watch", action="store_true", help="stay, and update the index whenever a file changes"
+    )
     add_reading_options(parser)
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
@@ -62,49 +84,74 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Build the index, or update an existing one; then, with --watch, whenever a file changes."""
+    _check(args)
+    code = _update(args)
+    if args.watch:
+        watch = require("watchfiles", extra="documents").watch
+        warn(f"watching {_named(args.paths)}; end with Ctrl-C")
+        own = os.path.realpath(args.out)
+        for _ in watch(*args.paths, watch_filter=lambda _, path: not _is_within(path, own)):
+            code = _update(args)
+    return code
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(folder)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises InputError for arguments that cannot work, before anything is read or encoded."""
+    if args.watch and STANDARD_INPUT in args.paths:
+        raise InputError("--watch needs files or folders; standard input cannot be watched")
+    if is_database(args.out):
+        return
+    for path in args.paths:
+        if path != STANDARD_INPUT and os.path.realpath(path) == os.path.realpath(args.out):
+            raise InputError(f"--out must be another folder than {path}, whose documents are read")
+    check_folder(args.out)
+
+
+def _update(args: argparse.Namespace) -> int:
     """Build the index, or update an existing one, which encodes only new and changed documents.
 
     Documents of the index that are not in the given folders stay, because an index may be filled from
     several folders in turn; --prune removes them, unless something could not be read: it may hold them.
     """
-    documents, problems = read_given(args)
-    empty = [document.id for document in documents if not document.text.strip()]
-    if len(empty) == len(documents):
+    options = {
+        name: str(getattr(args, name)) for name in ("encoder", "passages", "follow_links", "max_bytes")
+    }
+    known = None if is_database(args.out) else KnownFiles(args.out, options)
+    documents, problems = read_given(args, known.is_unchanged if known else None)
+    problems.show_files()
+    if args.strict and problems.count:
+        problems.show()
+        raise InputError("not everything could be read, so with --strict nothing was indexed")
+    unchanged = known.ids if known else set()
+    given = unchanged | {document.id for document in documents}
+    empty = {document.id for document in documents if not document.text.strip()}
+    if len(empty) == len(documents) and not unchanged:
         if problems.show():
             return 1
         raise InputError(f"{_named(args.paths)}: every document is empty, so there is nothing to index")
-    encoder = load_encoder(args.encoder, device=args.device)
     prune = args.prune and not problems.count
-    index, gone = (_in_database if is_database(args.out) else _in_folder)(args, encoder, documents, prune)
-    for identifier in empty:
-        warn(f"warning: {identifier}: the document is empty")
-    for identifier in gone if prune else ():
-        warn(f"removed {identifier}: it is not in {_named(args.paths)}")
-    if gone and not prune:
-        hint = "use" if not args.prune else "as not everything could be read, none is removed; repeat with"
-        warn(
-            f"note: {len(gone)} of the index's documents, such as {gone[0]}, are not in "
-            f"{_named(args.paths)}; {hint} --prune to remove them"
-        )
-    place = index.engine.location if isinstance(index, DatabaseIndex) else str(args.out)
-    summary = {
-        "index": place,
-        "documents": len(index.document_ids),
-        "removed_documents": gone if prune else [],
-        "empty_documents": empty,
-        "unreadable": problems.messages,
-        "sentences": len(index),
-        "encoder": encoder.name,
-    }
-    if args.json:
-        print_json(summary)
+    if known and not documents and not (prune and set(known.summary["ids"]) - given):
+        summary, gone = known.summary, sorted(set(known.summary["ids"]) - given)
     else:
-        show(f"{place}: {summary['documents']} documents, {summary['sentences']} sentences, {encoder.name}")
+        encoder = load_encoder(args.encoder, device=args.device)
+        write = _in_database if known is None else _in_folder
+        index, gone = write(args, encoder, documents, given, prune)
+        summary = _summary(args, index, encoder)
+        if known:
+            empty |= set(known.summary.get("empty_documents", ())) & unchanged
+            known.save(problems.files, {**summary, "empty_documents": sorted(empty)})
+    shown = {**summary, "empty_documents": sorted(empty)} if documents else summary
+    _report(args, shown, gone, problems, prune)
     return problems.show()
 
 
 def _in_folder(
-    args: argparse.Namespace, encoder: Encoder, documents: list[Document], prune: bool
+    args: argparse.Namespace, encoder: Encoder, documents: list[Document], given: set[str], prune: bool
 ) -> tuple[HybridIndex | DatabaseIndex, list[str]]:
     """The index, and the ids in it of documents that were not given."""
     if not has_index(args.out):
@@ -112,10 +159,10 @@ def _in_folder(
     gone: list[str] = []
     with HybridIndex.lock(args.out):
         if has_index(args.out):
-            given = {"passages": args.passages} if args.passages != HybridSettings.passages else {}
-            index = HybridIndex.load(args.out, encoder, **given)
+            options = {"passages": args.passages} if args.passages != HybridSettings.passages else {}
+            index = HybridIndex.load(args.out, encoder, **options)
             index.add(documents, show_progress=is_terminal("stderr"))
-            gone = sorted(set(index.document_ids) - {document.id for document in documents})
+            gone = sorted(set(index.document_ids) - given)
             if prune:
                 index.delete(gone)
         else:
@@ -127,18 +174,64 @@ def _in_folder(
 
 
 def _in_database(
-    args: argparse.Namespace, encoder: Encoder, documents: list[Document], prune: bool
+    args: argparse.Namespace, encoder: Encoder, documents: list[Document], given: set[str], prune: bool
 ) -> tuple[HybridIndex | DatabaseIndex, list[str]]:
     """As `_in_folder`, for a database."""
-    given = {"passages": args.passages} if args.passages != HybridSettings.passages else {}
-    index = DatabaseIndex(args.out, encoder, **given)
+    options = {"passages": args.passages} if args.passages != HybridSettings.passages else {}
+    index = DatabaseIndex(args.out, encoder, **options)
     index.add(documents, show_progress=is_terminal("stderr"))
-    gone = sorted(set(index.document_ids) - {document.id for document in documents})
+    gone = sorted(set(index.document_ids) - given)
     if prune:
         index.delete(gone)
     index.optimize()
     return index, gone
 
 
+def _summary(
+    args: argparse.Namespace, index: HybridIndex | DatabaseIndex, encoder: Encoder
+) -> dict[str, Any]:
+    return {
+        "index": index.engine.location if isinstance(index, DatabaseIndex) else str(args.out),
+        "documents": len(index.document_ids),
+        "sentences": len(index),
+        "encoder": encoder.name,
+        "ids": list(index.document_ids),
+    }
+
+
+def _report(
+    args: argparse.Namespace, summary: dict[str, Any], gone: list[str], problems: Problems, prune: bool
+) -> None:
+    for identifier in summary["empty_documents"]:
+        warn(f"warning: {identifier}: the document is empty")
+    for identifier in gone if prune else ():
+        warn(f"removed {identifier}: it is not in {_named(args.paths)}")
+    if gone and not prune:
+        hint = "use" if not args.prune else "as not everything could be read, none is removed; repeat with"
+        warn(
+            f"note: {len(gone)} of the index's documents, such as {gone[0]}, are not in "
+            f"{_named(args.paths)}; {hint} --prune to remove them"
+        )
+    if args.json:
+        shown = {name: value for name, value in summary.items() if name != "ids"}
+        outcome = {"removed_documents": gone if prune else [], "unreadable": problems.messages}
+        print_json({**shown, **outcome, "files": [asdict(report) for report in problems.files]})
+    else:
+        show(
+            f"{summary['index']}: {summary['documents']} documents, {summary['sentences']} sentences, "
+            f"{summary['encoder']}"
+        )
+
+
 def _named(paths: list[Path]) -> str:
     return ", ".join(map(str, paths))
+
+
+def _passages(text: str) -> str:
+    """Parse --passages. A name that is no known one must be a folder of a trained model."""
+    if PASSAGES.fullmatch(text) or text == "sage-minilm" or Path(text).is_dir():
+        return text
+    raise argparse.ArgumentTypeError(
+        f'expected sentences, paragraphs, segments, a size like "200 tokens", or the folder of a trained '
+        f"model, got {text!r}"
+    )

@@ -99,6 +99,20 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
+def check_folder(path: Path) -> None:
+    """Raises InputError if `path` is not a folder that can be written, or made; nothing stays."""
+    nearest = path
+    while not os.path.lexists(nearest) and nearest != nearest.parent:
+        nearest = nearest.parent
+    try:
+        with tempfile.TemporaryDirectory(dir=nearest):
+            pass
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be written: {getattr(error, 'strerror', None) or error}; name another folder"
+        ) from error
+
+
 def check_writable(path: Path) -> None:
     """Raises InputError if `path` is not a file that `write_file` can write."""
     try:

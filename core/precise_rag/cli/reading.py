@@ -1,23 +1,31 @@
 """Reading the documents that a command is given: one that cannot be read does not stop the others."""
 
 import argparse
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from precise_rag.cli.output import warn
-from precise_rag.documents import MAX_FILE_BYTES, read_documents
+from precise_rag.documents import MAX_FILE_BYTES, FileReport, read_documents, read_standard_input
+from precise_rag.errors import InputError
 from precise_rag.index.databases import is_database
 from precise_rag.types import Document
 
 _MOST_NAMED = 100
+_SOME = 3
+"""Skipped files that are named for each reason."""
+
+STANDARD_INPUT = Path("-")
 
 
 @dataclass
 class Problems:
-    """What could not be read; the first problems are kept word for word, the others counted."""
+    """What became of the files; the first problems are kept word for word, the others counted."""
 
     messages: list[str] = field(default_factory=list)
     count: int = 0
+    files: list[FileReport] = field(default_factory=list)
 
     def add(self, message: object) -> None:
         """Note one problem."""
@@ -32,6 +40,18 @@ class Problems:
         if self.count > len(self.messages):
             warn(f"{self.count - len(self.messages)} more files or lines could not be read")
         return 1 if self.count else 0
+
+    def show_files(self) -> None:
+        """Say on standard error how many files were skipped, and why, and which were read oddly."""
+        reasons: dict[str, list[str]] = {}
+        for report in self.files:
+            if report.status == "skipped":
+                reasons.setdefault(report.why, []).append(report.path)
+            elif report.status == "read" and report.why:
+                warn(f"note: {report.path}: {report.why}")
+        for why, paths in reasons.items():
+            more = ", …" if len(paths) > _SOME else ""
+            warn(f"skipped {len(paths)}, {why}: {', '.join(paths[:_SOME])}{more}")
 
 
 def path_argument(text: str) -> Path:
@@ -62,10 +82,25 @@ def add_reading_options(parser: "argparse.ArgumentParser | argparse._ArgumentGro
     )
 
 
-def read_given(args: argparse.Namespace) -> tuple[list[Document], Problems]:
-    """Read the documents of the paths that a command was given."""
+def read_given(
+    args: argparse.Namespace, skip: Callable[[Path, str], bool] | None = None
+) -> tuple[list[Document], Problems]:
+    """Read the documents of the paths that a command was given; "-" is standard input.
+
+    skip: as for `read_documents`.
+    """
     problems = Problems()
+    found: list[Document] = []
+    if STANDARD_INPUT in args.paths:
+        if sys.stdin is None:
+            raise InputError("standard input is closed, so no document can be read from it")
+        found.append(read_standard_input(sys.stdin.buffer, args.max_bytes))
     documents = read_documents(
-        *args.paths, follow_links=args.follow_links, max_bytes=args.max_bytes, on_error=problems.add
+        *(path for path in args.paths if path != STANDARD_INPUT),
+        follow_links=args.follow_links,
+        max_bytes=args.max_bytes,
+        on_error=problems.add,
+        on_file=problems.files.append,
+        skip=skip,
     )
-    return list(documents), problems
+    return [*found, *documents], problems

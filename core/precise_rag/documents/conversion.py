@@ -51,7 +51,9 @@ def convert(data: bytes, suffix: str, file: Path, max_bytes: int) -> Converted:
     if "error" in reply:
         raise InputError(f"{file}: cannot be converted ({reply['error']})")
     if len(reply["text"]) > max_bytes:
-        raise InputError(f"{file}: holds more than {max_bytes:,} bytes of text; raise the limit (--max-bytes)")
+        raise InputError(
+            f"{file}: holds more than {max_bytes:,} bytes of text; raise the limit (--max-bytes)"
+        )
     return Converted(reply["text"], reply["title"], tuple(reply["pages"]))
 
 
@@ -89,7 +91,9 @@ class _Converter:
             late.daemon = True
             late.start()
             try:
-                process.stdin.write(json.dumps({"suffix": suffix, "bytes": len(data)}).encode() + b"\n" + data)
+                process.stdin.write(
+                    json.dumps({"suffix": suffix, "bytes": len(data)}).encode() + b"\n" + data
+                )
                 process.stdin.flush()
                 line = process.stdout.readline()
             except OSError:

@@ -124,28 +124,36 @@ class _Walk:
                 if self.reads(path.name) or not path.is_symlink():
                     self._report(InputError(f"{path}: {reason(error, path)}"))
                 continue
-            is_folder = stat.S_ISDIR(status.st_mode)
             try:
-                if path != self._root and (why := self._ignored(path, is_folder)):
-                    self._skip(path, why)
-                elif is_folder:
-                    place = (status.st_dev, status.st_ino)
-                    if place not in entered and self._may_enter(path):
-                        entered.add(place)
-                        self._read_rules(path)
-                        waiting.extend(path / name for name in sorted(os.listdir(path), reverse=True))
-                elif self.reads(path.name):
-                    self._check_link(path)
+                if self._is_chosen(path, status, entered, waiting):
                     self._found += 1
                     yield path, path.relative_to(self._root).as_posix()
-                else:
-                    self._skip(path, f"this kind is not read ({path.suffix or 'no ending'})")
             except InputError as error:
                 self._report(error)
             except OSError as error:
                 self._report(InputError(f"{path}: {reason(error, path)}"))
         if not self._found:
             self._report(InputError(f"{self._root}: nothing to read; expected {self.readable}"))
+
+    def _is_chosen(
+        self, path: Path, status: os.stat_result, entered: set[tuple[int, int]], waiting: list[Path]
+    ) -> bool:
+        """Whether a path is a file to read; a folder is entered, and what is left out is reported."""
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if path != self._root and (why := self._ignored(path, is_folder)):
+            self._skip(path, why)
+        elif is_folder:
+            place = (status.st_dev, status.st_ino)
+            if place not in entered and self._may_enter(path):
+                entered.add(place)
+                self._read_rules(path)
+                waiting.extend(path / name for name in sorted(os.listdir(path), reverse=True))
+        elif self.reads(path.name):
+            self._check_link(path)
+            return True
+        else:
+            self._skip(path, f"this kind is not read ({path.suffix or 'no ending'})")
+        return False
 
     def _report(self, error: InputError) -> None:
         self._found += 1
@@ -175,6 +183,8 @@ class _Walk:
         """Why a path is left out; empty if it is not."""
         if path.name.startswith("."):
             return "hidden"
+        if is_folder and (path / "manifest.json").is_file() and any(path.glob("data-*")):
+            return "an index"
         own = Path(os.path.realpath(path.parent)) / path.name
         for folder in own.parents:
             if folder in self._ignoring:

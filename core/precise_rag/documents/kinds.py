@@ -16,10 +16,10 @@ TRAINING = (".txt", ".md", ".jsonl", ".jsonl.gz")
 _MARKUP = ".md .markdown .mdown .mkd .mkdn .mdx .qmd .rmd .rst .rest"
 _TEXT = ".txt .text .log .adoc .asciidoc .org .tex .srt .vtt"
 _CODE = (
-    ".bash .bat .c .cc .cfg .clj .cmake .conf .cpp .cs .css .cxx .dart .el .erl .ex .exs .f90 .fs .go .gradle "
-    ".graphql .groovy .h .hh .hpp .hs .ini .java .jl .js .jsx .kt .kts .less .lisp .lua .m .mjs .ml .mm .nim "
-    ".pas .php .pl .pm .proto .ps1 .py .pyi .pyx .r .rb .rs .sass .scala .scm .scss .sh .sql .svelte .swift "
-    ".tcl .tf .toml .ts .tsx .vb .vue .xml .yaml .yml .zig .zsh"
+    ".bash .bat .c .cc .cfg .clj .cmake .conf .cpp .cs .css .cxx .dart .el .erl .ex .exs .f90 .fs .go "
+    ".gradle .graphql .groovy .h .hh .hpp .hs .ini .java .jl .js .jsx .kt .kts .less .lisp .lua .m .mjs "
+    ".ml .mm .nim .pas .php .pl .pm .proto .ps1 .py .pyi .pyx .r .rb .rs .sass .scala .scm .scss .sh .sql "
+    ".svelte .swift .tcl .tf .toml .ts .tsx .vb .vue .xml .yaml .yml .zig .zsh"
 )
 _NAMES = "authors changelog contributing copying dockerfile license makefile news notice readme todo"
 _KINDS: dict[str, Kind] = {

@@ -58,7 +58,9 @@ def decode(data: bytes, file: Path) -> tuple[str, str]:
     best = from_bytes(data[:_SAMPLE], cp_isolation=_LIKELY).best()
     if best is None or len(data) < 2:
         raise InputError(f"{file}: not UTF-8 text, nor text in an encoding that is known; convert it first")
-    return data.decode(best.encoding, "replace"), best.encoding
+    text = data.decode(best.encoding, "replace")
+    western = data.decode(_LIKELY[0], "replace")  # the same letters are in several encodings
+    return (western, _LIKELY[0]) if western == text else (text, best.encoding)
 
 
 def _without_nul(text: str, file: Path) -> str:

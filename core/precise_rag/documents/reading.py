@@ -107,9 +107,7 @@ def _read_file(
         failed(InputError(str(error)))
     except InputError as error:
         failed(error)
-    on_file(
-        FileReport(str(file), "failed" if errors else "read", "; ".join(errors or remarks), tuple(found))
-    )
+    on_file(FileReport(str(file), "failed" if errors else "read", "; ".join(errors or remarks), tuple(found)))
 
 
 def _documents(
@@ -130,11 +128,7 @@ def _documents(
         return
     data = read_bytes(file, max_bytes, inside)
     if kind == "converted":
-        text, title, pages = convert(data, file.suffix.lower(), file, max_bytes)
-        if not text.strip() and data:
-            raise InputError(f"{file}: no text was found in it; scanned pages need text recognition first")
-        metadata = {"source": name} | ({"title": title} if title else {})
-        yield Document(name, text, {**metadata, **places(text, pages)}), str(file)
+        yield _converted(data, file, name, max_bytes), str(file)
         return
     text, encoding = decode(data, file)
     if not encoding.startswith("utf-8"):
@@ -148,3 +142,11 @@ def _documents(
         found = iter((Document(name, text, {"source": name, **headings}),))
     for document in found:
         yield document, str(file)
+
+
+def _converted(data: bytes, file: Path, name: str, max_bytes: int) -> Document:
+    text, title, pages = convert(data, file.suffix.lower(), file, max_bytes)
+    if not text.strip() and data:
+        raise InputError(f"{file}: no text was found in it; scanned pages need text recognition first")
+    metadata = {"source": name} | ({"title": title} if title else {})
+    return Document(name, text, {**metadata, **places(text, pages)})

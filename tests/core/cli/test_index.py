@@ -1,6 +1,9 @@
+import io
 import json
 import shutil
+from pathlib import Path
 
+import pytest
 from safetensors.numpy import load_file, save_file
 
 from precise_rag.cli import main
@@ -61,3 +64,65 @@ def test_an_index_of_another_encoder_is_refused_and_stays_as_it_was(folder, tmp_
     assert code == 1
     assert "was built with encoder 'all-MiniLM-L6-v2'" in err
     assert sorted(file.name for file in (folder / "index").rglob("*")) == before
+
+
+def test_unchanged_files_are_not_opened_again(tmp_path, precise, monkeypatch):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    for name in ("lamp", "road"):
+        (docs / f"{name}.txt").write_text(f"A page of the handbook. This is about the {name}.")
+    assert precise("index", docs, "--out", index)[0] == 0
+    with monkeypatch.context() as patched:
+        patched.setattr("precise_rag.documents.reading.read_bytes", None)
+        patched.setattr("precise_rag.cli.index.load_encoder", None)
+        code, out, err = precise("index", docs, "--out", index, "--json")
+    assert (code, json.loads(out)["documents"], err) == (0, 2, "")
+    (docs / "road.txt").write_text("The road is closed in winter, and the pass is, too.")
+    (docs / "new.txt").write_text("Otters sleep by the river.")
+    (docs / "lamp.txt").unlink()
+    code, out, err = precise("index", docs, "--out", index, "--json", "--prune")
+    assert (code, json.loads(out)["documents"]) == (0, 2)
+    assert json.loads(out)["removed_documents"] == ["lamp.txt"]
+    _, out, _ = precise("ask", index, "When is the road closed?", "--json")
+    assert any("closed in winter" in candidate["text"] for candidate in json.loads(out)["candidates"])
+
+
+def test_what_is_skipped_is_said_and_strict_indexes_nothing(tmp_path, precise):
+    (tmp_path / "a.md").write_text("# Fares\n\nAdults pay 12 euros.")
+    (tmp_path / "b.txt").write_bytes(b"a\0b")
+    (tmp_path / "c.png").write_bytes(b"PNG")
+    code, out, err = precise("index", tmp_path, "--out", tmp_path / "index", "--strict")
+    assert (code, out) == (1, "")
+    assert "with --strict nothing was indexed" in err
+    assert not (tmp_path / "index").exists()
+    code, out, err = precise("index", tmp_path, "--out", tmp_path / "index", "--json")
+    assert code == 1
+    assert [(Path(f["path"]).name, f["status"]) for f in json.loads(out)["files"]] == [
+        ("a.md", "read"),
+        ("b.txt", "failed"),
+        ("c.png", "skipped"),
+    ]
+    assert "skipped 1, this kind is not read (.png)" in err
+    assert "b.txt: looks like a binary file" in err
+
+
+def test_standard_input_is_a_document(tmp_path, precise, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"The lamp is lit at dusk.")))
+    code, out, _ = precise("index", "-", "--out", tmp_path / "index", "--json")
+    assert (code, json.loads(out)["documents"]) == (0, 1)
+    code, _, err = precise("index", "-", "--out", tmp_path / "index", "--watch")
+    assert code == 1
+    assert "cannot be watched" in err
+
+
+def test_arguments_that_cannot_work_are_refused_before_any_reading(tmp_path, precise, monkeypatch):
+    monkeypatch.setattr("precise_rag.cli.index.read_given", None)
+    code, _, err = precise("index", tmp_path, "--out", tmp_path)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "--out must be another folder" in err
+    (tmp_path / "file").touch()
+    code, _, err = precise("index", tmp_path, "--out", tmp_path / "file" / "index")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "cannot be written" in err
+    with pytest.raises(SystemExit, match="2"):
+        precise("index", tmp_path, "--passages", "bananas")

@@ -39,7 +39,10 @@ def write_docx(file: Path) -> None:
 
 def write_pptx(file: Path) -> None:
     made = pytest.importorskip("pptx").Presentation()
-    for title, text in (("Fares", "Adults pay 12 euros."), ("Night ferry", "The last_ferry leaves at 23:40.")):
+    for title, text in (
+        ("Fares", "Adults pay 12 euros."),
+        ("Night ferry", "The last_ferry leaves at 23:40."),
+    ):
         slide = made.slides.add_slide(made.slide_layouts[1])
         slide.shapes.title.text, slide.placeholders[1].text = title, text
     frame = made.slides[0].shapes.add_table(2, 2, 0, 4_000_000, 4_000_000, 1_000_000)
@@ -78,7 +81,7 @@ def write_epub(file: Path) -> None:
 
 def write_rst(file: Path) -> None:
     file.write_text(
-        "Fares\n=====\n\nAdults pay 12 euros.\n\nNight ferry\n-----------\n\nThe last_ferry leaves at 23:40.\n"
+        "Fares\n=====\n\nAdults pay 12 euros.\n\nNight ferry\n-----------\n\nThe last_ferry leaves at 23:40."
     )
 
 
@@ -125,7 +128,9 @@ def test_records_of_csv_and_json(tmp_path: Path) -> None:
     (tmp_path / "d.json").write_text(json.dumps({"price": {"adults": 12}, "routes": ["Island", "Cape"]}))
     (tmp_path / "e.csv").touch()
     assert list(read_documents(tmp_path)) == [
-        Document("a.csv", "city: Oslo; country: Norway\n\ncity: Rome; country: Italy; x", {"source": "a.csv"}),
+        Document(
+            "a.csv", "city: Oslo; country: Norway\n\ncity: Rome; country: Italy; x", {"source": "a.csv"}
+        ),
         Document("7", "One, two.", {"year": "1999"}),
         Document("j", "J."),
         Document("c.json#2", "K."),

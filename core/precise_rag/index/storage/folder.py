@@ -39,6 +39,7 @@ from precise_rag.index.storage.layout import check_collection
 from precise_rag.index.storage.lock import LOCK_FILE, LOCK_FILES, LONGEST_WAIT, WAIT, hold_folder
 from precise_rag.index.storage.manifest import (
     DATA_NAME,
+    FILES,
     FORMAT,
     MANIFEST,
     VERSION,
@@ -177,7 +178,7 @@ def _check_folder(path: Path) -> list[Path]:
             mode = entry.stat(follow_symlinks=False).st_mode
             if DATA_NAME.fullmatch(entry.name) and stat.S_ISDIR(mode) and _holds_only_ours(Path(entry)):
                 data.append(Path(entry))
-            elif entry.name not in {MANIFEST, *LOCK_FILES} or not stat.S_ISREG(mode):
+            elif entry.name not in {MANIFEST, FILES, *LOCK_FILES} or not stat.S_ISREG(mode):
                 raise InputError(
                     f"{path} holds other files ({entry.name!r}); give an empty or new folder for the index"
                 )

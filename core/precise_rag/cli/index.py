@@ -141,12 +141,12 @@ def _update(args: argparse.Namespace) -> int:
         encoder = load_encoder(args.encoder, device=args.device)
         write = _in_database if known is None else _in_folder
         index, gone = write(args, encoder, documents, given, prune)
-        summary = _summary(args, index, encoder)
         if known:
             empty |= set(known.summary.get("empty_documents", ())) & unchanged
-            known.save(problems.files, {**summary, "empty_documents": sorted(empty)})
-    shown = {**summary, "empty_documents": sorted(empty)} if documents else summary
-    _report(args, shown, gone, problems, prune)
+        summary = {**_summary(args, index, encoder), "empty_documents": sorted(empty)}
+        if known:
+            known.save(problems.files, summary)
+    _report(args, summary, gone, problems, prune)
     return problems.show()
 
 

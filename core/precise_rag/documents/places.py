@@ -38,7 +38,9 @@ def place_of(piece: Any) -> Place:
     if metadata is None:
         metadata = piece.pieces[0].metadata if piece.pieces else {}
     pages = metadata.get("pages")
-    page = bisect_right(pages, piece.start) if _are_offsets(pages) else None
+    page = (
+        bisect_right(pages, piece.start) if isinstance(pages, list | tuple) and _are_offsets(pages) else None
+    )
     return Place(piece.doc_id, page or None, _headings(metadata.get("headings"), piece.start))
 
 
@@ -54,8 +56,8 @@ def places(text: str, pages: Sequence[int] = ()) -> Mapping[str, Any]:
     return {**found, "pages": list(pages)} if pages else found
 
 
-def _are_offsets(pages: Any) -> bool:
-    return isinstance(pages, list | tuple) and all(isinstance(page, int) for page in pages)
+def _are_offsets(pages: Sequence[Any]) -> bool:
+    return all(isinstance(page, int) for page in pages)
 
 
 def _headings(found: Any, start: int) -> tuple[str, ...]:

@@ -42,12 +42,12 @@ class KnownFiles:
             status = os.stat(file)
         except OSError:
             return False
-        now = [name, status.st_size, status.st_mtime_ns]
+        now = [name, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
         self._now[str(file)] = now
         known = self._files.get(str(file))
-        if not isinstance(known, list) or known[:3] != now:
+        if not isinstance(known, list) or known[:-1] != now:
             return False
-        self.ids.update(known[3])
+        self.ids.update(known[-1])
         return True
 
     def save(self, reports: Iterable[FileReport], summary: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The `precise` command: `precise segment | inspect | index | ask | train | eval | demo`.
+"""The `precise` command: `precise segment | inspect | index | ask | serve | train | eval | demo`.
 
 Exit codes: 0 success, 1 an error (one line on standard error), 2 a wrong command line, 130 interrupted.
 """
@@ -16,7 +16,7 @@ from precise_rag.cli.output import drop_unwritten, flush, warn
 from precise_rag.errors import PreciseRagError
 from precise_rag.viz.terminal import visible
 
-_COMMANDS = ("segment", "inspect", "index", "ask", "train", "eval", "demo")
+_COMMANDS = ("segment", "inspect", "index", "ask", "serve", "train", "eval", "demo")
 """Each is a module of this package, which is imported when it is needed: most import much."""
 
 _log = logging.getLogger(__name__)

@@ -4,11 +4,13 @@ import argparse
 import sys
 
 from precise_rag.answer import Answer
+from precise_rag.cli.conversation import converse
 from precise_rag.cli.output import (
     Subparsers,
     check_writable,
     count_kept_tokens,
     flush,
+    is_terminal,
     print_json,
     print_selection,
     rescue,
@@ -17,6 +19,7 @@ from precise_rag.cli.output import (
     write_file,
 )
 from precise_rag.cli.reading import index_argument, path_argument
+from precise_rag.documents import place_of
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError
 from precise_rag.filters import Filter, parse_assignments
@@ -25,6 +28,12 @@ from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.selection import GradientSelector, WorthSelector
 from precise_rag.trace import Bill, PriceTable, Trace
+from precise_rag.viz.terminal import visible_line
+
+_NO_MODEL = (
+    "Context (for an answer, name a model with --llm; its key is read from OPENAI_API_KEY, and --base-url "
+    "names any other server that is compatible with OpenAI, such as a local one):"
+)
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -41,7 +50,9 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="INDEX",
         help="what `precise index` made: a folder or a database",
     )
-    parser.add_argument("question", metavar="QUESTION", help="the question, in quotes")
+    parser.add_argument(
+        "question", metavar="QUESTION", nargs="?", help="the question, in quotes (default: a conversation)"
+    )
     parser.add_argument(
         "--threshold",
         type=float,
@@ -132,6 +143,13 @@ def run(args: argparse.Namespace) -> int:
         budget=Budget(cost=args.max_cost),
         prices=PriceTable.load(args.prices),
     )
+    if args.question is None:
+        return converse(
+            lambda question, history, trace: rag.answer(
+                question, history=history if rag.llm else (), filter=wanted, trace=trace
+            ),
+            _show_reply,
+        )
     if args.dry_run:
         return _estimate(rag, wanted, args)
     trace = Trace(args.question)
@@ -154,6 +172,11 @@ def _selector(args: argparse.Namespace) -> WorthSelector | GradientSelector:
 
 def _check_outputs(args: argparse.Namespace) -> None:
     """Raises InputError if an answer would have no place to go: it costs money."""
+    if args.question is None and (args.json or args.trace or args.dry_run or not is_terminal("stdin")):
+        raise InputError(
+            "no question; give one in quotes (a conversation needs a terminal, and none of --json, --trace "
+            "and --dry-run)"
+        )
     if args.trace:
         if args.trace.suffix not in (".html", ".json"):
             raise InputError(f"--trace must end in .html or .json, got {args.trace}")
@@ -178,11 +201,23 @@ def _print_answer(answer: Answer, trace: Trace, args: argparse.Namespace) -> Non
 def _show_answer(answer: Answer, trace: Trace, args: argparse.Namespace) -> None:
     print_selection(answer.selection)
     show(f"\n{len(answer.selection.kept)} kept, {count_kept_tokens(answer.selection)} tokens")
-    show("Answer:" if args.llm else "Context (for an answer, name a model with --llm):")
-    show(answer.text)
-    if answer.kind == "generated":
-        bill = Bill(len(trace.calls), trace.input_tokens, trace.output_tokens, trace.cost)
-        show(f"\nNote: {answer.note}\n{_bill(bill)}")
+    _show_reply(answer, trace)
+
+
+def _show_reply(answer: Answer, trace: Trace) -> None:
+    """Print the answer with its numbered sources, or the context, each passage under its source."""
+    cited = {passage.number for passage in answer.citations}
+    if answer.kind == "context":
+        show(_NO_MODEL)
+        for passage in answer.passages:
+            show(f"\n[{passage.number}] {visible_line(str(place_of(passage)))}\n{passage.text.strip()}")
+        return
+    show(f"Answer:\n{answer.text}\n\nSources:")
+    for passage in answer.passages:
+        note = "" if passage.number in cited else " (not cited)"
+        show(f"[{passage.number}] {visible_line(str(place_of(passage)))}{note}")
+    bill = Bill(len(trace.calls), trace.input_tokens, trace.output_tokens, trace.cost)
+    show(f"\nNote: {answer.note}\n{_bill(bill)}")
 
 
 def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
@@ -192,6 +227,16 @@ def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
         "answer": answer.text,
         "note": answer.note,
         "tokens": count_kept_tokens(answer.selection),
+        "sources": [
+            {
+                "number": passage.number,
+                **place_of(passage)._asdict(),
+                "start": passage.start,
+                "end": passage.end,
+                "cited": passage in answer.citations,
+            }
+            for passage in answer.passages
+        ],
         "candidates": selection_record(answer.selection),
         "usage": {
             "calls": len(trace.calls),

@@ -31,10 +31,14 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "serve",
         help="let agents and assistants search an index (Model Context Protocol)",
-        description="Serve the tools search, read and filter over the Model Context Protocol. Needs the extra mcp.",
+        description="Serve the tools search, read and filter over the Model Context Protocol. "
+        "Needs the extra mcp.",
     )
     parser.add_argument(
-        "index", type=index_argument, metavar="INDEX", help="what `precise index` made: a folder or a database"
+        "index",
+        type=index_argument,
+        metavar="INDEX",
+        help="what `precise index` made: a folder or a database",
     )
     parser.add_argument(
         "--http",
@@ -89,7 +93,6 @@ def make_server(rag: PreciseRAG) -> Any:
         except PreciseRagError as error:
             raise exceptions.ToolError(str(error)) from error
 
-    @server.tool()
     async def search(question: str, filter: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """Find the few sentences that answer a question, best first.
 
@@ -101,7 +104,6 @@ def make_server(rag: PreciseRAG) -> Any:
         found: list[dict[str, Any]] = await answer(_search, rag, question, filter)
         return found
 
-    @server.tool()
     async def read(document: str, start: int, end: int, around: int = 1_000) -> dict[str, Any]:
         """Read the text around a place of a document.
 
@@ -111,12 +113,14 @@ def make_server(rag: PreciseRAG) -> Any:
         found: dict[str, Any] = await answer(_read, rag, document, start, end, around)
         return found
 
-    @server.tool(name="filter")
     async def fields() -> dict[str, dict[str, int]]:
         """List the fields of metadata by which `search` can be limited, each with its commonest values."""
         found: dict[str, dict[str, int]] = await answer(_fields, rag)
         return found
 
+    server.add_tool(search)
+    server.add_tool(read)
+    server.add_tool(fields, name="filter")
     return server
 
 
@@ -152,7 +156,9 @@ def _fields(rag: PreciseRAG) -> dict[str, dict[str, int]]:
     for identifier in getattr(rag.index, "document_ids", ()):
         for name, value in get(identifier).metadata.items():
             if isinstance(value, str | int | float | bool):
-                counts.setdefault(name, Counter())[value if isinstance(value, str) else json.dumps(value)] += 1
+                counts.setdefault(name, Counter())[
+                    value if isinstance(value, str) else json.dumps(value)
+                ] += 1
     return {name: dict(values.most_common(_MOST_VALUES)) for name, values in counts.items()}
 
 

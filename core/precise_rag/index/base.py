@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from precise_rag._processes import Portable, ProcessLock, check_picklable
-from precise_rag.checks import as_path, check_methods, check_text, items_of
+from precise_rag.checks import as_path, check_methods, check_text, items_of, shown
 from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
@@ -98,6 +98,13 @@ class DocumentIndex(Portable, ABC):
     def document_ids(self) -> tuple[str, ...]:
         """Ids of all documents, including those without text."""
         return tuple(self._collection.documents)
+
+    def document(self, identifier: str) -> Document:
+        """Return a document by its id. Raises InputError if it is not in the index."""
+        found = self._collection.documents.get(identifier)
+        if found is None:
+            raise InputError(f"the index has no document {shown(identifier)}")
+        return found
 
     @property
     def empty_document_ids(self) -> tuple[str, ...]:

@@ -25,7 +25,8 @@ def test_each_candidate_has_its_place_score_and_reason(folder, precise):
 def test_without_a_model_the_context_is_printed_as_such(folder, precise):
     code, out, _ = precise("ask", folder / "index", "Who keeps the lamp?")
     assert code == 0
-    assert "Context (for an answer, name a model with --llm):" in out
+    assert "Context (for an answer, name a model with --llm; its key is read from OPENAI_API_KEY" in out
+    assert "[1] lamp.txt\n" in out
 
 
 def test_a_missing_extra_names_the_pip_command(folder, precise, monkeypatch):
@@ -96,3 +97,37 @@ def test_an_index_of_another_encoder_is_asked_with_that_encoder(folder, tmp_path
     code, out, _ = precise("ask", tmp_path / "index", "Who keeps the lamp?", "--encoder", own)
     assert code == 0
     assert "Ilse Brandt keeps it." in out
+
+
+def test_without_a_question_there_is_a_conversation(folder, precise, monkeypatch):
+    lines = iter(["/why", "Who keeps the lamp?", "/why", "/help", " ", "/quit"])
+    monkeypatch.setattr("precise_rag.cli.ask.is_terminal", lambda name: True)
+    monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
+    code, out, err = precise("ask", folder / "index")
+    assert (code, err) == (0, "")
+    assert "ask a question first" in out
+    assert "[1] lamp.txt" in out
+    assert "keep" in out.split("[1] lamp.txt")[1]
+
+
+def test_a_conversation_ends_with_the_input_and_goes_on_after_an_error(folder, precise, monkeypatch):
+    events = iter(["Who keeps the lamp?", "And then?", EOFError()])
+
+    def read(prompt):
+        event = next(events)
+        if isinstance(event, Exception):
+            raise event
+        return event
+
+    monkeypatch.setattr("precise_rag.cli.ask.is_terminal", lambda name: True)
+    monkeypatch.setattr("builtins.input", read)
+    with ChatServer([fails(401, "bad key"), fails(401, "bad key")]) as server:
+        code, _, err = precise("ask", folder / "index", "--llm", "local-model", "--base-url", server.url)
+    assert code == 0
+    assert err.count("\n") == 2
+
+
+def test_no_question_without_a_terminal_is_an_error(folder, precise):
+    code, out, err = precise("ask", folder / "index")
+    assert (code, out) == (1, "")
+    assert err.startswith("precise: no question; give one in quotes")

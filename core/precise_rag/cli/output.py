@@ -59,7 +59,7 @@ def _write_error(text: str) -> None:
             sys.stderr.flush()
 
 
-def is_terminal(name: Literal["stdout", "stderr"]) -> bool:
+def is_terminal(name: Literal["stdin", "stdout", "stderr"]) -> bool:
     """Whether a standard stream is open and a terminal."""
     stream = getattr(sys, name)
     return stream is not None and stream.isatty()

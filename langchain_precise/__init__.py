@@ -1,5 +1,6 @@
 """precise-rag for LangChain: text splitters, retrievers, document compressors and a chain."""
 
+from langchain_precise import _framework as _framework
 from langchain_precise.compressors import CompressorInput as CompressorInput
 from langchain_precise.compressors import GradientSelectionCompressor as GradientSelectionCompressor
 from langchain_precise.compressors import RedundancyCompressor as RedundancyCompressor

@@ -1,5 +1,6 @@
 """precise-rag for LlamaIndex: node parsers, retrievers, postprocessors, a query engine and a chat engine."""
 
+from llamaindex_precise import _framework as _framework
 from llamaindex_precise.chat import SelfFeedbackChatEngine as SelfFeedbackChatEngine
 from llamaindex_precise.embeddings import PreciseEmbedding as PreciseEmbedding
 from llamaindex_precise.events import PreciseCallEvent as PreciseCallEvent

@@ -16,6 +16,7 @@ from typing import Any
 from precise_rag.redaction import redactor
 from precise_rag.trace.plain import plain, to_json
 from precise_rag.types import Candidate, Decision, Judgement, Message, Selection
+from precise_rag.viz.page import framed
 from precise_rag.viz.trace_page import trace_page
 
 _log = logging.getLogger(__name__)
@@ -245,6 +246,10 @@ class Trace:
     def to_html(self, include_text: bool = True) -> str:
         """Return an HTML page: the answer, score curves with the cut, feedback rounds, calls and cost."""
         return trace_page(self.to_dict(include_text))
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, in a frame of its own: its style is not that of the notebook."""
+        return framed(self.to_html())
 
 
 def _plain_record(record: Mapping[str, Any]) -> dict[str, Any]:

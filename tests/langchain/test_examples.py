@@ -7,6 +7,8 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from langchain_precise import PreciseEmbeddings
+from precise_rag import Document, PreciseRAG
+from precise_rag.cli.serve import make_server
 from precise_rag.testing import HashEncoder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -50,3 +52,15 @@ def test_three_steps(capsys):
     assert float(recall[3].rstrip("%")) > float(recall[0].rstrip("%"))
     assert all("seventeen metres a second" in prompt for prompt in asked)
     assert lines[1].split() == ["Seventeen", "metres", "a", "second."]
+
+
+async def test_an_agent_s_tools_search_through_the_protocol():
+    mcp = pytest.importorskip("mcp")
+    documents = [Document("lamp", "The lamp is lit at dusk. Ilse Brandt keeps it.")]
+    server = make_server(PreciseRAG.from_documents(documents, preset="paretorag", encoder=HashEncoder(64)))
+    async with mcp.Client(server) as client:
+        tools = {tool.name: tool for tool in await load("langchain_mcp").load_tools(client)}
+        assert set(tools) == {"search", "read", "filter"}
+        found = await tools["search"].ainvoke({"question": "Who keeps the lamp?"})
+        assert "Ilse Brandt keeps it." in found
+        assert "lit at dusk" in await tools["read"].ainvoke({"document": "lamp", "start": 0, "end": 3})

@@ -8,6 +8,10 @@ from types import ModuleType
 
 import pytest
 
+from precise_rag import Document, PreciseRAG
+from precise_rag.cli.serve import make_server
+from precise_rag.testing import HashEncoder
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -82,3 +86,14 @@ def test_chat(capsys, tmp_path, embedding, scripted_chat):
     assert "try" in re.findall(r"from: ([\w, -]+);", shown)[0]
     assert "When is the finally clause executed?" in page.read_text(encoding="utf-8")
     assert len(chat.chat_history) == 4
+
+
+async def test_an_agent_s_tools_search_through_the_protocol():
+    mcp = pytest.importorskip("mcp")
+    documents = [Document("lamp", "The lamp is lit at dusk. Ilse Brandt keeps it.")]
+    server = make_server(PreciseRAG.from_documents(documents, preset="paretorag", encoder=HashEncoder(64)))
+    async with mcp.Client(server) as client:
+        search, read = load("llamaindex_mcp").load_tools(client)
+        assert search.metadata.name == "search"
+        assert "Ilse Brandt keeps it." in str(await search.acall(question="Who keeps the lamp?"))
+        assert "lit at dusk" in str(await read.acall(document="lamp", start=0, end=3))

@@ -10,6 +10,7 @@ FRAMEWORKS = ("llama_index", "langchain")
 WRAPPERS = {
     "encoders/framework.py",
     "llm/framework.py",
+    "llm/structured.py",
     "rerank/framework.py",
     "evaluation/peers/searches.py",
     "evaluation/peers/splitters.py",

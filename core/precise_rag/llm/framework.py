@@ -1,9 +1,11 @@
 """LlamaIndex and LangChain chat models as language models.
 
 Calls run on the thread and task of the caller, so the framework's callbacks and tracing see them; with
-`Budget(seconds=…)`, a synchronous call runs in another thread, in a copy of the caller's context.
+`Budget(seconds=…)`, a synchronous call runs in another thread, in a copy of the caller's context. A JSON
+schema goes to the models that take one (`precise_rag.llm.structured`).
 """
 
+import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -13,6 +15,7 @@ from precise_rag._extras import require
 from precise_rag._processes import Portable
 from precise_rag.llm.failures import raises_llm_errors
 from precise_rag.llm.finish import NOT_CUT, CutOff, read, reported_cut_off
+from precise_rag.llm.structured import SchemaCalls, reply_tool, structured_model, tool_reply
 from precise_rag.llm.usage import counted_completion, readable_messages
 from precise_rag.types import Completion, Message
 
@@ -24,18 +27,46 @@ class LlamaIndexLLM(Portable):
         self._llm = llm
         metadata = llm.metadata
         self.name = str(getattr(metadata, "model_name", "") or type(llm).__name__)
+        self._schema_calls = SchemaCalls(self.name)
 
     @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """Return one completion. Raises LLMError, whatever the model raised."""
-        return self._completion(self._llm.chat(self._chat(messages)), messages)
+        """Return one completion. Raises LLMError, whatever the model raised.
+
+        schema: a model that calls functions must call one with this JSON schema; others ignore it.
+        """
+        chat = self._chat(messages)
+
+        def plain() -> Completion:
+            return self._completion(self._llm.chat(chat), messages)
+
+        if (tool := reply_tool(self._llm, schema)) is None:
+            return plain()
+
+        def structured() -> Completion:
+            response = self._llm.chat_with_tools([tool], chat_history=chat, tool_required=True)
+            return self._completion(response, messages, tool_reply(self._llm, response))
+
+        return self._schema_calls.ask(structured, plain)
 
     @raises_llm_errors
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop."""
-        return self._completion(await self._llm.achat(self._chat(messages)), messages)
+        chat = self._chat(messages)
+
+        async def plain() -> Completion:
+            return self._completion(await self._llm.achat(chat), messages)
+
+        if (tool := reply_tool(self._llm, schema)) is None:
+            return await plain()
+
+        async def structured() -> Completion:
+            response = await self._llm.achat_with_tools([tool], chat_history=chat, tool_required=True)
+            return self._completion(response, messages, tool_reply(self._llm, response))
+
+        return await self._schema_calls.aask(structured, plain)
 
     @raises_llm_errors
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
@@ -85,18 +116,40 @@ class LangChainLLM(Portable):
         self._model = model
         names = (getattr(model, field, None) for field in ("model_name", "model"))
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
+        self._schema_calls = SchemaCalls(self.name)
 
     @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """Return one completion. Raises LLMError, whatever the model raised."""
-        return self._completion(self._model.invoke(_pairs(messages)), messages)
+        """Return one completion. Raises LLMError, whatever the model raised.
+
+        schema: a model with structured output replies in this JSON schema; others ignore it.
+        """
+        pairs = _pairs(messages)
+
+        def plain() -> Completion:
+            return self._completion(self._model.invoke(pairs), messages)
+
+        if (model := structured_model(self._model, schema)) is None:
+            return plain()
+        return self._schema_calls.ask(lambda: self._parsed(model.invoke(pairs), messages), plain)
 
     @raises_llm_errors
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop."""
-        return self._completion(await self._model.ainvoke(_pairs(messages)), messages)
+        pairs = _pairs(messages)
+
+        async def plain() -> Completion:
+            return self._completion(await self._model.ainvoke(pairs), messages)
+
+        if (model := structured_model(self._model, schema)) is None:
+            return await plain()
+
+        async def structured() -> Completion:
+            return self._parsed(await model.ainvoke(pairs), messages)
+
+        return await self._schema_calls.aask(structured, plain)
 
     @raises_llm_errors
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
@@ -117,11 +170,17 @@ class LangChainLLM(Portable):
                 yield _message_text(chunk)
         yield self._completion(whole, messages)
 
-    def _completion(self, message: Any, messages: Sequence[Message]) -> Completion:
+    def _parsed(self, reply: Any, messages: Sequence[Message]) -> Completion:
+        """The completion of a structured reply; its own text where LangChain could not parse it."""
+        raw, parsed = reply["raw"], reply["parsed"]
+        text = json.dumps(parsed, ensure_ascii=False) if isinstance(parsed, Mapping) else None
+        return self._completion(raw, messages, text)
+
+    def _completion(self, message: Any, messages: Sequence[Message], text: str | None = None) -> Completion:
         usage = read(message, "usage_metadata")
         return counted_completion(
             self.name,
-            _message_text(message),
+            _message_text(message) if text is None else text,
             messages,
             read(usage, "input_tokens"),
             read(usage, "output_tokens"),

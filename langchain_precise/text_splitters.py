@@ -16,7 +16,7 @@ from langchain_precise.convert import document_names, piece_place
 from langchain_precise.embeddings import PreciseEmbeddings
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, write_facts
+from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, read_facts, write_facts
 from precise_rag.index import weighted_chunks
 from precise_rag.segmentation import HEADER_PATH, GreedySegmenter, Segmenter, check_foreign_options
 from precise_rag.types import Chunk, FloatArray, Span
@@ -161,7 +161,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
         chunks: list[list[Chunk]] = [[] for _ in texts]
         sources = (Source(str(number), text) for number, text in enumerate(texts))
         for piece in weighted_chunks(sources, self.embeddings.encoder, self._segmenter):
-            number, start, end = (piece.metadata[name] for name in ("doc_id", "start", "end"))
+            number, start, end = (read_facts(piece.metadata)[name] for name in ("doc_id", "start", "end"))
             chunk = Chunk(number, start, end, piece.text, metadata=piece.metadata)
             span = self._span(chunk)
             self.embeddings.vectors[texts[int(number)][span.start : span.end]] = piece.vector

@@ -22,7 +22,7 @@ from llamaindex_precise.convert import root_offset, root_source
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from precise_rag import __version__
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY, copied, piece_id
+from precise_rag.facts import FACTS_KEY, copied, piece_id, read_facts
 from precise_rag.index import SentenceContextIndex, weighted_chunks
 from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
@@ -227,11 +227,12 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
             documents, self._encoder, self._segmenter, alpha=self.alpha, show_progress=show_progress
         )
         children: list[BaseNode] = []
-        for i, own in groupby(pieces, key=lambda piece: piece.metadata["doc_id"]):
-            weighted = list(own)
+        placed = ((read_facts(piece.metadata), piece) for piece in pieces)
+        for i, own in groupby(placed, key=lambda placed: placed[0]["doc_id"]):
+            facts, weighted = zip(*own, strict=True)
             chunks = [
-                Chunk(i, piece.metadata["start"], piece.metadata["end"], piece.text, metadata=piece.metadata)
-                for piece in weighted
+                Chunk(i, fact["start"], fact["end"], piece.text, metadata=piece.metadata)
+                for fact, piece in zip(facts, weighted, strict=True)
             ]
             for child, piece in zip(self._cut(parents[i], chunks), weighted, strict=True):
                 child.embedding = piece.vector.tolist()

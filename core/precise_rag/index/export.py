@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from precise_rag.checks import items_of
+from precise_rag.facts import FACTS_KEY, piece_id, place_facts, write_facts
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.passages import DocumentSegmenter
@@ -14,7 +15,7 @@ from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
 from precise_rag.sentences.tables import build_tables
-from precise_rag.types import Document, FloatArray
+from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 
 _DOCUMENTS = 256
 """Documents per batch."""
@@ -23,10 +24,11 @@ _DOCUMENTS = 256
 class WeightedPiece(NamedTuple):
     """A sentence or chunk to store.
 
-    id: document id and offsets; the same in every run.
+    id: a UUID made from the document's id and the place in it; the same in every run.
     text: text of the sentence or chunk.
     vector: (d,) weighted vector; of unit length, except with `similarity="dot"`.
-    metadata: the document's, with doc_id, start and end; for a sentence also passage_start and passage_end.
+    metadata: the document's; `precise_rag.read_facts` reads the document's id, start and end, and of a
+        sentence also its passage, from one further entry.
     """
 
     id: str
@@ -52,15 +54,8 @@ def weighted_sentences(
     while batch := list(islice(remaining, _DOCUMENTS)):
         index = SentenceContextIndex.build(batch, encoder, show_progress=show_progress, **settings)
         for sentence, vector in index.weighted_vectors():
-            start, end = sentence.passage or (sentence.start, sentence.end)
-            place = {
-                "doc_id": sentence.doc_id,
-                "start": sentence.start,
-                "end": sentence.end,
-                "passage_start": start,
-                "passage_end": end,
-            }
-            yield WeightedPiece(sentence.id, sentence.text, vector, {**sentence.metadata, **place})
+            passage = sentence.passage or (sentence.start, sentence.end)
+            yield _piece(sentence, vector, passage=[int(offset) for offset in passage])
 
 
 def weighted_chunks(
@@ -95,5 +90,11 @@ def weighted_chunks(
         ends = np.maximum(np.searchsorted(places, [chunk.end for chunk in chunks]), starts + 1)
         vectors = chunk_vectors(table.vectors, table.n_tokens, starts, ends, alpha=alpha)
         for chunk, vector in zip(chunks, vectors, strict=True):
-            place = {"doc_id": chunk.doc_id, "start": chunk.start, "end": chunk.end}
-            yield WeightedPiece(chunk.id, chunk.text, vector, {**chunk.metadata, **place})
+            yield _piece(chunk, vector)
+
+
+def _piece(cut: Candidate | Chunk, vector: FloatArray, **facts: Any) -> WeightedPiece:
+    """The piece to store; its place and `facts` are in the metadata."""
+    place = place_facts(cut.doc_id, Span(cut.start, cut.end))
+    metadata = {**cut.metadata, FACTS_KEY: write_facts(place | facts)}
+    return WeightedPiece(piece_id(cut.doc_id, cut.start, cut.end), cut.text, vector, metadata)

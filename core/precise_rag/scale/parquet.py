@@ -21,6 +21,7 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
+from precise_rag.facts import FACTS_KEY, read_facts
 from precise_rag.index.export import WeightedPiece, weighted_sentences
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document
@@ -120,17 +121,17 @@ class _Worker:
         return {name: np.array([value]) for name, value in progress._asdict().items()}
 
 
-_PLACE = ("doc_id", "start", "end", "passage_start", "passage_end")
-
-
 def _write_part(folder: Path, hashes: list[str], sentences: list[WeightedPiece]) -> None:
     arrow = require("pyarrow", extra="ray")
     rows: dict[str, Any] = {"id": [s.id for s in sentences], "text": [s.text for s in sentences]}
     if sentences:
         values = np.stack([s.vector for s in sentences])
         rows["vector"] = arrow.FixedSizeListArray.from_arrays(values.ravel(), values.shape[1])
-    rows |= {key: [s.metadata[key] for s in sentences] for key in _PLACE}
-    given = [{k: v for k, v in s.metadata.items() if k not in _PLACE} for s in sentences]
+    facts = [read_facts(s.metadata) for s in sentences]
+    rows |= {name: [fact[name] for fact in facts] for name in ("doc_id", "start", "end")}
+    for place, name in enumerate(("passage_start", "passage_end")):
+        rows[name] = [fact["passage"][place] for fact in facts]
+    given = [{k: v for k, v in s.metadata.items() if k != FACTS_KEY} for s in sentences]
     rows["metadata"] = [json.dumps(metadata) for metadata in given]
     table = arrow.table(rows).replace_schema_metadata({"documents": json.dumps(hashes)})
     name = hashlib.sha256("".join(hashes).encode()).hexdigest()[:32]

@@ -6,12 +6,13 @@ The stores: Qdrant and Chroma in memory, each through LlamaIndex and through Lan
 import math
 from pathlib import Path
 from typing import Any
-from uuid import NAMESPACE_URL, uuid4, uuid5
+from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
+from precise_rag.facts import FACTS_KEY, piece_id, read_facts
 from precise_rag.index import (
     DenseIndex,
     SentenceContextIndex,
@@ -49,7 +50,7 @@ def sentences() -> list[WeightedPiece]:
 
 def expected(query: str) -> dict[str, float]:
     index = SentenceContextIndex.build(DOCUMENTS, HashEncoder(), alpha=0.7)
-    return {c.id: c.score for c in index.search(query, TOP_K)}
+    return {piece_id(c.doc_id, c.start, c.end): c.score for c in index.search(query, TOP_K)}
 
 
 def query_vector(query: str) -> list[float]:
@@ -62,16 +63,24 @@ def test_sentences_have_ids_vectors_and_metadata(sentences: list[WeightedPiece])
         "Black tea is oxidised fully.",
         "White tea is dried.",
     ]
-    assert sentences[1].id == "tea:22-50"
-    assert sentences[1].metadata == {
-        "shelf": 1,
-        "doc_id": "tea",
-        "start": 22,
-        "end": 50,
-        "passage_start": 0,
-        "passage_end": 50,
-    }
+    assert UUID(sentences[1].id).version == 5
+    assert len({s.id for s in sentences}) == len(sentences)
+    assert sentences[1].metadata.keys() == {"shelf", FACTS_KEY}
+    assert sentences[1].metadata["shelf"] == 1
+    facts = {"doc_id": "tea", "start": 22, "end": 50, "passage": [0, 50]}
+    assert read_facts(sentences[1].metadata) == facts
     np.testing.assert_allclose([np.linalg.norm(s.vector) for s in sentences], 1, atol=1e-5)
+
+
+def test_what_belongs_to_the_caller_stays() -> None:
+    own = {"doc_id": 7, "start": "dawn", "end": "dusk", "passage_start": 0}
+    document = Document("tea", "Green tea is steamed. Black tea is oxidised fully.", own)
+    for pieces in (weighted_sentences([document], HashEncoder()), weighted_chunks([document], HashEncoder())):
+        for piece in pieces:
+            facts = read_facts(piece.metadata)
+            assert {key: piece.metadata[key] for key in own} == own
+            assert facts["doc_id"] == "tea"
+            assert document.text[facts["start"] : facts["end"]] == piece.text
 
 
 def test_documents_are_read_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,9 +97,10 @@ def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context() -> None
         weighted_chunks(iter([*DOCUMENTS, Document("blank", " \n")]), HashEncoder(), segmenter, alpha=0.7)
     )
     for document in DOCUMENTS:
-        mine = [chunk for chunk in chunks if chunk.metadata["doc_id"] == document.id]
+        mine = [chunk for chunk in chunks if read_facts(chunk.metadata)["doc_id"] == document.id]
         assert "".join(chunk.text for chunk in mine) == document.text.strip(" \n")
-        assert all(p.text == document.text[p.metadata["start"] : p.metadata["end"]] for p in mine)
+        facts = [read_facts(chunk.metadata) for chunk in mine]
+        assert [c.text for c in mine] == [document.text[fact["start"] : fact["end"]] for fact in facts]
     assert chunks[0].metadata["shelf"] == 1
     index = DenseIndex.build(DOCUMENTS, HashEncoder(), chunks=segmenter, chunk_vectors="context", alpha=0.7)
     query = "What do bees dance for?"
@@ -123,10 +133,10 @@ def found_by_llamaindex(store: Any, sentences: list[WeightedPiece], query: str) 
     schema = pytest.importorskip("llama_index.core.schema")
     nodes = [
         schema.TextNode(
-            id_=str(uuid5(NAMESPACE_URL, s.id)),
+            id_=s.id,
             text=s.text,
             embedding=s.vector.tolist(),
-            metadata={**s.metadata, "id": s.id},
+            metadata=s.metadata,
         )
         for s in sentences
     ]
@@ -135,11 +145,12 @@ def found_by_llamaindex(store: Any, sentences: list[WeightedPiece], query: str) 
     index = core.VectorStoreIndex(nodes, storage_context=storage, embed_model=model)
     bundle = schema.QueryBundle(query, embedding=query_vector(query))
     found = index.as_retriever(similarity_top_k=TOP_K).retrieve(bundle)
-    return {f.node.metadata["id"]: f.score for f in found}
+    return {f.node.node_id: f.score for f in found}
 
 
 def identifier(metadata: dict[str, Any]) -> str:
-    return f"{metadata['doc_id']}:{metadata['start']}-{metadata['end']}"
+    facts = read_facts(metadata)
+    return piece_id(facts["doc_id"], facts["start"], facts["end"])
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -194,7 +205,7 @@ def test_qdrant_through_langchain(sentences: list[WeightedPiece], query: str) ->
     client.create_collection("sentences", models.VectorParams(size=256, distance=models.Distance.COSINE))
     points = [
         models.PointStruct(
-            id=str(uuid5(NAMESPACE_URL, s.id)),
+            id=s.id,
             vector=s.vector.tolist(),
             payload={"page_content": s.text, "metadata": s.metadata},
         )

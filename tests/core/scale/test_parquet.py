@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
+from precise_rag.facts import piece_id, read_facts
 from precise_rag.index import SentenceContextIndex, weighted_sentences
 from precise_rag.scale import embed_to_parquet
 from precise_rag.testing import HashEncoder
@@ -69,7 +70,11 @@ def test_a_killed_worker_loses_nothing_and_a_second_run_skips_all(tmp_path: Path
     for sentence in weighted_sentences(DOCUMENTS, HashEncoder(), alpha=0.7):
         row = found[sentence.id]
         assert row["text"] == sentence.text
-        assert row["doc_id"] == sentence.metadata["doc_id"]
+        facts = read_facts(sentence.metadata)
+        assert [row[name] for name in ("doc_id", "start", "end")] == [
+            facts[n] for n in ("doc_id", "start", "end")
+        ]
+        assert [row["passage_start"], row["passage_end"]] == facts["passage"]
         assert row["metadata"] == f'{{"shelf": {sentence.metadata["shelf"]}}}'
         np.testing.assert_allclose(row["vector"], sentence.vector, atol=1e-6)
     assert embed_to_parquet(DOCUMENTS, out, encoder=encoder, alpha=0.7) == (0, 0, 12)
@@ -105,7 +110,7 @@ def test_a_vector_store_can_load_the_files(tmp_path: Path) -> None:
     found = table.search(vector.tolist()).distance_type("cosine").limit(3).to_list()
     expected = SentenceContextIndex.build(DOCUMENTS, HashEncoder()).search(query, 3)
     assert [1 - row["_distance"] for row in found] == pytest.approx([c.score for c in expected], abs=1e-4)
-    assert found[0]["id"] == expected[0].id
+    assert found[0]["id"] == piece_id(expected[0].doc_id, expected[0].start, expected[0].end)
 
 
 def test_settings_are_checked(tmp_path: Path) -> None:

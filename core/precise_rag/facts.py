@@ -19,7 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from copy import deepcopy
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
 
 from precise_rag.types import UNSCORED, Candidate, ScoreScale, Span, finite_score
@@ -42,7 +42,7 @@ def read_facts(source: Any) -> dict[str, Any]:
         return {}
     try:
         facts = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return facts if isinstance(facts, dict) else {}
 
@@ -74,10 +74,8 @@ def write_facts(facts: Mapping[str, Any]) -> str:
 
 def noted_place(facts: Mapping[str, Any], length: int) -> tuple[str, Span] | None:
     """Return the noted document id and span, or None if there are none or the text has another length."""
-    match facts.get("doc_id"), facts.get("start"), facts.get("end"):
-        case str(doc_id), int(start), int(end) if end - start == length:
-            return doc_id, Span(start, end)
-    return None
+    doc_id, span = facts.get("doc_id"), noted_span([facts.get("start"), facts.get("end")])
+    return (doc_id, span) if isinstance(doc_id, str) and span and span.end - span.start == length else None
 
 
 def piece_id(doc_id: str, start: int, end: int) -> str:
@@ -132,12 +130,12 @@ def noted_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
     scores = facts.get("scores")
     n_tokens = facts.get("n_tokens")
     return {
-        "n_tokens": n_tokens if isinstance(n_tokens, int) else None,
+        "n_tokens": n_tokens if _is_count(n_tokens) else None,
         "passage": noted_span(facts.get("passage")),
         "scores": {
-            str(name): float(score)
+            str(name): number
             for name, score in (scores.items() if isinstance(scores, Mapping) else ())
-            if isinstance(score, int | float)
+            if (number := finite_score(score)) is not None
         },
     }
 
@@ -145,10 +143,14 @@ def noted_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
 def noted_span(value: object) -> Span | None:
     """Return a noted [start, end] as a span, or None if it is not one."""
     match value:
-        case [int(start), int(end)]:
+        case [start, end] if _is_count(start) and _is_count(end) and start <= end:
             return Span(start, end)
         case _:
             return None
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def distinct_names(places: Iterable[tuple[str, Hashable]]) -> list[str]:

@@ -79,3 +79,20 @@ def test_ids_of_pieces_are_uuids_that_stay_the_same():
     assert (
         len({piece_id("d", 3, 9), piece_id("d", 3, 10), piece_id("e", 3, 9), piece_id("\ud800", 3, 9)}) == 4
     )
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "[" * 100_000,
+        '{"scores": {"a": 1' + "0" * 400 + "}}",
+        '{"scores": {"a": NaN, "b": 1e999}, "n_tokens": true}',
+        '{"doc_id": "a", "start": -5, "end": -2, "n_tokens": -3, "passage": [9, 1]}',
+        '{"doc_id": "a", "start": false, "end": 3}',
+    ],
+)
+def test_damaged_facts_are_ignored(damaged):
+    facts = read_facts({FACTS_KEY: damaged})
+
+    assert noted_place(facts, 3) is None
+    assert noted_fields(facts) == {"n_tokens": None, "passage": None, "scores": {}}

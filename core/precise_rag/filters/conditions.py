@@ -10,14 +10,14 @@ pairs do not match.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
+from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.types import Document
+from precise_rag.types import Document, finite_score
 
 Value = str | int | float | bool
 """What a field can be compared with."""
@@ -61,10 +61,10 @@ class Filter(ABC):
     def __invert__(self) -> Filter: ...
 
     def __and__(self, other: Filter) -> Filter:
-        return AllOf((self, other))
+        return AllOf((*_parts_of(self, AllOf), *_parts_of(other, AllOf)))
 
     def __or__(self, other: Filter) -> Filter:
-        return AnyOf((self, other))
+        return AnyOf((*_parts_of(self, AnyOf), *_parts_of(other, AnyOf)))
 
     def matches(self, document: Document) -> bool:
         """Whether a document meets the filter."""
@@ -242,6 +242,11 @@ def field_value(document: Document, field: str) -> object:
     return None if isinstance(value, list | tuple | set | frozenset) and not value else value
 
 
+def _parts_of(given: Filter, kind: type[AllOf] | type[AnyOf]) -> tuple[Filter, ...]:
+    """The parts of a filter of this kind, so that a chain of `&` or `|` stays flat; else the filter."""
+    return given.parts if isinstance(given, kind) else (given,)
+
+
 def _joined(parts: Sequence[tuple[Condition, ...]]) -> tuple[Condition, ...]:
     return tuple(condition for part in parts for condition in part)
 
@@ -285,9 +290,9 @@ def _check_value(field: str, operator: str, value: object) -> None:
         raise InputError(f"{where} cannot be None; for a missing field use {{'$exists': False}}")
     if not isinstance(value, str | int | float | bool):
         hint = "; use $in for one of several values" if isinstance(value, list | tuple | set) else ""
-        raise InputError(f"{where} must be a string, a number or a truth value, got {value!r}{hint}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{where} must be a finite number, got {value}")
+        raise InputError(f"{where} must be a string, a number or a truth value, got {shown(value)}{hint}")
+    if not isinstance(value, str) and finite_score(value) is None:
+        raise InputError(f"{where} must be a finite number, got {shown(value)}")
     if isinstance(value, str) and "\0" in value:
         raise InputError(f"{where} must not hold the character NUL")
     if operator in ("$gt", "$gte", "$lt", "$lte") and isinstance(value, bool):

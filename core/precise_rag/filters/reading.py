@@ -98,6 +98,6 @@ def parse_assignments(texts: Iterable[str]) -> Filter | None:
 def _plain_value(text: str) -> Value:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return value if isinstance(value, str | int | float | bool) else text

@@ -1,5 +1,6 @@
 """An index whose rows live in a database."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -135,7 +136,7 @@ class DatabaseIndex(Portable):
                 if document.id in seen:
                     raise InputError(f"two documents have the id {document.id!r}; give each its own id")
                 seen.add(document.id)
-                _check_metadata(document)
+                _check_document(document)
             self._write(batch, vectors or {}, show_progress)
 
     def delete(self, ids: Iterable[str]) -> None:
@@ -362,11 +363,18 @@ def _merged(
     return {**without_models(saved), **given}
 
 
-def _check_metadata(document: Document) -> None:
+def _check_document(document: Document) -> None:
+    """Raise InputError unless a database can hold a document."""
     try:
         check_metadata(dict(document.metadata))
+        json.dumps(dict(document.metadata), ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"document {document.id!r}: metadata cannot be saved as JSON: {error}") from error
+    try:
+        document.id.encode()
+        document.text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"document {document.id!r}: no database holds half a character: {error}") from error
 
 
 def _chosen(fused: FloatArray, pool: Pool, returns: Returns, top_k: int) -> list[int]:

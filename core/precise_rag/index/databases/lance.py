@@ -20,6 +20,7 @@ from precise_rag.index.databases.engine import (
     filterable,
     words_score,
 )
+from precise_rag.redaction import said_by
 from precise_rag.types import FloatArray, IntArray, Span
 
 _ROWS, _FREQUENCIES, _SETTINGS = "rows", "frequencies", b"precise-rag"
@@ -239,7 +240,7 @@ class LanceEngine:
         except PreciseRagError:
             raise
         except (OSError, ValueError, RuntimeError) as error:
-            raise DatabaseError(f"{self.location}: {str(error).splitlines()[0]}") from error
+            raise DatabaseError(f"{self.location}: {said_by(error)}") from error
 
 
 _NONE = np.zeros(0, dtype=np.int64)

@@ -7,14 +7,13 @@ from urllib.parse import urlsplit
 from precise_rag.errors import InputError
 from precise_rag.index.databases.engine import Engine
 
-_POSTGRES = ("postgresql", "postgres")
+_POSTGRES = ("postgresql://", "postgres://")
 
 
 def is_database(location: str | Path) -> bool:
     """Whether a location is that of a database, and not a folder of an index."""
     text = str(location)
-    scheme = text.partition(":")[0]
-    return text.rstrip("/").endswith(".lance") or scheme in _POSTGRES
+    return text.rstrip("/").endswith(".lance") or text.startswith(_POSTGRES)
 
 
 def load_engine(location: str | Path, **options: Any) -> Engine:
@@ -26,8 +25,7 @@ def load_engine(location: str | Path, **options: Any) -> Engine:
     Raises InputError for another location.
     """
     text = str(location)
-    scheme = text.partition(":")[0]
-    if scheme in _POSTGRES:
+    if text.startswith(_POSTGRES):
         from precise_rag.index.databases.postgres import PostgresEngine
 
         return PostgresEngine(text, **options)

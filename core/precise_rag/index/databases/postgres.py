@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from precise_rag.errors import DatabaseError, InputError
 from precise_rag.filters import Filter
 from precise_rag.index.databases.engine import FoundSentence, Pool, StoredDocument, filterable
 from precise_rag.index.databases.postgres_filters import where_clause
+from precise_rag.redaction import remember_fields, said_by, without_password, without_secrets
 from precise_rag.types import FloatArray, IntArray, Span
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,40}")
@@ -60,17 +61,28 @@ class PostgresEngine:
     """A collection in a PostgreSQL database with pgvector 0.8 or newer; see `Engine`.
 
     location: a connection URI, with "collection=name" among its parameters for another one than "precise".
+    A pickle has no password: that of an unpickled engine is in PGPASSWORD or a password file.
     """
 
     def __init__(self, location: str) -> None:
-        parts = urlsplit(location)
+        public, _ = without_password(location)
+        try:
+            parts, host = urlsplit(location), urlsplit(str(public)).netloc
+        except ValueError as error:
+            raise InputError(f"{location!r} is no address of a database: {error}") from None
         options = dict(parse_qsl(parts.query))
+        remember_fields(options)
+        public_options = without_secrets(options)
+        self.location = _address(parts.scheme, host, parts.path, public_options)
         self._c = options.pop("collection", "precise")
+        public_options.pop("collection", None)
         if not _NAME.fullmatch(self._c):
             raise InputError(f"collection must be lower-case letters, digits and _, got {self._c!r}")
-        self._dsn = urlunsplit(parts._replace(query=urlencode(options)))
-        host = parts.netloc.rpartition("@")[2]
-        self.location = urlunsplit(parts._replace(netloc=host))
+        user = parts.netloc.rpartition("@")[0].partition(":")[0]
+        self._dsn = _address(parts.scheme, parts.netloc, parts.path, options)
+        self._public_dsn = _address(
+            parts.scheme, f"{user}@{host}" if user else host, parts.path, public_options
+        )
         self._start()
 
     def _start(self) -> None:
@@ -80,7 +92,8 @@ class PostgresEngine:
         weakref.finalize(self, _close, self._idle)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("_c", "_dsn", "location")}
+        shared = {"_dsn": self._public_dsn, "_public_dsn": self._public_dsn}
+        return {"_c": self._c, "location": self.location, **shared}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -294,9 +307,8 @@ class PostgresEngine:
             connection = self._taken() or psycopg.connect(self._dsn)
             yield connection
             connection.commit()
-        except psycopg.Error as error:
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            raise DatabaseError(f"{self.location}: {said[0]}") from error
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            raise DatabaseError(f"{self.location}: {said_by(error)}") from error
         finally:
             if connection is not None:
                 self._put_back(psycopg, connection)
@@ -316,6 +328,10 @@ class PostgresEngine:
                     self._idle.append(connection)
         except psycopg.Error:
             connection.close()
+
+
+def _address(scheme: str, netloc: str, path: str, options: Mapping[str, str]) -> str:
+    return f"{scheme}://{netloc}{path}{'?' if options else ''}{urlencode(options)}"
 
 
 def _close(idle: list[Any]) -> None:

@@ -9,6 +9,8 @@ from precise_rag.filters import Condition, Filter
 Clause = tuple[str, list[Any]]
 """SQL, and the values of its placeholders."""
 
+_FEW = 20
+"""Values up to which `$in` looks up each of them in the index of the fields."""
 _COMPARED = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
@@ -66,6 +68,8 @@ def _of_field(condition: Condition) -> Clause:
         inside, more = _typed("string", field, "position(%s in d.fields->>%s) > 0", value, field)
         return f"({listed} OR coalesce({inside}, false))", [*values, *more]
     wanted = value if isinstance(value, tuple) else (value,)
+    if len(wanted) > _FEW:
+        return "d.fields->%s = ANY(%s::jsonb[])", [field, [json.dumps(item) for item in wanted]]
     return _any([("d.fields @> %s::jsonb", [json.dumps({field: item})]) for item in wanted])
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from precise_rag.errors import DatabaseError, InputError
 from precise_rag.index import DatabaseIndex, HybridIndex, load_index
+from precise_rag.index.databases import is_database
 from precise_rag.index.databases.sentences import query_terms, stored
 from precise_rag.sentences.tables import build_tables
 from precise_rag.testing import HashEncoder
@@ -152,3 +155,59 @@ def test_words_and_vectors_are_scored_alike_everywhere(location: str) -> None:
         words = sum(weights.get(term, 0.0) * idf[term] for term in terms.tolist())
         assert found[identifier]["words"] == pytest.approx(words, rel=2e-3, abs=1e-6)
         assert found[identifier]["dense"] == pytest.approx(float(row.vector @ vector), rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Document("\ud800", "text"),
+        Document("bad", "half \ud800"),
+        Document("bad", "text", {"a": "\ud800"}),
+        Document("bad", "text", {"a": 10**5000}),
+    ],
+    ids=["id", "text", "metadata", "number"],
+)
+def test_a_document_that_no_database_holds_is_named(bad: Document, location: str) -> None:
+    index = DatabaseIndex.build([Document("good", "A cat.")], HashEncoder(), location=location)
+    with pytest.raises(InputError, match="document "):
+        index.add([Document("other", "A dog."), bad])
+    assert index.document_ids == ("good",)
+
+
+def test_values_that_no_filter_can_ask_for_are_kept(location: str) -> None:
+    metadata = {"a": 10**400, "b": float("inf"), "c": [1, 10**400]}
+    index = DatabaseIndex.build([Document("d", "A cat.", metadata)], HashEncoder(), location=location)
+
+    found = index.search("cat", filter={"a": {"$exists": True}, "c": {"$contains": 1}})
+    assert [candidate.metadata for candidate in found] == [metadata]
+
+
+def test_long_lists_of_values_find_what_short_ones_do(location: str) -> None:
+    documents = [
+        Document(f"d{i}", "A cat.", {"a": value}) for i, value in enumerate([1, 2.0, "1", True, [1]])
+    ]
+    index = DatabaseIndex.build(documents, HashEncoder(), location=location)
+
+    wanted = [1, 2, *range(1_000, 1_500), "x"]
+    found = index.search("cat", filter={"a": {"$in": wanted}})
+    assert {candidate.doc_id for candidate in found} == {"d0", "d1"}
+
+
+def test_passwords_of_an_address_are_in_no_error_and_no_pickle() -> None:
+    pytest.importorskip("psycopg")
+    from precise_rag.index.databases.postgres import PostgresEngine
+
+    address = "postgresql://me:first5ecret@127.0.0.1:1/db?password=other5ecret&connect_timeout=1"
+    engine = PostgresEngine(address)
+    with pytest.raises(DatabaseError) as raised:
+        engine.settings()
+    shown = f"{raised.value} {engine.location} {engine!r} {pickle.dumps(engine)!r}"
+    assert "5ecret" not in shown
+    with pytest.raises(InputError, match="no address") as refused:
+        PostgresEngine("postgresql://me:first5ecret@[::1/db")
+    assert "5ecret" not in str(refused.value)
+
+
+def test_a_folder_may_have_the_name_of_a_database() -> None:
+    assert not is_database("postgres")
+    assert not is_database("postgresql")

@@ -50,7 +50,7 @@ def chat_model() -> Runnable:
 
 def main(question: str = "When is __exit__ called?") -> None:
     # splitter = RecursiveCharacterTextSplitter(chunk_size=800, chunk_overlap=100)
-    splitter = SemanticSegmentationTextSplitter()
+    splitter = SemanticSegmentationTextSplitter(chunk_size=800)
     print(build_chain(splitter, PreciseEmbeddings(), chat_model()).invoke(question))
 
 

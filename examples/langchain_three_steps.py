@@ -48,7 +48,7 @@ def steps(documents: list[Document], embeddings: Embeddings) -> Iterator[tuple[s
     splitter: TextSplitter = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200)
     yield "stock: fixed chunks, top 4", vector_store(splitter.split_documents(documents), embeddings, k=4)
 
-    splitter = SemanticSegmentationTextSplitter()
+    splitter = SemanticSegmentationTextSplitter(chunk_size=1000)
     yield "1 chunks end with the topic", vector_store(splitter.split_documents(documents), embeddings, k=4)
 
     retriever = HybridRetriever.from_documents(documents, embeddings, k=6)

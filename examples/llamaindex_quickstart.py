@@ -38,7 +38,7 @@ def chat_model() -> LLM:
 
 def main(question: str = "When is __exit__ called?") -> None:
     # parser = SentenceSplitter(chunk_size=200, chunk_overlap=20)
-    parser = SemanticSegmentationNodeParser()
+    parser = SemanticSegmentationNodeParser(chunk_size=200)
     response = ask(question, parser, PreciseEmbedding(), chat_model())
     print(response)
     for source in response.source_nodes:

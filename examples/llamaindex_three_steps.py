@@ -43,7 +43,7 @@ def steps(
     index = VectorStoreIndex.from_documents(documents, transformations=[parser], embed_model=embed_model)
     yield "stock: fixed chunks, top 4", index.as_query_engine(llm=llm, similarity_top_k=4)
 
-    parser = SemanticSegmentationNodeParser()
+    parser = SemanticSegmentationNodeParser(chunk_size=256)
     index = VectorStoreIndex.from_documents(documents, transformations=[parser], embed_model=embed_model)
     yield "1 chunks end with the topic", index.as_query_engine(llm=llm, similarity_top_k=4)
 

@@ -102,8 +102,8 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
     """Text splitter that cuts where the meaning changes, by a small learned model (SAGE, section IV).
 
     model: "small" (CPU), "sage-minilm", a folder, or a `Segmenter`.
-    chunk_size: longest piece, always kept to; in the model's tokens, or in units of `length_function`.
-    Default: 4,000 characters, as of LangChain's own splitters.
+    chunk_size: longest piece, always kept to; in characters, or in units of `length_function`. Default:
+    4,000 characters, as of LangChain's own splitters. `max_tokens` sets it in the model's tokens instead.
     length_function: measures a text for `chunk_size`; `from_huggingface_tokenizer` and
     `from_tiktoken_encoder` set it.
     embeddings: LangChain embeddings, a core encoder, or the name or path of one. The splitter's
@@ -136,12 +136,12 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
                 f'model must be "small", "sage-minilm", a folder or a Segmenter, got {type(model).__name__}; '
                 "pass embeddings as embeddings="
             )
-        if chunk_size is not None:
-            options["max_tokens"] = chunk_size
-        elif length_function is None and not isinstance(model, Segmenter) and "max_tokens" not in options:
-            options["max_tokens"], length_function = _MAX_CHARACTERS, len
-        if length_function is not None:
-            options["count_tokens"] = partial(_lengths, length_function)
+        if chunk_size is not None and "max_tokens" in options:
+            raise InputError("chunk_size and max_tokens are one limit in two units; pass one of them")
+        has_limit = "max_tokens" in options or isinstance(model, Segmenter)
+        if chunk_size is not None or length_function is not None or not has_limit:
+            options.setdefault("max_tokens", _MAX_CHARACTERS if chunk_size is None else chunk_size)
+            options["count_tokens"] = partial(_lengths, length_function or len)
         if isinstance(model, Segmenter) and options:
             raise InputError(
                 "a Segmenter object has its own options; pass chunk_size, length_function and the like to "

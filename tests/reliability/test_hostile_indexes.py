@@ -243,7 +243,7 @@ def test_an_index_names_no_encoder_to_load(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(socket, "socket", lambda *_, **__: pytest.fail("reached for the network"))
     for source in (str(evil), "openai:text-embedding-3-small", "somebody/model", "all-MiniLM-L6-v3", "data"):
         DenseIndex.build(DOCUMENTS, Named(source)).save("index")
-        with pytest.raises(ModelError, match=r"pass encoder=load_encoder\("):
+        with pytest.raises(ModelError, match=r"load_index\(path, encoder\)"):
             load_index("index")
         assert load_index("index", Named(source)).search("lamp")
 

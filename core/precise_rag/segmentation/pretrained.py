@@ -41,7 +41,9 @@ def load_model(
 
 def model_folder(name: str | Path) -> Path:
     """Return the folder of a model by name or folder. Raises ModelError if there is no such model."""
-    folder = packaged_model(PACKAGED[str(name)]) if str(name) in PACKAGED else as_path("name", name)
+    folder = as_path("name", name)
+    if str(name) in PACKAGED:
+        folder = packaged_model(PACKAGED[str(name)])
     if not (folder / "config.json").is_file():
         raise ModelError(
             f"name must be {', '.join(PACKAGED)} or a folder that `precise train` wrote, got {str(name)!r}"

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
 from precise_rag.structure.detection import detect_format
@@ -29,6 +30,7 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
     """
     if text_format is not None and text_format not in _READERS:
         raise InputError(f"text_format must be one of {', '.join(_READERS)}, got {text_format!r}")
+    check_text("text", text)
     lines = _with_line_feeds(text)
     chosen = text_format or detect_format(lines)
     starts = list(_ascending(_with_turns(lines, list(_READERS[chosen](lines))))) if text else []

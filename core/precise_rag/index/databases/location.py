@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from precise_rag.checks import as_path
 from precise_rag.errors import InputError
 from precise_rag.index.databases.engine import Engine
 
@@ -12,7 +13,7 @@ _POSTGRES = ("postgresql://", "postgres://")
 
 def is_database(location: str | Path) -> bool:
     """Whether a location is that of a database, and not a folder of an index."""
-    text = str(location)
+    text = location if isinstance(location, str) else str(as_path("location", location))
     return text.rstrip("/").endswith(".lance") or text.startswith(_POSTGRES)
 
 

@@ -1,13 +1,16 @@
 """A LangChain retriever as what a pipeline searches."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
 
 from langchain_precise.convert import to_candidates
+from langchain_precise.retrievers import IndexRetriever
 from precise_rag.errors import InputError
-from precise_rag.types import Candidate
+from precise_rag.protocols import Neighbours
+from precise_rag.types import Candidate, Stretch
 
 
 class RetrieverSource:
@@ -33,6 +36,42 @@ class RetrieverSource:
         """Run `search` without blocking the event loop."""
         _check(filter)
         return to_candidates(_documents(await self.retriever.ainvoke(query)))
+
+
+class SentenceSource(RetrieverSource):
+    """One of our retrievers over an index of sentences; the pipeline decides how many it finds.
+
+    Its own `k` and `returns` hold where the sentences are not asked for.
+    """
+
+    retriever: IndexRetriever
+
+    def search(
+        self, query: str, top_k: int, /, *, filter: Any = None, returns: str | None = None
+    ) -> list[Candidate]:
+        """Return the retriever's documents as candidates; with returns, `top_k` pieces of that kind."""
+        _check(filter)
+        options: dict[str, Any] = {} if returns is None else {"k": top_k, "returns": returns}
+        return to_candidates(self.retriever.invoke(query, **options))
+
+    async def asearch(
+        self, query: str, top_k: int, /, *, filter: Any = None, returns: str | None = None
+    ) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        _check(filter)
+        options: dict[str, Any] = {} if returns is None else {"k": top_k, "returns": returns}
+        return to_candidates(await self.retriever.ainvoke(query, **options))
+
+    def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
+        """Return the sentences around some of the index."""
+        index = self.retriever.index
+        return index.neighbours(sentences, reach) if isinstance(index, Neighbours) else []
+
+
+def source_of(retriever: RetrieverLike) -> RetrieverSource:
+    """Return a retriever as a source, which knows sentences if it is one of ours over an index of them."""
+    knows = isinstance(retriever, IndexRetriever) and isinstance(retriever.index, Neighbours)
+    return (SentenceSource if knows else RetrieverSource)(retriever)
 
 
 def _check(filter: Any) -> None:

@@ -14,6 +14,7 @@ passed in are never changed.
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -131,6 +132,15 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
             )
         )
     return with_scores(candidates, scores if scale else in_order(scores))
+
+
+def own_texts(nodes: Sequence[NodeWithScore]) -> list[Candidate]:
+    """Return the nodes as candidates with their text alone, so that offsets in it are exact."""
+    texts = [item.node.get_content(MetadataMode.NONE) for item in nodes]
+    return [
+        replace(candidate, text=text, end=candidate.start + len(text))
+        for candidate, text in zip(to_candidates(nodes), texts, strict=True)
+    ]
 
 
 def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:

@@ -1,13 +1,12 @@
 """Postprocessor that cuts the nodes of any retriever down to the evidence in them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.schema import NodeWithScore
 
-from llamaindex_precise.convert import to_candidates
+from llamaindex_precise.convert import own_texts
 from llamaindex_precise.postprocessors import RerankerComponent, SelectionPostprocessor, require_query
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.protocols import Reranker
@@ -53,11 +52,7 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
 
     def candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         """Return the nodes as core candidates, with their text alone."""
-        texts = [item.node.get_content(MetadataMode.NONE) for item in nodes]
-        return [
-            replace(candidate, text=text, end=candidate.start + len(text))
-            for candidate, text in zip(to_candidates(nodes), texts, strict=True)
-        ]
+        return own_texts(nodes)
 
     def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
         """Return the reranker."""

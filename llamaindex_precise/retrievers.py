@@ -125,6 +125,13 @@ class IndexRetriever(Portable, BaseRetriever):
             return []
         return found
 
+    def returning(self, returns: str, top_k: int) -> Self:
+        """Return this retriever with other `returns` and another number of nodes; the rest is shared."""
+        other = object.__new__(type(self))
+        other.__dict__ |= vars(self)
+        other.similarity_top_k, other.search_kwargs = top_k, {**self.search_kwargs, "returns": returns}
+        return other
+
     def _arguments(self, query: QueryBundle | str, top_k: int | None) -> dict[str, Any]:
         bundle = _bundle(query)
         options = dict(self.search_kwargs)

@@ -28,7 +28,7 @@ from llama_index.core.settings import Settings
 from llamaindex_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
-from llamaindex_precise.source import RetrieverSource
+from llamaindex_precise.source import RetrieverSource, source_of
 from precise_rag._processes import Portable
 from precise_rag.answer import Answer
 from precise_rag.errors import InputError
@@ -56,11 +56,13 @@ class AnswerFacts(dict[str, Any]):
 class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
     """Query engine that has its answer judged and tries again with more or less context (SAGE, section VI).
 
-    It configures one `PreciseRAG`, which reranks, drops repetitions, selects, answers and judges. The
+    It configures one `PreciseRAG`, which reranks, drops repetitions, grows and selects evidence, answers and
+    judges: over one of our retrievers as over its index, and of any other's texts their sentences. The
     best-judged answer is returned, with its own sources; `response.metadata["precise"]` holds kind, score,
     note (why the loop stopped), question, citations, choice and the trace.
 
-    retriever: any LlamaIndex retriever; give it a large top k, of which a part is sent.
+    retriever: any LlamaIndex retriever; give it a large top k, of which a part is sent. Of ours,
+        `n_candidates` sentences are taken.
     llm: writes the answers; default `Settings.llm`.
     node_postprocessors: applied to what the retriever finds.
     rag: a pipeline to use as it is, instead of all these and `options`; see `from_rag`.
@@ -87,7 +89,7 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
         if rag is None:
             if retriever is None:
                 raise InputError("pass a retriever, or rag=")
-            source = RetrieverSource(retriever, node_postprocessors or ())
+            source = source_of(retriever, node_postprocessors or ())
             for postprocessor in source.node_postprocessors:
                 postprocessor.callback_manager = self.callback_manager
             rag = PreciseRAG(source, llm or Settings.llm, **options)

@@ -7,9 +7,11 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from llamaindex_precise.convert import to_candidates
+from llamaindex_precise.convert import own_texts, to_candidates
+from llamaindex_precise.retrievers import IndexRetriever
 from precise_rag.errors import InputError
-from precise_rag.types import Candidate
+from precise_rag.protocols import Neighbours
+from precise_rag.types import Candidate, Stretch
 
 
 class RetrieverSource:
@@ -32,13 +34,13 @@ class RetrieverSource:
 
     def search(self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None) -> list[Candidate]:
         """Return the retriever's nodes as candidates. Raises InputError for a filter."""
-        return to_candidates(self.nodes(_bundle(query, filter)))
+        return own_texts(self.nodes(_bundle(query, filter)))
 
     async def asearch(
         self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None
     ) -> list[Candidate]:
         """Run `search` without blocking the event loop."""
-        return to_candidates(await self.anodes(_bundle(query, filter)))
+        return own_texts(await self.anodes(_bundle(query, filter)))
 
     def nodes(self, bundle: QueryBundle) -> list[NodeWithScore]:
         """Return the retrieved and postprocessed nodes."""
@@ -53,6 +55,48 @@ class RetrieverSource:
         for postprocessor in self.node_postprocessors:
             nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
         return nodes
+
+
+class SentenceSource(RetrieverSource):
+    """One of our retrievers over an index of sentences; the pipeline decides how many it finds.
+
+    Its own `similarity_top_k` and `returns` hold where the sentences are not asked for.
+    """
+
+    retriever: IndexRetriever
+
+    def search(
+        self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None, returns: str | None = None
+    ) -> list[Candidate]:
+        """Return the retriever's nodes as candidates; with returns, `top_k` pieces of that kind."""
+        if returns is None:
+            return super().search(query, top_k, filter=filter)
+        nodes = self.retriever.returning(returns, top_k).retrieve(_bundle(query, filter))
+        return to_candidates(nodes)
+
+    async def asearch(
+        self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None, returns: str | None = None
+    ) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        if returns is None:
+            return await super().asearch(query, top_k, filter=filter)
+        nodes = await self.retriever.returning(returns, top_k).aretrieve(_bundle(query, filter))
+        return to_candidates(nodes)
+
+    def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
+        """Return the sentences around some of the index."""
+        return self.retriever.index.neighbours(sentences, reach)
+
+
+def source_of(
+    retriever: BaseRetriever, node_postprocessors: Sequence[BaseNodePostprocessor] = ()
+) -> RetrieverSource:
+    """Return a retriever as a source, which knows sentences if nothing stands between it and its index."""
+    index = getattr(retriever, "index", None)
+    knows = isinstance(retriever, IndexRetriever) and isinstance(index, Neighbours)
+    return (SentenceSource if knows and not node_postprocessors else RetrieverSource)(
+        retriever, node_postprocessors
+    )
 
 
 def _bundle(query: QueryBundle | str, filter: Any) -> QueryBundle:

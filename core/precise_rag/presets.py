@@ -66,7 +66,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "precise": Preset(
             reranker=default_reranker,
             redundancy=lambda encoder: RedundancyFilter(),
-            evidence=lambda index: EvidenceGrower(index) if isinstance(index, Neighbours) else None,
+            evidence=lambda index: EvidenceGrower(index if isinstance(index, Neighbours) else None),
             selector=lambda encoder: WorthSelector(),
             feedback=lambda encoder: FeedbackController(),
         ),

@@ -160,7 +160,10 @@ class Index(Protocol):
 
 @runtime_checkable
 class Neighbours(Protocol):
-    """Knows the sentences around a sentence: an index of sentences, or the texts that a store returned."""
+    """Knows the sentences around a sentence: an index of sentences, or the texts that a store returned.
+
+    A pipeline that grows evidence searches such an index with `returns="sentence"`.
+    """
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.

@@ -159,8 +159,7 @@ def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way):
     assert recorder.parents["RunnableLambda"] == "SelfFeedbackChain"
     assert "mine" in recorder.tags["chat"]
     assert recorder.events == [
-        (f"precise_rag_{kind}", "SelfFeedbackChain")
-        for kind in ("stage", "stage", "stage", "stage", "call", "call", "round")
+        (f"precise_rag_{kind}", "SelfFeedbackChain") for kind in (*["stage"] * 6, "call", "call", "round")
     ]
 
 

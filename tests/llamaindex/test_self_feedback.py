@@ -179,7 +179,7 @@ def test_events_carry_the_trace_as_it_happens(retriever, events):
     engine.query(QUESTION)
     names = [re.sub("Precise|Event", "", event.class_name()) for event in events]
     assert names == (
-        ["QueryStart", "RetrievalStart", "RetrievalEnd", "Stage"]
+        ["QueryStart", "RetrievalStart", "RetrievalEnd", "Stage", "Stage"]
         + ["Stage", "Call", "Call", "Round"] * 2
         + ["QueryEnd"]
     )

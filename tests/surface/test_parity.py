@@ -221,7 +221,7 @@ def test_self_feedback_is_the_same():
     core_llm, engine_llm, chain_llm = (ScriptedLLM(replies) for _ in range(3))
     options = {"selector": GradientSelector(min_k=2, ratio=1.0, floor=0.02, min_keep=3)}
     index = HybridIndex.build(CORE, HashEncoder())
-    rag = PreciseRAG(index, core_llm, n_candidates=TOP_K, evidence=None, **options)
+    rag = PreciseRAG(index, core_llm, **options)
     expected = rag.answer(question)
     assert (expected.text, len(expected.rounds)) == ("Runa Stell.", 2)
 

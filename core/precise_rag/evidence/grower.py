@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
@@ -20,18 +21,23 @@ class EvidenceGrower:
     Each sentence, found or not, is given the probability that it belongs to the evidence; see
     `EvidenceModel`. Neighbours that are sent make spans together with the sentence they came along with.
 
-    source: knows the neighbours of a sentence, such as an index of sentences.
+    source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
+        found, as `over` gives it for each question.
     least: neighbours that are less probable are left out; default 0.02.
     model: default: the packaged one.
     """
 
     def __init__(
-        self, source: Neighbours, *, least: float = 0.02, model: EvidenceModel | None = None
+        self, source: Neighbours | None = None, *, least: float = 0.02, model: EvidenceModel | None = None
     ) -> None:
         check_number("least", least, least=0, most=1)
         self.source = source
         self.least = least
         self.model = model or evidence_model()
+
+    def over(self, source: Neighbours) -> Self:
+        """Return a grower with the same settings over another source."""
+        return type(self)(source, least=self.least, model=self.model)
 
     def grow(self, query: str, candidates: Sequence[Candidate]) -> Selection:
         """Return the candidates and their probable neighbours, the most probable first.
@@ -43,6 +49,8 @@ class EvidenceGrower:
         that a found sentence had is in `scores["found"]`.
         """
         check_query(query)
+        if self.source is None:
+            return Selection.keep_all(candidates, "not grown: its neighbours are not known")
         found = {c.id: c for c in candidates if UNSCORED not in c.scores}
         if any(c.score_scale not in _HAS_PROBABILITIES for c in found.values()):
             return Selection.keep_all(candidates, "not grown: its score is no probability")

@@ -15,19 +15,18 @@ from precise_rag.checks import check_number, shown
 from precise_rag.context import Order, context_passages
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
+from precise_rag.evidence import EvidenceGrower, FoundTexts
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.filtering import RelevanceFilter
-from precise_rag.index.databases import DatabaseIndex
-from precise_rag.index.sentence_base import SentenceIndex
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
 from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.pipeline.estimate import CostEstimator
-from precise_rag.pipeline.stages import METHODS, STAGES, Stage
+from precise_rag.pipeline.stages import METHODS, STAGES, Stage, limit
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
-from precise_rag.protocols import Encoder, Source
+from precise_rag.protocols import Encoder, Neighbours, Source
 from precise_rag.rerank import load_reranker
 from precise_rag.rewriting import QueryRewriter, make_standalone, merge_searches, read_history
 from precise_rag.selection import GradientSelector, KeepAll, WorthSelector
@@ -55,7 +54,8 @@ class PreciseRAG(Portable):
     redundancy: drops repeated candidates; "precise": `RedundancyFilter()`.
     relevance: drops candidates that a language model finds irrelevant, a `RelevanceFilter`; "precise": none.
     evidence: grows the candidates to the spans that are sent; an index of sentences is then searched for
-        single sentences; "precise": an `EvidenceGrower` if the index knows the neighbours of sentences.
+        single sentences, and other texts that are found are split into theirs, of which the reranker's best
+        `n_candidates` are used; "precise": an `EvidenceGrower`.
     selector: decides how many candidates to keep; "precise": `WorthSelector()`.
     feedback: rules of the feedback loop, a `FeedbackController`, except `min_k`, which is the selector's;
         None answers once and asks no judge; "precise": `FeedbackController()`.
@@ -470,8 +470,9 @@ class PreciseRAG(Portable):
             found = yield from self._search(queries, filter, session)
         else:
             found = best_first(candidates)
-        ranked = Selection.keep_all(found)
-        for stage in self._stages(ask_models):
+        texts = FoundTexts(found) if self._splits_texts else None
+        ranked = Selection.keep_all(found) if texts is None else texts.sentences
+        for stage in self._stages(ask_models, texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
                 outcome = yield from stage.steps(query, ranked.kept, session, self.wording)
                 record.outcome = outcome
@@ -492,7 +493,7 @@ class PreciseRAG(Portable):
         if self.index is None:
             raise InputError("there is no index to search; pass candidates=, or an index to the constructor")
         given = {} if filter is None else {"filter": filter}
-        if self.evidence is not None and isinstance(self.index, SentenceIndex | DatabaseIndex):
+        if self.evidence is not None and isinstance(self.index, Neighbours):
             given["returns"] = "sentence"
         searches = []
         with session.trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
@@ -503,14 +504,21 @@ class PreciseRAG(Portable):
             stage.outcome = found = merge_searches(searches)
         return found
 
-    def _stages(self, ask_models: bool) -> list[Stage]:
-        """The stages between search and selection, in their order."""
-        parts = [(make, getattr(self, name)) for name, make in STAGES.items()]
-        return [
-            make(part)
-            for make, part in parts
-            if part is not None and (ask_models or not isinstance(part, RelevanceFilter))
-        ]
+    @property
+    def _splits_texts(self) -> bool:
+        """Whether what a search finds are texts of any length, of which sentences are reranked and grown."""
+        grower = self.evidence
+        return isinstance(grower, EvidenceGrower) and grower.source is None and self.reranker is not None
+
+    def _stages(self, ask_models: bool, texts: FoundTexts | None) -> list[Stage]:
+        """The stages between search and selection, in their order. texts: what the search found, if split."""
+        parts = {name: getattr(self, name) for name in STAGES}
+        if not ask_models and isinstance(self.relevance, RelevanceFilter):
+            parts["relevance"] = None
+        if texts is not None:
+            parts["evidence"] = self.evidence.over(texts)
+        stages = [make(parts[name]) for name, make in STAGES.items() if parts[name] is not None]
+        return stages if texts is None else [stages[0], limit(self.n_candidates), *stages[1:]]
 
     def _select(self, ranked: Selection, trace: Trace) -> Selection:
         min_k = self._controller().min_k

@@ -33,6 +33,18 @@ def reranking(part: Any) -> Stage:
     return _working(lambda query, found: rerank(query, found, part), "rerank", reranker=part.name)
 
 
+def limit(n_candidates: int) -> Stage:
+    """Keep the best sentences of what was found, as many as a search for sentences returns."""
+
+    def best(query: str, found: Candidates) -> Selection:
+        reason = f"not among the best {n_candidates} sentences"
+        return Selection.of(
+            (c, rank < n_candidates, "" if rank < n_candidates else reason) for rank, c in enumerate(found)
+        )
+
+    return _working(best, "sentences", n_candidates=n_candidates)
+
+
 def redundancy(part: Any) -> Stage:
     """Drop candidates that repeat a better one."""
     settings = {name: getattr(part, name) for name in ("threshold",) if hasattr(part, name)}

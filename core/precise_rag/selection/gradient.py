@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from precise_rag.checks import check_number
 from precise_rag.selection.ratios import ratio_scores
+from precise_rag.selection.worth import WorthSelector
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import UNSCORED, Candidate, Selection, best_first
 
@@ -160,8 +161,10 @@ class GradientSelector:
         return estimate_tokens(candidate.text), "about "
 
 
-DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=3)
-"""The default of gradient selection: SAGE's gradient with a floor, but at least three candidates.
+_WORTH = WorthSelector()
+
+DEFAULT_SELECTOR = GradientSelector(floor=_WORTH.threshold, min_keep=_WORTH.min_keep)
+"""The default of gradient selection: SAGE's gradient, and of the rest what `WorthSelector` keeps.
 
 Why the floor: calibrated probabilities fall slowly, so the gradient alone keeps almost every candidate.
 Measured by `python -m benchmarks.reranking.gradient --reranker cascade`."""

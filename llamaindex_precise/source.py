@@ -85,7 +85,8 @@ class SentenceSource(RetrieverSource):
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the sentences around some of the index."""
-        return self.retriever.index.neighbours(sentences, reach)
+        index = self.retriever.index
+        return index.neighbours(sentences, reach) if isinstance(index, Neighbours) else []
 
 
 def source_of(

@@ -115,7 +115,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 
 def load_preset(name: str) -> Preset:
     """Return a preset by name. Raises InputError for an unknown name."""
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise InputError(f"preset must be one of {', '.join(get_args(PresetName))}, got {shown(name)}")
     return PRESETS[name]
 

@@ -116,11 +116,12 @@ def test_a_pipeline_survives_one_odd_score():
         def score(self, query, candidates):
             return [math.nan, *np.linspace(0.9, 0.5, len(candidates) - 1)]
 
-    selection = PreciseRAG.from_documents(GOOD, encoder=HashEncoder(), reranker=OneBad(None)).retrieve(
-        "lamp?"
-    )
+    rag = PreciseRAG.from_documents(GOOD, encoder=HashEncoder(), reranker=OneBad(None), evidence=None)
+    selection = rag.retrieve("lamp?")
     assert len(selection.kept) >= 3
     assert "it has no usable score" in selection.reasons
+    grown = PreciseRAG(rag.index, reranker=OneBad(None)).retrieve("lamp?")
+    assert len(grown.kept) >= 3
 
 
 def test_scores_do_not_move_because_another_one_is_odd():

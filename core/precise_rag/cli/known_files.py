@@ -8,10 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from precise_rag.cli.output import write_file
 from precise_rag.documents import FileReport
-from precise_rag.errors import InputError
-from precise_rag.index.storage.manifest import FILES, MANIFEST
+from precise_rag.index.storage.manifest import FILES, FILES_PART, MANIFEST
 
 _MOST_BYTES = 2**28
 
@@ -61,8 +59,12 @@ class KnownFiles:
             "summary": dict(summary),
             "files": kept | files,
         }
-        with suppress(InputError, OSError):
-            write_file(self._folder / FILES, json.dumps(record))
+        part = self._folder / FILES_PART
+        with suppress(OSError):
+            part.unlink(missing_ok=True)  # never write through a link that was put there
+            with part.open("x", encoding="ascii") as opened:
+                json.dump(record, opened)
+            part.replace(self._folder / FILES)
 
 
 def _state(folder: Path) -> str:

@@ -105,7 +105,7 @@ def check_folder(path: Path) -> None:
     while not os.path.lexists(nearest) and nearest != nearest.parent:
         nearest = nearest.parent
     try:
-        with tempfile.TemporaryDirectory(dir=nearest):
+        with tempfile.TemporaryFile(dir=nearest):
             pass
     except (OSError, ValueError) as error:
         raise InputError(

@@ -159,6 +159,8 @@ class PreciseRAG(Portable):
         options: further arguments of the constructor.
         """
         chosen = load_preset(preset)
+        if index_options is not None and not isinstance(index_options, Mapping):
+            raise InputError(f"index_options must be a mapping, got {type(index_options).__name__}")
         loaded = load_encoder(encoder)
         built = {**chosen.index_options(loaded), **(index_options or {})}
         index = chosen.index(documents, loaded, show_progress=show_progress, **built)

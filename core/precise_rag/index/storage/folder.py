@@ -40,6 +40,7 @@ from precise_rag.index.storage.lock import LOCK_FILE, LOCK_FILES, LONGEST_WAIT, 
 from precise_rag.index.storage.manifest import (
     DATA_NAME,
     FILES,
+    FILES_PART,
     FORMAT,
     MANIFEST,
     VERSION,
@@ -178,7 +179,7 @@ def _check_folder(path: Path) -> list[Path]:
             mode = entry.stat(follow_symlinks=False).st_mode
             if DATA_NAME.fullmatch(entry.name) and stat.S_ISDIR(mode) and _holds_only_ours(Path(entry)):
                 data.append(Path(entry))
-            elif entry.name not in {MANIFEST, FILES, *LOCK_FILES} or not stat.S_ISREG(mode):
+            elif entry.name not in {MANIFEST, FILES, FILES_PART, *LOCK_FILES} or not stat.S_ISREG(mode):
                 raise InputError(
                     f"{path} holds other files ({entry.name!r}); give an empty or new folder for the index"
                 )

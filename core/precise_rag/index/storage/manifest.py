@@ -15,8 +15,8 @@ MANIFEST = "manifest.json"
 FORMAT = "precise-rag-index"
 VERSION = 3
 _READABLE = (1, 2, 3)
-FILES = "files.json"
-"""Beside the manifest: which files `precise index` made the index of."""
+FILES, FILES_PART = "files.json", "files.json.part"
+"""Beside the manifest: which files `precise index` made the index of, and the same while it is written."""
 DATA_NAME = re.compile(r"data-[0-9a-f]{32}")
 """Names of data folders."""
 _MOST_BYTES = 2**31

@@ -223,7 +223,7 @@ def main() -> None:
 def markdown(found: Sequence[Mapping[str, Any]]) -> str:
     """The result as tables."""
     recall = [
-        [one["set"], one["questions"], name, *_percent(values)]
+        [one["set"], str(one["questions"]), name, *_percent(values)]
         for one in found
         for name, values in one["recall"].items()
     ]
@@ -238,7 +238,7 @@ def markdown(found: Sequence[Mapping[str, Any]]) -> str:
         if values
     ]
     fewer = [
-        [one["set"], one["fewer"]["questions"], name, *_percent(values)]
+        [one["set"], str(one["fewer"]["questions"]), name, *_percent(values)]
         for one in found
         if one["fewer"]
         for name, values in one["fewer"]["recall"].items()

@@ -1,7 +1,9 @@
 """Every replacement on the migration page is made as its row has it, and does its work."""
 
+import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document as LangDocument
@@ -33,12 +35,13 @@ def components(part):
 def made(code, values):
     """The component that the code in a cell makes; a class is made from documents, or as it comes."""
     code = re.sub(r"(\w+)=…", r"\1=\1", code).replace("(…, ", "(documents, ")
-    found = eval(code, {**NUMBERS, **values})
-    if not isinstance(found, type):
+    found: Any = eval(code, {**NUMBERS, **values})
+    if not inspect.isclass(found):
         return found
+    made_from: Any = found
     if "SelfFeedback" in code:
-        return found(retriever=values["retriever"], llm=values["llm"])
-    return found.from_documents(values["documents"])
+        return made_from(retriever=values["retriever"], llm=values["llm"])
+    return made_from.from_documents(values["documents"])
 
 
 @pytest.fixture(autouse=True)

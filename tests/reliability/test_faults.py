@@ -73,7 +73,7 @@ def test_a_fault_in_the_encoder_changes_nothing(
 ) -> None:
     monkeypatch.setattr("precise_rag.sentences.tables._BATCH_CHARACTERS", 20)
     encoder = Faulty()
-    index = build(kind)
+    index: Any = build(kind)
     if loaded:
         index.save(tmp_path)
         index = load_index(tmp_path, encoder_of(kind))

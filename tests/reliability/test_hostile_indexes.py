@@ -138,7 +138,7 @@ def odd_arrays(array: np.ndarray) -> Iterator[Any]:
         with np.errstate(all="ignore"), suppress(TypeError, ValueError):
             yield array.astype(dtype)
     whole = array.dtype.kind != "f"
-    extreme = (
+    extreme: tuple[float, ...] = (
         (np.iinfo(array.dtype).min, np.iinfo(array.dtype).max) if whole else (np.nan, np.inf, -np.inf, 3e38)
     )
     extreme += (-1,) if array.dtype.kind == "i" else ()

@@ -75,8 +75,9 @@ def index_uses(kind: Any) -> dict[str, Use]:
         "load verify": lambda value: kind.load("nowhere", ENCODER, verify=value),
         "lock": lambda value: kind.lock("locked", value).__enter__(),
     }
-    settings = {f"setting {f.name}": partial(with_setting, f.name) for f in fields(kind.settings_type)}
-    return {f"{kind.__name__} {name}": use for name, use in {**uses, **settings}.items()}
+    for field in fields(kind.settings_type):
+        uses[f"setting {field.name}"] = partial(with_setting, field.name)
+    return {f"{kind.__name__} {name}": use for name, use in uses.items()}
 
 
 def made_with(make: Any, names: str, **others: Any) -> dict[str, Use]:

@@ -339,7 +339,7 @@ def test_evidence_is_the_same():
     postprocessor = llamaindex_precise.EvidencePostprocessor(reranker="packaged")
     found = postprocessor.postprocess_nodes(nodes, query_str=query)
     expected = [(c.doc_id, c.start, c.end, c.text, pytest.approx(c.score)) for c in core]
-    assert [_placed(item.node, item.node.text) for item in found] == expected
+    assert [_placed(item.node, item.node.get_content()) for item in found] == expected
     compressor = langchain_precise.EvidenceCompressor(reranker="packaged")
     documents = compressor.compress_documents(LANGCHAIN, query)
     assert [_placed(d, d.page_content) for d in documents] == expected

@@ -44,7 +44,7 @@ def stock_langchain():
 
 def ask_llamaindex(retriever, llm, **options):
     response = llamaindex_precise.SelfFeedbackQueryEngine(retriever, llm, **options).query(QUESTION)
-    return [item.node.text for item in response.source_nodes]
+    return [item.node.get_content() for item in response.source_nodes]
 
 
 def ask_langchain(retriever, llm, **options):

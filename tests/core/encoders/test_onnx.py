@@ -31,7 +31,7 @@ def saved_bert(folder: Path, **changes: object) -> Path:
     """A small BERT with random weights, as sentence-transformers saves it."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Normalize, Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+    from transformers import BertConfig, BertModel, BertTokenizerFast  # type: ignore[attr-defined]
 
     pooling = changes.pop("pooling", "mean")
     words = [

@@ -117,7 +117,7 @@ def test_a_new_title_is_read_and_other_metadata_encode_nothing() -> None:
     class Counting(HashEncoder):
         seen = 0
 
-        def encode(self, texts: Sequence[str]) -> FloatArray:
+        def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
             self.seen += len(texts)
             return super().encode(texts)
 

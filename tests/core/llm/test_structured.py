@@ -32,9 +32,10 @@ def calls(arguments: str) -> Reply:
     """A reply that calls the function."""
     reply = says("")
     function = {"name": "judgement", "arguments": arguments}
-    message = {"role": "assistant", "content": None}
-    message["tool_calls"] = [{"id": "t1", "type": "function", "function": function}]
+    called = [{"id": "t1", "type": "function", "function": function}]
+    message = {"role": "assistant", "content": None, "tool_calls": called}
     choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
+    assert isinstance(reply.body, dict)
     return Reply({**reply.body, "choices": [choice]})
 
 
@@ -79,7 +80,16 @@ class LlamaTools(FunctionCallingLLM):
         found.additional_kwargs["tool_calls"] = message.tool_calls or []
         return ChatResponse(message=found, raw=reply)
 
-    def _prepare_chat_with_tools(self, tools, user_msg=None, chat_history=None, tool_required=False, **_):
+    def _prepare_chat_with_tools(
+        self,
+        tools,
+        user_msg=None,
+        chat_history=None,
+        verbose=False,
+        allow_parallel_tool_calls=False,
+        tool_required=False,
+        **_,
+    ):
         assert tool_required
         return {"messages": chat_history, "tools": [tool.metadata.to_openai_tool() for tool in tools]}
 

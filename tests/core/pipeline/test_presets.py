@@ -76,7 +76,7 @@ def test_parts_can_be_replaced() -> None:
 
 
 def test_a_saved_index_returns_the_same_passages(tmp_path) -> None:
-    index = chunkrag(ScriptedLLM(model)).index
+    index: Any = chunkrag(ScriptedLLM(model)).index
     index.save(tmp_path / "index")
     loaded = load_index(tmp_path / "index", HashEncoder())
     found, expected = loaded.search(QUESTION), index.search(QUESTION)

@@ -41,7 +41,9 @@ def chain():
 WHOLE_STORY = [
     "stagesearch",
     "stagererank",
+    "stagesentences",
     "stageredundancy",
+    "stageevidence",
     "stageselection",
     "callanswer",
     "calljudge",

@@ -37,7 +37,7 @@ class Result(NamedTuple):
 
     @property
     def link(self) -> str:
-        """A link to the page, or to the JSON if there is none."""
+        """A link to the page, or to the JSON without a page."""
         suffix = "md" if self.page else "json"
         return f"[full result]({FULL}/{self.topic}/results/{self.name}-{self.date}.{suffix})"
 
@@ -50,7 +50,7 @@ class Result(NamedTuple):
 def newest(topic: str, name: str) -> Result:
     """The newest result of that name in benchmarks/<topic>/results.
 
-    Raises FileNotFoundError if there is none.
+    Raises FileNotFoundError without one.
     """
     pattern = re.compile(rf"{re.escape(name)}-(\d{{4}}-\d\d-\d\d)\.(?:json|md)")
     folder = BENCHMARKS / topic / "results"

@@ -24,7 +24,7 @@ class Passage:
     start, end: offsets in the document's text.
     text: the text, with the pieces' own words.
     heading: the document's title and the path of headings, from the metadata keys "title" and
-        "header_path"; empty if there are none.
+        "header_path"; empty without them.
     pieces: the selected pieces that it was made of.
     """
 

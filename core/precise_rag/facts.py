@@ -73,7 +73,7 @@ def write_facts(facts: Mapping[str, Any]) -> str:
 
 
 def noted_place(facts: Mapping[str, Any], length: int) -> tuple[str, Span] | None:
-    """Return the noted document id and span, or None if there are none or the text has another length."""
+    """Return the noted document id and span; None without them, or if the text has another length."""
     doc_id, span = facts.get("doc_id"), noted_span([facts.get("start"), facts.get("end")])
     return (doc_id, span) if isinstance(doc_id, str) and span and span.end - span.start == length else None
 
@@ -97,9 +97,9 @@ def noted_scale(facts: Mapping[str, Any], score: object) -> ScoreScale | None:
 def known_scores(
     found: Iterable[tuple[object, Mapping[str, Any]]], *, are_required: bool
 ) -> list[float | None]:
-    """Return the scores of framework objects: None if there is none, NaN if it cannot be used.
+    """Return the scores of framework objects: None for a missing one, NaN for one that cannot be used.
 
-    found: the score and the facts of each object. A score cannot be used if it is no finite number, or
+    found: the score and the facts of each object. A score cannot be used if it is not a finite number, or
     if the facts say so. If no object has a usable score, all are None.
     are_required: whether a missing score is NaN, too.
     """

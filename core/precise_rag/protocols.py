@@ -169,6 +169,6 @@ class Neighbours(Protocol):
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.
 
         Each sentence is in one stretch; stretches of one document have a sentence between them. A
-        candidate that is no sentence known here is in none.
+        candidate that is not a sentence known here is in none.
         """
         ...

@@ -22,9 +22,9 @@ _LONGEST = 1_000
 
 
 def title_of(metadata: Mapping[str, Any]) -> str:
-    """Return the title in the metadata of a document; empty if there is none.
+    """Return the title in the metadata of a document; empty without one.
 
-    Values that are no text are left out, and so are characters after the 1,000th.
+    Values that are not strings are left out, and so are characters after the 1,000th.
     """
     keys = (EMBEDDED_KEY,) if EMBEDDED_KEY in metadata else TITLE_KEYS
     return joined_titles(*(value for key in keys if isinstance(value := metadata.get(key), str)))

@@ -21,7 +21,7 @@ def readable_texts(texts: Sequence[str]) -> Sequence[str]:
 
     A lone surrogate is half of a character, left by a faulty conversion; tokenizers refuse it. Offsets
     stay the same.
-    Raises InputError if `texts` is no sequence of strings.
+    Raises InputError unless `texts` is a sequence of strings.
     """
     if isinstance(texts, str):
         raise InputError("texts must be a list of strings, got str; pass [text]")

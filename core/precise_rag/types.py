@@ -108,7 +108,7 @@ class Candidate:
     passage: span of the passage or segment that contains the piece, if known.
     scores: scores of earlier stages by name, for instance `{"dense": 0.61, "bm25": 8.4}`.
     metadata: the document's metadata.
-    Raises InputError if score is no number or score_scale is unknown.
+    Raises InputError if score is not a number or score_scale is unknown.
     """
 
     doc_id: str
@@ -159,7 +159,7 @@ def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 def with_scores(candidates: Iterable[Candidate], scores: Iterable[object]) -> list[Candidate]:
     """Return the candidates with new scores, in the order given.
 
-    scores: one for each candidate. For NaN, infinity and anything else that is no finite number, the
+    scores: one for each candidate. For NaN, infinity and anything else that is not a finite number, the
     candidate gets the lowest of the others' scores and the entry UNSCORED in its `scores`: it ranks
     last, and selectors drop it.
     """
@@ -189,7 +189,7 @@ def finite_score(score: object) -> float | None:
 
 
 def check_query(query: object) -> str:
-    """Return the query. Raises InputError if it is no text or blank."""
+    """Return the query. Raises InputError unless it is a string with text."""
     if not isinstance(query, str):
         raise InputError(f"the query must be a string, got {type(query).__name__}")
     if not query.strip():

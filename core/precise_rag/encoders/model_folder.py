@@ -68,7 +68,7 @@ def _classes(file_name: str, settings: Any) -> Iterator[tuple[object, re.Pattern
 
 
 def _torch_version() -> tuple[int, ...]:
-    """The first two numbers of the installed torch's version; large ones if there is no torch."""
+    """The first two numbers of the installed torch's version; large ones if torch is not installed."""
     try:
         return tuple(int(part) for part in version("torch").split(".")[:2])
     except PackageNotFoundError:

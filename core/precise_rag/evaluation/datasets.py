@@ -145,7 +145,7 @@ def load_development_set(name: str, folder: str | Path | None = None, split: str
     folder: of the files; default: the environment variable PRECISE_DATA.
     split: first part of the file names.
 
-    Raises InputError if there is no folder, file or document of that language.
+    Raises InputError if the folder, the file or documents of that language are missing.
     """
     folder = folder or os.environ.get(DATA_VARIABLE)
     if not folder:

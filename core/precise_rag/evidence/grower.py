@@ -53,7 +53,7 @@ class EvidenceGrower:
             return Selection.keep_all(candidates, "not grown: its neighbours are not known")
         found = {c.id: c for c in candidates if UNSCORED not in c.scores}
         if any(c.score_scale not in _HAS_PROBABILITIES for c in found.values()):
-            return Selection.keep_all(candidates, "not grown: its score is no probability")
+            return Selection.keep_all(candidates, "not grown: its score is not a probability")
         scores = dict(zip(found, ratio_scores(list(found.values())), strict=True))
         grown: dict[str, tuple[Candidate, str]] = {}
         for stretch in self.source.neighbours(list(found.values()), REACH):

@@ -34,7 +34,7 @@ class Growth(NamedTuple):
 
     probability: (n,) that each belongs to the evidence.
     alone: (n,) the same from the sentence itself; 0 for one that was not found.
-    source: (n,) row of the found sentence that it most probably came along with; -1 if there is none.
+    source: (n,) row of the found sentence that it most probably came along with; -1 without one.
     """
 
     probability: FloatArray

@@ -134,7 +134,7 @@ class FeedbackConversation:
             return draft, selection
 
     def _after_refusal(self, whole: Selection, refused: Selection, error: LLMError) -> Selection:
-        """The selection to try next. Raises `error` if there is none.
+        """The selection to try next. Raises `error` if nothing is left to try.
 
         whole: the selection that the round began with. refused: the selection of the refused prompt.
         """

@@ -53,7 +53,7 @@ def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
 
 
 def parse_score(reply: str) -> float | None:
-    """Read a single score in [0, 1], given as JSON or as a bare number. Returns None if there is none."""
+    """Read a single score in [0, 1], given as JSON or as a bare number; None without one."""
     given = {_unit_number(item["score"]) for item in json_objects(reply) if "score" in item}
     if not given:
         given = {_unit_number(reply.strip())}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from precise_rag.checks import shown
@@ -34,6 +34,10 @@ $exists: the document has the field; the value is always True.
 
 NEGATIONS: Mapping[str, Operator] = {"$ne": "$eq", "$nin": "$in"}
 """Names of the negated operators in the plain form."""
+
+MAX_DEPTH = 50
+"""Most groups that may stand in each other."""
+
 _ID = "$id"
 _T = TypeVar("_T")
 
@@ -100,7 +104,7 @@ class Condition(Filter):
             raise InputError(f"filter: a field must be a non-empty string, got {self.field!r}")
         if self.field.startswith("$") and self.field != _ID:
             raise InputError(
-                f"filter: {self.field!r} is no field; use '$and', '$or', '$not', '$id' or a field's name"
+                f"filter: unknown operator {self.field!r}; use '$and', '$or', '$not', '$id' or a field's name"
             )
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         if isinstance(self.value, tuple) and self.operator != "$in":
@@ -152,10 +156,23 @@ class Condition(Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf(Filter):
-    """Met if all its parts are; also if it has none."""
+class _Group(Filter):
+    """Filters that are combined; a group may stand in another one, MAX_DEPTH deep at the most."""
 
     parts: tuple[Filter, ...]
+    depth: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        depth = 1 + max((part.depth for part in self.parts if isinstance(part, _Group)), default=0)
+        if depth > MAX_DEPTH:
+            raise InputError(f"filter: it is nested more than {MAX_DEPTH} deep")
+        object.__setattr__(self, "depth", depth)
+
+
+class AllOf(_Group):
+    """Met if all its parts are; also if it has none."""
+
+    __slots__ = ()
 
     def fold(
         self,
@@ -170,11 +187,10 @@ class AllOf(Filter):
         return AnyOf(tuple(~part for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf(Filter):
+class AnyOf(_Group):
     """Met if one of its parts is; never if it has none."""
 
-    parts: tuple[Filter, ...]
+    __slots__ = ()
 
     def fold(
         self,

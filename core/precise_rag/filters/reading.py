@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from precise_rag.errors import InputError
-from precise_rag.filters.conditions import NEGATIONS, AllOf, AnyOf, Condition, Filter, Value
+from precise_rag.filters.conditions import MAX_DEPTH, NEGATIONS, AllOf, AnyOf, Condition, Filter, Value
 
 _OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$exists", "$not")
 
@@ -30,7 +30,7 @@ def as_filter(given: Filter | Mapping[str, Any]) -> Filter:
     try:
         parts = [part for name, value in given.items() for part in _parts(name, value)]
     except RecursionError:
-        raise InputError("filter: it is nested too deeply") from None
+        raise InputError(f"filter: it is nested more than {MAX_DEPTH} deep") from None
     return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
 

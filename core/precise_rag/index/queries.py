@@ -11,7 +11,7 @@ from precise_rag.vectors import unit_rows
 
 
 def check_search(query: str, top_k: int) -> None:
-    """Raise InputError if the query is no string or `top_k` no number of at least 1."""
+    """Raise InputError unless the query is a string and `top_k` a whole number of at least 1."""
     check_text("the query", query)
     check_number("top_k", top_k, least=1, whole=True)
 

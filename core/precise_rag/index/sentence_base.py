@@ -87,7 +87,7 @@ class SentenceIndex(DocumentIndex):
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.
 
         Each sentence is in one stretch; stretches of one document have a sentence between them. A candidate
-        that is no sentence of the index is in none. Nothing is encoded.
+        that is not a sentence of the index is in none. Nothing is encoded.
         """
         if not sentences:
             return []

@@ -64,7 +64,7 @@ class Spending:
         input_tokens: tokens of the prompt.
         input_cost: dollars for the prompt; None if the model has no price.
         calls: how many calls must still be allowed; 2 if this call is useless without another.
-        Raises BudgetExceeded if there is no room, InputError if the budget limits the cost and the
+        Raises BudgetExceeded if a limit does not allow it, InputError if the budget limits the cost and the
         model has no price.
         """
         budget = self.budget

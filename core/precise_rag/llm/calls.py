@@ -19,7 +19,7 @@ from precise_rag.trace import CallRecord
 from precise_rag.types import Completion
 
 _Timed = tuple[CallOutcome | Exception, float]
-"""An outcome, or an exception that is no failure of the model, and the milliseconds that the call took."""
+"""An outcome, or an exception that is not a failure of the model, and the milliseconds that the call took."""
 
 _CANCELLED = LLMError("the call was cancelled")
 

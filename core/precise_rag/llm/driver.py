@@ -116,7 +116,7 @@ class _LiveReply:
         record(self.request, self.prompt, self.outcome, (time.perf_counter() - self._started) * 1e3)
 
     def add(self, item: str | Completion) -> str:
-        """Take one item of the stream; returns the piece to show, empty if there is none."""
+        """Take one item of the stream; returns the piece to show, which may be empty."""
         if isinstance(item, Completion):
             self._completion = item
             return ""
@@ -146,7 +146,7 @@ class _LiveReply:
             self._error = failure
 
     def outcomes(self) -> list[CallOutcome]:
-        """Return the outcome, as `ask` does. Raises what is no failure of the model."""
+        """Return the outcome, as `ask` does. Raises exceptions that are not failures of the model."""
         if self._error is not None:
             raise self._error
         return [self.outcome]

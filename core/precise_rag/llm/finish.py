@@ -50,5 +50,5 @@ def reported_cut_off(*places: Any) -> CutOff:
 
 
 def read(value: Any, name: str) -> Any:
-    """Return an item of a mapping or an attribute of an object; None if there is none."""
+    """Return an item of a mapping or an attribute of an object; None if it is missing."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

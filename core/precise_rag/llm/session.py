@@ -53,7 +53,7 @@ class Session:
         return cls(spending=spending, prices=prices, trace=trace or Trace(question))
 
     def model(self, own: LLM | None, stage: str) -> LLM:
-        """Return a stage's own model, or else the session's. Raises InputError if there is none."""
+        """Return a stage's own model, or else the session's. Raises InputError if neither is given."""
         if (llm := own or self.llm) is None:
             raise InputError(f"{stage} asks a language model, and there is none; pass llm=")
         return llm

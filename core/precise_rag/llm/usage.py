@@ -54,7 +54,7 @@ def counted_completion(
 
 
 def _fault(model: str, text: Any, cut_off: CutOff) -> LLMError | None:
-    """Why `text` is no usable reply; None if it is one."""
+    """Why the reply `text` cannot be used; None if it can."""
     if not isinstance(text, str):
         return LLMResponseError(f"{model}: the completion must be a string, got {type(text).__name__}")
     if len(text) > _MOST_CHARACTERS:
@@ -70,7 +70,7 @@ def checked_completion(completion: Any, name: str, messages: Sequence[Message]) 
     """Return the completion of any model, once its values are known to be of the right kind.
 
     name: the model's name. messages: the prompt.
-    Token counts that are no counts are estimated. Raises LLMResponseError if it is not a Completion, and
+    Invalid token counts are replaced by estimates. Raises LLMResponseError if it is not a Completion, and
     as `counted_completion` if its text is blank or no string.
     """
     if not isinstance(completion, Completion):

@@ -54,7 +54,7 @@ def load_reranker(
             return CohereReranker(model or DEFAULT_COHERE)
         if not reranker or ("/" not in reranker and not Path(reranker).is_dir()):
             raise InputError(
-                f'there is no reranker {reranker!r}; pass "default", "packaged", "cascade", "cohere:MODEL", '
+                f'unknown reranker {reranker!r}; pass "default", "packaged", "cascade", "cohere:MODEL", '
                 "a folder, or a sentence-transformers CrossEncoder with its owner, such as "
                 '"cross-encoder/ms-marco-MiniLM-L6-v2"'
             )

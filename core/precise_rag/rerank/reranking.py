@@ -15,7 +15,7 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
     The former score is kept in `scores["retrieval"]`, or in `scores["reranked"]` if the candidates
     have been reranked before. Nothing else changes.
     query: not blank.
-    A candidate whose score is no finite number ranks last, see `with_scores`.
+    A candidate whose score is not finite ranks last, see `with_scores`.
     Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """
     given = list(items_of("candidates", candidates, Candidate))

@@ -131,7 +131,7 @@ def _add_start(starts: deque[int], start: int, value: Sequence[float]) -> None:
 
 
 def _best_start(starts: deque[int], first: int, earliest: int, ends: Sequence[int]) -> int:
-    """Return the best start that is not before `first` and token `earliest`; -1 if there is none."""
+    """Return the best start that is not before `first` and token `earliest`; -1 without one."""
     while starts and (starts[0] < first or ends[starts[0]] < earliest):
         starts.popleft()
     return starts[0] if starts else -1

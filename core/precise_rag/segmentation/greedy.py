@@ -53,7 +53,7 @@ class GreedySegmenter:
 
     @property
     def weights_sha256(self) -> str:
-        """Empty: there are no weights besides the encoder's."""
+        """Empty: the only weights are the encoder's."""
         return ""
 
     def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]:

@@ -24,7 +24,7 @@ def load_model(
     """Load a model, and the segmenter options that it was made for.
 
     name: of a packaged model, or a folder. device, encoder: as in `SageModel.load`.
-    Raises ModelError if there is no such model, or its files are damaged or foreign.
+    Raises ModelError if the model does not exist, or its files are damaged or foreign.
     """
     folder = model_folder(name)
     config = load_config(folder)
@@ -40,7 +40,7 @@ def load_model(
 
 
 def model_folder(name: str | Path) -> Path:
-    """Return the folder of a model by name or folder. Raises ModelError if there is no such model."""
+    """Return the folder of a model by name or folder. Raises ModelError if it does not exist."""
     folder = as_path("name", name)
     if str(name) in PACKAGED:
         folder = packaged_model(PACKAGED[str(name)])

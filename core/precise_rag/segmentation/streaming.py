@@ -76,7 +76,7 @@ def _from_pool(
 
 
 def check_texts(texts: Iterable[str | Document]) -> None:
-    """Raise InputError for one text in place of several, and for what is no iterable."""
+    """Raise InputError if `texts` is a single text or cannot be iterated over."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise InputError(f"texts must be a list of texts or Documents, got {type(texts).__name__}")
 

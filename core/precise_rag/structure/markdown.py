@@ -73,7 +73,7 @@ def _parser() -> MarkdownIt:
 class _Containers:
     """The lists and quotes that are open.
 
-    items, quotes: how many. opened: line of an item or quote that has had no block yet; -1 if there is none.
+    items, quotes: how many. opened: line of an item or quote that has had no block yet; -1 without one.
     """
 
     def __init__(self) -> None:

@@ -69,5 +69,5 @@ def test_without_minilm_the_default_is_the_packaged_reranker_and_says_so_once(
 
 @pytest.mark.parametrize("name", ["pakaged", "cohore:rerank-v3.5", "ms-marco-MiniLM-L6-v2", ""])
 def test_a_misspelt_name_fails_at_once(name: str) -> None:
-    with pytest.raises(InputError, match=r"there is no reranker .*; pass \"default\""):
+    with pytest.raises(InputError, match=r"unknown reranker .*; pass \"default\""):
         load_reranker(name)

@@ -56,7 +56,7 @@ def bootstrap_interval(
     confidence: in (0, 1).
     n_resamples, seed: of the bootstrap.
 
-    Returns NaN for the mean and both bounds if there are no values. Raises InputError if a value is NaN.
+    Without values the mean and both bounds are NaN. Raises InputError if a value is NaN.
     """
     sums, sizes = _grouped(_checked(values), groups)
     if not sizes.sum():

@@ -51,7 +51,7 @@ def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
     """Return a set of stop words, in lower case.
 
     source: "english"; "none"; "nltk:german" for a list of the NLTK corpus; or the words themselves.
-    Raises InputError if there is no such list, and MissingExtra without NLTK.
+    Raises InputError if NLTK has no list of that name, and MissingExtra without NLTK.
     """
     if not isinstance(source, str):
         return frozenset(word.lower() for word in source)

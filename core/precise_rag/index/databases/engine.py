@@ -161,7 +161,7 @@ class Engine(Protocol):
         ...
 
     def optimize(self) -> None:
-        """Build or update the indexes that make searches fast, and remove what is no longer needed."""
+        """Build or update the indexes that make searches fast, and remove what they replace."""
         ...
 
     def close(self) -> None:

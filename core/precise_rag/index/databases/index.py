@@ -209,7 +209,7 @@ class DatabaseIndex(Portable):
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.
 
         Each sentence is in one stretch; stretches of one document have a sentence between them. A candidate
-        that is no sentence of the index is in none. Nothing is encoded.
+        that is not a sentence of the index is in none. Nothing is encoded.
         """
         if not sentences or not self._exists:
             return []
@@ -242,7 +242,7 @@ class DatabaseIndex(Portable):
 
     @classmethod
     def load(cls, path: str | Path, encoder: Encoder, **settings: Any) -> Self:
-        """Open the collection at a location. Raises IndexFormatError if there is none."""
+        """Open the collection at a location. Raises IndexFormatError if the location holds none."""
         index = cls(path, encoder, **settings)
         if not index._exists:
             raise IndexFormatError(f"{index.engine.location} holds no index; build one there")

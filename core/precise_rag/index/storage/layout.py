@@ -45,7 +45,7 @@ def check_collection(collection: Collection) -> None:
     _check(len(offsets) == len(collection.documents) + 1, "offsets and documents differ in number")
     _check(offsets[0] == 0 and _ascends(offsets), "offsets do not ascend from 0")
     n_rows = len(collection)
-    _check(not n_rows or {"spans", "n_tokens"} <= columns.keys(), "there are no spans or n_tokens")
+    _check(not n_rows or {"spans", "n_tokens"} <= columns.keys(), "columns spans and n_tokens are missing")
     for name, column in columns.items():
         stem, _, part = name.rpartition(".")
         expected = n_rows

@@ -26,7 +26,7 @@ _MOST_BYTES = 2**31
 def read_manifest(path: str | Path) -> dict[str, Any]:
     """Read the manifest of a saved index; one of an older version gets the form of the newest.
 
-    Raises IndexFormatError if there is none, or none that this version reads.
+    Raises IndexFormatError if it is missing, or if this version cannot read it.
     """
     file = Path(path) / MANIFEST
     try:

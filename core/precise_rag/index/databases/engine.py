@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.filters import Filter
-from precise_rag.types import FloatArray, IntArray, Span, finite_score
+from precise_rag.types import FloatArray, IntArray, Span
 
 
 class StoredSentence(NamedTuple):
@@ -167,28 +167,6 @@ class Engine(Protocol):
     def close(self) -> None:
         """End connections."""
         ...
-
-
-def filterable(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata that filters can compare: scalars and lists of them; None and empty lists are left out.
-
-    A value that no condition can have, such as NaN, becomes {}: the field is there, but equal to nothing.
-    """
-    found: dict[str, Any] = {}
-    for name, value in metadata.items():
-        if isinstance(value, list | tuple):
-            items = [item for item in value if _is_comparable(item)]
-            if value:
-                found[name] = items
-        elif _is_comparable(value):
-            found[name] = value
-        elif value is not None:
-            found[name] = {}
-    return found
-
-
-def _is_comparable(value: object) -> bool:
-    return isinstance(value, str) or finite_score(value) is not None
 
 
 def words_score(

@@ -1,0 +1,9 @@
+"""Rows in LanceDB: a folder, or an object store, read and written without a server.
+
+engine.py    LanceEngine: writes, one commit at a time
+rows.py      rows as Arrow tables
+view.py      searches in one version
+filters.py   filters as SQL
+"""
+
+from precise_rag.index.databases.lance.engine import LanceEngine as LanceEngine

@@ -1,0 +1,73 @@
+"""Filters as conditions of LanceDB on the columns of a row."""
+
+from collections.abc import Iterable
+
+from precise_rag.filters import Condition, Filter
+from precise_rag.index.databases.facets import field_label, item_label, value_label
+
+_COMPARED = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+
+
+def where_clause(wanted: Filter) -> str:
+    """The condition that a filter means."""
+    return wanted.fold(
+        _clause, lambda p: f"({' AND '.join(p) or 'true'})", lambda p: f"({' OR '.join(p) or 'false'})"
+    )
+
+
+def has_field(field: str) -> str:
+    """The condition that a document has a field."""
+    return f"array_has_any(facets, [{text(field_label(field))}])"
+
+
+def text(value: str) -> str:
+    """A string as SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def listed(values: Iterable[str]) -> str:
+    """Strings as a list of SQL."""
+    return f"({', '.join(map(text, values)) or 'NULL'})"
+
+
+def _clause(condition: Condition) -> str:
+    is_id = condition.field == "$id"
+    present = "true" if is_id else has_field(condition.field)
+    if condition.operator == "$exists":
+        return f"(NOT {present})" if condition.negated else present
+    holds = _of_id(condition) if is_id else _of_field(condition)
+    return (
+        f"({present} AND NOT coalesce({holds}, false))" if condition.negated else f"coalesce({holds}, false)"
+    )
+
+
+def _of_id(condition: Condition) -> str:
+    values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+    texts = [value for value in values if isinstance(value, str)]
+    if not texts:
+        return "false"
+    if condition.operator in _COMPARED:
+        return f"(doc_id {_COMPARED[condition.operator]} {text(texts[0])})"
+    return (
+        f"contains(doc_id, {text(texts[0])})"
+        if condition.operator == "$contains"
+        else f"(doc_id IN {listed(texts)})"
+    )
+
+
+def _of_field(condition: Condition) -> str:
+    field, value = condition.field, condition.value
+    string = f"json_get_string(fields, {text(f'text {field}')})"
+    if condition.operator in _COMPARED:
+        sign = _COMPARED[condition.operator]
+        if isinstance(value, str):
+            return f"({string} {sign} {text(value)})"
+        return f"(json_get_float(fields, {text(f'number {field}')}) {sign} CAST({value!r} AS DOUBLE))"
+    if condition.operator == "$contains":
+        listed = f"array_has_any(facets, [{text(item_label(field, value))}])"
+        return f"({listed} OR contains({string}, {text(value)}))" if isinstance(value, str) else listed
+    values = value if isinstance(value, tuple) else (value,)
+    if not values:
+        return "false"
+    looked_up = ", ".join(text(value_label(field, item)) for item in values)
+    return f"array_has_any(facets, [{looked_up}])"

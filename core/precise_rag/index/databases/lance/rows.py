@@ -1,0 +1,135 @@
+"""Rows of LanceDB as Arrow tables."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from precise_rag._extras import require
+from precise_rag.index.databases import facets
+from precise_rag.index.databases.engine import FoundSentence, StoredDocument
+from precise_rag.types import FloatArray, IntArray, Span
+
+READ = ("doc_id", "place", "start", "end", "n_tokens", "passage_start", "passage_end", "text", "metadata")
+"""Columns of a FoundSentence."""
+LOTTERY = 2**31 - 1
+"""Each row has a random number below this one, so that a range of numbers is a random sample."""
+NONE = np.zeros(0, dtype=np.int64)
+SETTINGS = b"precise-rag"
+"""Where the schema holds them."""
+
+
+def row_schema(precision: str, dimension: int, settings: bytes) -> Any:
+    """The schema of the rows; settings: what the collection is made with."""
+    arrow = require("pyarrow", extra="lancedb")
+    kind = arrow.float32() if precision == "float32" else arrow.float16()
+    columns: list[tuple[str, Any]] = [
+        *((name, arrow.string()) for name in ("id", "doc_id")),
+        *((name, arrow.int32()) for name in ("place", "size", "start", "end", "n_tokens")),
+        *((name, arrow.int32()) for name in ("passage_start", "passage_end", "lottery")),
+        *((name, arrow.string()) for name in ("text", "words", "metadata", "digest")),
+        ("terms", arrow.list_(arrow.int32())),
+        ("weights", arrow.list_(arrow.float16())),
+        ("vector", arrow.list_(kind, dimension)),
+        ("facets", arrow.list_(arrow.string())),
+        ("fields", arrow.json_(arrow.utf8())),
+    ]
+    return arrow.schema(columns, metadata={SETTINGS: settings})
+
+
+def row_table(schema: Any, documents: Sequence[StoredDocument]) -> Any:
+    """The rows of documents as Arrow; a document without text has one row, with place -1."""
+    arrow = require("pyarrow", extra="lancedb")
+    dimension = schema.field("vector").type.list_size
+    kind = np.float32 if schema.field("vector").type.value_type == arrow.float32() else np.float16
+    pairs = [(d, i, s) for d in documents for i, s in enumerate(d.sentences)]
+    empty = [document for document in documents if not document.sentences]
+    n = len(pairs)
+    owners = [document for document, _, _ in pairs] + empty
+    places = [place for _, place, _ in pairs] + [-1] * len(empty)
+    numbers = {
+        "start": [s.start for _, _, s in pairs],
+        "end": [s.end for _, _, s in pairs],
+        "n_tokens": [s.n_tokens for _, _, s in pairs],
+        "passage_start": [s.passage.start for _, _, s in pairs],
+        "passage_end": [s.passage.end for _, _, s in pairs],
+    }
+    vectors = np.zeros((len(owners), dimension), dtype=kind)
+    if n:
+        vectors[:n] = np.stack([s.vector for _, _, s in pairs])
+    ends = np.cumsum([0, *(len(s.terms) for _, _, s in pairs), *(0 for _ in empty)]).astype(np.int32)
+    terms = np.concatenate([NONE, *(s.terms for _, _, s in pairs)]).astype(np.int32)
+    weights = np.concatenate([np.zeros(0), *(s.weights for _, _, s in pairs)]).astype(np.float16)
+    rng = np.random.default_rng()
+    columns = {
+        "id": [f"{d.id}\n{place}" for d, place in zip(owners, places, strict=True)],
+        "doc_id": [document.id for document in owners],
+        "place": places,
+        "size": [len(document.sentences) for document in owners],
+        **{name: values + [0] * len(empty) for name, values in numbers.items()},
+        "lottery": rng.integers(0, LOTTERY, len(owners)),
+        "text": [s.text for _, _, s in pairs] + [""] * len(empty),
+        "words": [" ".join(map(str, s.words.tolist())) for _, _, s in pairs] + [""] * len(empty),
+        "digest": [document.digest for document in owners],
+        "terms": arrow.ListArray.from_arrays(ends, terms),
+        "weights": arrow.ListArray.from_arrays(ends, arrow.array(weights, arrow.float16())),
+        "vector": arrow.FixedSizeListArray.from_arrays(arrow.array(vectors.ravel()), dimension),
+        **metadata_columns([d.id for d in owners], {d.id: d.metadata for d in documents}),
+    }
+    return arrow.table({name: columns[name] for name in schema.names}).cast(plain(schema))
+
+
+def plain(schema: Any) -> Any:
+    """The schema for data that is written: JSON is text there."""
+    arrow = require("pyarrow", extra="lancedb")
+    fields = [arrow.field(f.name, arrow.json_(arrow.utf8())) if f.name == "fields" else f for f in schema]
+    return arrow.schema(fields)
+
+
+def _json_column(values: Sequence[str]) -> Any:
+    arrow = require("pyarrow", extra="lancedb")
+    return arrow.ExtensionArray.from_storage(arrow.json_(arrow.utf8()), arrow.array(values, arrow.utf8()))
+
+
+def sentences(table: Any) -> list[FoundSentence]:
+    """The rows of a table of the columns `READ`."""
+    columns = (table[name].to_pylist() for name in READ)
+    return [
+        FoundSentence(doc_id, place, start, end, n_tokens, Span(first, last), text, json.loads(metadata))
+        for doc_id, place, start, end, n_tokens, first, last, text, metadata in zip(*columns, strict=True)
+    ]
+
+
+def vectors_of(column: Any) -> FloatArray:
+    """(n, d) float32 vectors of a column."""
+    flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    vectors: FloatArray = flat.astype(np.float32).reshape(len(column), column.type.list_size)
+    return vectors
+
+
+def numbers_of(column: Any) -> IntArray:
+    """The numbers in a column of texts, one after another."""
+    return np.array(" ".join(column.to_pylist()).split(), dtype=np.int64)
+
+
+def metadata_columns(owners: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The columns that follow from the metadata of documents.
+
+    owners: (n,) the document of each row. metadata: of each document.
+    """
+    arrow = require("pyarrow", extra="lancedb")
+    written = {name: json.dumps(dict(about), ensure_ascii=False) for name, about in metadata.items()}
+    labels = {name: facets.labels(about) for name, about in metadata.items()}
+    compared = {name: _compared(about) for name, about in metadata.items()}
+    return {
+        "metadata": arrow.array([written[name] for name in owners], arrow.string()),
+        "facets": arrow.array([labels[name] for name in owners], arrow.list_(arrow.string())),
+        "fields": _json_column([compared[name] for name in owners]),
+    }
+
+
+def _compared(metadata: Mapping[str, Any]) -> str:
+    """JSON of the numbers and strings in the metadata, by the type and the name of each field."""
+    numbers = {f"number {field}": value for field, value in facets.numbers(metadata).items()}
+    return json.dumps(numbers | {f"text {field}": value for field, value in facets.texts(metadata).items()})

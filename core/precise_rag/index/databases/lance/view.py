@@ -1,0 +1,124 @@
+"""One version of the rows in LanceDB, as searches read it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from precise_rag._extras import require
+from precise_rag.filters import Filter
+from precise_rag.index.databases.engine import FoundSentence, Pool, words_score
+from precise_rag.index.databases.lance import filters
+from precise_rag.index.databases.lance.rows import LOTTERY, READ, numbers_of, sentences, vectors_of
+from precise_rag.types import FloatArray, IntArray
+
+_POOLED = ("doc_id", "passage_start", "vector", "terms", "weights")
+
+
+class LanceView:
+    """One version of the rows; see `View`.
+
+    rows: the table. frequencies: from the number of rows to the numbers of all words, ascending, and in how
+    many rows each is. nprobes: partitions of the approximate index that a search reads.
+    """
+
+    def __init__(
+        self, rows: Any, frequencies: Callable[[int], tuple[IntArray, IntArray]], nprobes: int
+    ) -> None:
+        self._rows, self._known, self._nprobes = rows, frequencies, nprobes
+
+    def count(self) -> int:
+        """See `View`."""
+        n_rows: int = self._rows.count_rows()
+        return n_rows if n_rows > 1_000 else int(self._rows.count_rows("place >= 0"))
+
+    def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
+        """See `View`."""
+        if wanted is not None:
+            found = select(self._rows, f"place >= 0 AND {filters.where_clause(wanted)}", ["words"])
+            return np.bincount(_places(terms, numbers_of(found["words"])), minlength=len(terms) + 1)[
+                :-1
+            ], len(found)
+        count = self.count()
+        known, totals = self._known(count)
+        places = _places(known, terms)
+        return np.append(totals, 0)[places], count
+
+    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+        """See `View`."""
+        where = "place >= 0" if wanted is None else f"place >= 0 AND {filters.where_clause(wanted)}"
+        count = self.count() if wanted is None else self._rows.count_rows(where)
+        if count > n:
+            where += f" AND lottery < {int(LOTTERY * n / count)}"
+        return vectors_of(select(self._rows, where, ["vector"])["vector"])
+
+    def pool(
+        self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
+    ) -> Pool:
+        """See `View`."""
+        arrow = require("pyarrow", extra="lancedb")
+        where = "place >= 0" if wanted is None else f"place >= 0 AND {filters.where_clause(wanted)}"
+        near = self._rows.search(vector, vector_column_name="vector").distance_type("dot")
+        found = [_pooled(near.nprobes(self._nprobes), where, size)]
+        if len(terms):
+            query = require("lancedb.query", extra="lancedb").MatchQuery(" ".join(map(str, terms)), "words")
+            found.append(_pooled(self._rows.search(query, query_type="fts"), where, size))
+        table = arrow.concat_tables(found)
+        _, first = np.unique(table["_rowid"].to_numpy(), return_index=True)
+        table = table.take(first).combine_chunks()
+        lists = table["terms"].combine_chunks()
+        weights = table["weights"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return Pool(
+            table["_rowid"].to_pylist(),
+            table["doc_id"].to_pylist(),
+            table["passage_start"].to_numpy(),
+            vectors_of(table["vector"]) @ vector,
+            words_score(
+                lists.flatten().to_numpy(),
+                weights.astype(np.float32),
+                lists.value_lengths().to_numpy(),
+                terms,
+                idf,
+            ),
+        )
+
+    def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
+        """See `View`."""
+        if not keys:
+            return []
+        found = self._rows.take_row_ids(list(keys)).select(list(READ)).with_row_id().to_arrow()
+        by_key = dict(zip(found["_rowid"].to_pylist(), sentences(found), strict=True))
+        return [by_key[key] for key in keys]
+
+    def between(
+        self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
+    ) -> list[list[FoundSentence]]:
+        """See `View`."""
+        column = '"start"' if by == "start" else "place"
+        parts = [f"(doc_id = {filters.text(i)} AND {column} >= {a} AND {column} < {b})" for i, a, b in ranges]
+        found = sentences(select(self._rows, f"place >= 0 AND ({' OR '.join(parts)})", READ))
+        found.sort(key=lambda row: row.place)
+        return [[row for row in found if row.doc_id == i and a <= getattr(row, by) < b] for i, a, b in ranges]
+
+    def has_field(self, field: str) -> bool:
+        """See `View`."""
+        return bool(select(self._rows, filters.has_field(field), ["place"], limit=1).num_rows)
+
+
+def select(table: Any, where: str, columns: Sequence[str], limit: int | None = None) -> Any:
+    """Columns of the rows that meet a condition."""
+    return table.search().where(where).select(list(columns)).limit(limit).to_arrow()
+
+
+def _pooled(search: Any, where: str, size: int) -> Any:
+    found = search.where(where, prefilter=True).limit(size).with_row_id(True)
+    with_score = "_score" if type(found).__name__ == "LanceFtsQueryBuilder" else "_distance"
+    return found.select([*_POOLED, with_score]).to_arrow().select([*_POOLED, "_rowid"])
+
+
+def _places(known: IntArray, wanted: IntArray) -> IntArray:
+    """Where each of `wanted` is in `known`, which ascends; len(known) if it is not there."""
+    if not len(known):
+        return np.zeros(len(wanted), dtype=np.int64)
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[places] == wanted, places, len(known))

@@ -1,0 +1,117 @@
+"""A collection in PostgreSQL."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from precise_rag.errors import InputError
+from precise_rag.index.databases.engine import StoredDocument
+from precise_rag.index.databases.postgres.connections import Connections
+from precise_rag.index.databases.postgres.tables import Tables, clean
+from precise_rag.index.databases.postgres.view import PostgresView
+
+_INDEXED_FROM = 20_000
+"""Rows from which `optimize` builds an approximate index of the vectors."""
+
+
+class PostgresEngine:
+    """A collection in a PostgreSQL database with pgvector 0.8 or newer; see `Engine`.
+
+    location: a connection URI, with "collection=name" among its parameters for another one than "precise".
+    A pickle has no password: that of an unpickled engine is in PGPASSWORD or a password file.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._connections = Connections(location)
+        self.location, self._c = self._connections.location, self._connections.collection
+
+    def settings(self) -> dict[str, Any] | None:
+        """See `Engine`."""
+        with self._connections.transaction() as run:
+            if not Tables(run, self._c).exist():
+                return None
+            found = run(f"SELECT settings FROM {self._c}_settings").fetchone()
+        return None if found is None else dict(json.loads(found[0]))
+
+    def create(self, settings: Mapping[str, Any], dimension: int) -> None:
+        """See `Engine`."""
+        kind = "vector" if settings["settings"]["precision"] == "float32" else "halfvec"
+        with self._connections.transaction() as run:
+            run("SELECT pg_advisory_xact_lock(hashtext(%s))", [self._c])
+            tables = Tables(run, self._c)
+            if tables.exist():
+                return
+            tables.create(kind, dimension)
+            run(f"INSERT INTO {self._c}_settings VALUES (1, %s)", [json.dumps(settings)])
+
+    @contextmanager
+    def view(self) -> Iterator[PostgresView]:
+        """See `Engine`."""
+        with self._connections.transaction(reads=True) as run:
+            yield PostgresView(run, self._c)
+
+    def digests(self, ids: Iterable[str] | None = None) -> dict[str, str]:
+        """See `Engine`."""
+        given = None if ids is None else list(ids)
+        with self._connections.transaction(reads=True) as run:
+            query = f"SELECT id, digest FROM {self._c}_documents WHERE %s::text[] IS NULL OR id = ANY(%s)"
+            return dict(run(query, [given, given]).fetchall())
+
+    def sizes(self) -> dict[str, int]:
+        """See `Engine`."""
+        with self._connections.transaction(reads=True) as run:
+            return dict(run(f"SELECT id, size FROM {self._c}_documents").fetchall())
+
+    def write(self, documents: Sequence[StoredDocument]) -> None:
+        """See `Engine`."""
+        for document in documents:
+            if any("\0" in sentence.text for sentence in document.sentences) or "\0" in document.id:
+                raise InputError(
+                    f"document {document.id!r} holds the character NUL; PostgreSQL cannot store it"
+                )
+        with self._connections.transaction(vectors=True) as run:
+            tables = Tables(run, self._c)
+            tables.lock([document.id for document in documents])
+            tables.remove([document.id for document in documents])
+            tables.insert(documents)
+
+    def describe(self, metadata: Mapping[str, Mapping[str, Any]]) -> None:
+        """See `Engine`."""
+        with self._connections.transaction() as run:
+            Tables(run, self._c).lock(list(metadata))
+            for identifier, about in metadata.items():
+                text = json.dumps(dict(about))
+                run(
+                    f"UPDATE {self._c}_documents SET metadata = %s, fields = %s::jsonb "
+                    "WHERE id = %s AND metadata <> %s",
+                    [text, json.dumps(clean(about)), identifier, text],
+                )
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """See `Engine`."""
+        with self._connections.transaction() as run:
+            tables = Tables(run, self._c)
+            tables.lock(ids)
+            tables.remove(ids)
+
+    def optimize(self) -> None:
+        """See `Engine`. Indexes the vectors if there are many rows, and vacuums the tables."""
+        with self._connections.transaction() as run:
+            count = run(f"SELECT coalesce(sum(size), 0) FROM {self._c}_documents").fetchone()[0]
+            if count >= _INDEXED_FROM:
+                kind = Tables(run, self._c).vector_type()
+                run("SET LOCAL maintenance_work_mem = '1GB'")
+                run(
+                    f"CREATE INDEX IF NOT EXISTS {self._c}_near ON {self._c}_sentences "
+                    f"USING hnsw (vector {kind}_ip_ops)"
+                )
+        with self._connections.connection() as connection:
+            connection.autocommit = True
+            for table in ("documents", "sentences", "postings"):
+                connection.execute(f"VACUUM (ANALYZE) {self._c}_{table}")
+            connection.autocommit = False
+
+    def close(self) -> None:
+        """See `Engine`."""
+        self._connections.close()

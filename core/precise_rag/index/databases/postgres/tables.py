@@ -1,0 +1,166 @@
+"""The tables of a collection in PostgreSQL, and how rows get into them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from precise_rag._extras import require
+from precise_rag.index.databases.engine import StoredDocument
+from precise_rag.index.databases.facets import filterable
+
+LOTTERY = 2**31 - 1
+"""Each row has a random number below this one, so that a range of numbers is a random sample."""
+DIMENSIONS = 2**29 + 1
+"""Of the vectors of words: one for each word number."""
+
+_TABLES = """
+CREATE TABLE {c}_settings (one int PRIMARY KEY CHECK (one = 1), settings text NOT NULL);
+CREATE TABLE {c}_documents (
+    key bigserial PRIMARY KEY, id text COLLATE "C" UNIQUE NOT NULL, digest text NOT NULL,
+    size int NOT NULL, metadata text NOT NULL, fields jsonb NOT NULL);
+CREATE INDEX ON {c}_documents USING gin (fields jsonb_path_ops);
+CREATE TABLE {c}_sentences (
+    key bigserial PRIMARY KEY, document bigint NOT NULL REFERENCES {c}_documents ON DELETE CASCADE,
+    place int NOT NULL, start int NOT NULL, stop int NOT NULL, n_tokens int NOT NULL,
+    passage_start int NOT NULL, passage_end int NOT NULL, lottery int NOT NULL, text text NOT NULL,
+    terms int[] NOT NULL, vector {kind}({d}) NOT NULL, words sparsevec NOT NULL);
+CREATE INDEX ON {c}_sentences (document, place);
+CREATE INDEX ON {c}_sentences (lottery);
+CREATE TABLE {c}_postings (
+    term int, sentence bigint, weight real NOT NULL, PRIMARY KEY (term, sentence) INCLUDE (weight));
+"""
+
+
+class Tables:
+    """The tables of one collection, in a transaction.
+
+    run: executes a statement in it. c: name of the collection.
+    """
+
+    def __init__(self, run: Any, c: str) -> None:
+        self._run, self._c = run, c
+
+    def exist(self) -> bool:
+        """Whether the collection is there."""
+        return self._run("SELECT to_regclass(%s)", [f"{self._c}_settings"]).fetchone()[0] is not None
+
+    def create(self, kind: str, dimension: int) -> None:
+        """Make the tables; kind: "vector" or "halfvec", the type of the vectors."""
+        self._run("CREATE EXTENSION IF NOT EXISTS vector")
+        self._run(_TABLES.format(c=self._c, kind=kind, d=int(dimension)))
+
+    def vector_type(self) -> str:
+        """The type of the vectors: "vector" or "halfvec"."""
+        query = (
+            "SELECT format_type(atttypid, -1) FROM pg_attribute WHERE attrelid = %s::regclass "
+            "AND attname = 'vector'"
+        )
+        return str(self._run(query, [f"{self._c}_sentences"]).fetchone()[0])
+
+    def lock(self, ids: Sequence[str]) -> None:
+        """Let one transaction at a time write each document; in order, so that none waits for another's."""
+        self._run(
+            "SELECT pg_advisory_xact_lock(hashtext(%s), h) FROM "
+            "(SELECT DISTINCT hashtext(i) AS h FROM unnest(%s::text[]) AS i ORDER BY h) AS locks",
+            [self._c, list(ids)],
+        )
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Delete documents and their rows."""
+        self._run(
+            f"DELETE FROM {self._c}_postings p USING ("
+            f"SELECT s.key, unnest(s.terms) AS term FROM {self._c}_sentences s "
+            f"JOIN {self._c}_documents d ON d.key = s.document WHERE d.id = ANY(%s)) AS old "
+            "WHERE p.term = old.term AND p.sentence = old.key",
+            [list(ids)],
+        )
+        self._run(f"DELETE FROM {self._c}_documents WHERE id = ANY(%s)", [list(ids)])
+
+    def insert(self, documents: Sequence[StoredDocument]) -> None:
+        """Write documents and their rows."""
+        keys = self._next("documents", len(documents))
+        rows = [
+            (key, d.id, d.digest, len(d.sentences), json.dumps(dict(d.metadata)), _fields(d.metadata))
+            for key, d in zip(keys, documents, strict=True)
+        ]
+        columns = ("key", "id", "digest", "size", "metadata", "fields")
+        self._copy("documents", columns, ("int8", "text", "text", "int4", "text", "jsonb"), rows)
+        pairs = [
+            (key, i, s) for key, d in zip(keys, documents, strict=True) for i, s in enumerate(d.sentences)
+        ]
+        self._insert_sentences(pairs)
+
+    def _insert_sentences(self, pairs: Sequence[tuple[int, int, Any]]) -> None:
+        pgvector = require("pgvector", extra="postgres")
+        kind = self.vector_type()
+        as_vector = pgvector.Vector if kind == "vector" else pgvector.HalfVector
+        lottery = np.random.default_rng().integers(0, LOTTERY, len(pairs)).tolist()
+        keys = self._next("sentences", len(pairs))
+        rows = [
+            (
+                key,
+                document,
+                place,
+                s.start,
+                s.end,
+                s.n_tokens,
+                s.passage.start,
+                s.passage.end,
+                drawn,
+                s.text,
+                s.words.tolist(),
+                as_vector(s.vector),
+                pgvector.SparseVector(
+                    dict(zip(s.terms.tolist(), s.weights.tolist(), strict=True)), DIMENSIONS
+                ),
+            )
+            for key, drawn, (document, place, s) in zip(keys, lottery, pairs, strict=True)
+        ]
+        columns = (
+            "key",
+            "document",
+            "place",
+            "start",
+            "stop",
+            "n_tokens",
+            "passage_start",
+            "passage_end",
+            "lottery",
+            "text",
+            "terms",
+            "vector",
+            "words",
+        )
+        types = ("int8", "int8", *("int4",) * 7, "text", "int4[]", kind, "sparsevec")
+        self._copy("sentences", columns, types, rows)
+        weights = [dict(zip(s.terms.tolist(), s.weights.tolist(), strict=True)) for _, _, s in pairs]
+        postings = [
+            (term, key, known[term])
+            for key, known, (_, _, s) in zip(keys, weights, pairs, strict=True)
+            for term in s.words.tolist()
+        ]
+        self._copy("postings", ("term", "sentence", "weight"), ("int4", "int8", "float4"), postings)
+
+    def _next(self, table: str, n: int) -> list[int]:
+        """The next keys of a table."""
+        query = "SELECT nextval(pg_get_serial_sequence(%s, 'key')) FROM generate_series(1, %s)"
+        return [key for (key,) in self._run(query, [f"{self._c}_{table}", n]).fetchall()]
+
+    def _copy(self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Any]) -> None:
+        cursor = self._run.__self__.cursor()
+        with cursor.copy(f"COPY {self._c}_{table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)") as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+
+
+def clean(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What filters compare; without the character NUL, which jsonb cannot hold."""
+    text = json.dumps(filterable(metadata))
+    return dict(json.loads(text.replace("\\u0000", "\\ufffd")))
+
+
+def _fields(metadata: Mapping[str, Any]) -> Any:
+    return require("psycopg.types.json", extra="postgres").Jsonb(clean(metadata))

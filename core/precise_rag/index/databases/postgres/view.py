@@ -1,0 +1,160 @@
+"""One snapshot of the rows in PostgreSQL, as searches read it."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from precise_rag.filters import Filter
+from precise_rag.index.databases.engine import FoundSentence, Pool
+from precise_rag.index.databases.postgres.filters import where_clause
+from precise_rag.index.databases.postgres.tables import DIMENSIONS, LOTTERY, Tables
+from precise_rag.types import FloatArray, IntArray, Span
+
+_MOST_POSTINGS = 200_000
+"""Entries of `postings` that a search reads; the commonest words of a query are left out if there are more.
+The scores of what is found count all words."""
+
+_SENTENCE = "d.id, s.place, s.start, s.stop, s.n_tokens, s.passage_start, s.passage_end, s.text, d.metadata"
+
+
+class PostgresView:
+    """One snapshot; see `View`. run: executes a statement in it; c: the collection."""
+
+    def __init__(self, run: Any, c: str) -> None:
+        self._run, self._c = run, c
+        self._count: int | None = None
+        self._frequency: dict[int, int] = {}
+
+    def count(self) -> int:
+        """See `View`."""
+        if self._count is None:
+            found = self._run(f"SELECT coalesce(sum(size), 0) FROM {self._c}_documents").fetchone()
+            self._count = int(found[0])
+        return self._count
+
+    def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
+        """See `View`."""
+        among, values = self._among(wanted)
+        count = self.count()
+        if wanted is not None:
+            query = f"SELECT count(*) FROM {self._c}_sentences s WHERE {among}"
+            count = int(self._run(query, values).fetchone()[0])
+        query = f"SELECT p.term, count(*) FROM {self._c}_postings p WHERE p.term = ANY(%s) GROUP BY p.term"
+        if wanted is not None:
+            query = (
+                f"SELECT p.term, count(*) FROM {self._c}_postings p JOIN {self._c}_sentences s "
+                f"ON s.key = p.sentence WHERE p.term = ANY(%s) AND {among} GROUP BY p.term"
+            )
+        self._frequency = dict(self._run(query, [terms.tolist(), *values]).fetchall())
+        return np.array([self._frequency.get(term, 0) for term in terms.tolist()], dtype=np.int64), count
+
+    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+        """See `View`."""
+        among, values = self._among(wanted)
+        count = self.count()
+        if wanted is not None:
+            query = f"SELECT count(*) FROM {self._c}_sentences s WHERE {among}"
+            count = int(self._run(query, values).fetchone()[0])
+        limit = LOTTERY if count <= n else int(LOTTERY * n / count)
+        query = f"SELECT vector::text FROM {self._c}_sentences s WHERE lottery <= %s AND {among}"
+        rows = self._run(query, [limit, *values]).fetchall()
+        return np.array([json.loads(row[0]) for row in rows], dtype=np.float32).reshape(
+            len(rows), -1 if rows else 0
+        )
+
+    def pool(
+        self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
+    ) -> Pool:
+        """See `View`."""
+        among, values = self._among(wanted)
+        kind = Tables(self._run, self._c).vector_type()
+        direction = json.dumps([round(float(x), 7) for x in vector])
+        self._run("SELECT set_config('hnsw.ef_search', %s, true)", [str(min(size, 1_000))])
+        self._run("SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true)")
+        query = (
+            f"SELECT s.key FROM {self._c}_sentences s WHERE {among} ORDER BY s.vector <#> %s::{kind} LIMIT %s"
+        )
+        keys = {key for (key,) in self._run(query, [*values, direction, size]).fetchall()}
+        read = self._affordable(terms, idf)
+        if len(read[0]):
+            query = (
+                f"SELECT p.sentence FROM {self._c}_postings p "
+                "JOIN unnest(%s::int[], %s::real[]) AS q(term, idf) ON p.term = q.term "
+                + (f"JOIN {self._c}_sentences s ON s.key = p.sentence WHERE {among} " if wanted else "")
+                + "GROUP BY p.sentence ORDER BY sum(p.weight * q.idf) DESC LIMIT %s"
+            )
+            keys |= {key for (key,) in self._run(query, [*read, *values, size]).fetchall()}
+        weights = dict(zip(terms.tolist(), idf.tolist(), strict=True))
+        sparse = ",".join(f"{t + 1}:{w:.6g}" for t, w in weights.items() if w > 0)  # they count from 1
+        query = (
+            f"SELECT s.key, d.id, s.passage_start, -(s.vector <#> %s::{kind}), "
+            f"-(s.words <#> %s::sparsevec) FROM {self._c}_sentences s "
+            f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s) ORDER BY s.key"
+        )
+        rows = self._run(query, [direction, f"{{{sparse}}}/{DIMENSIONS}", list(keys)]).fetchall()
+        columns = list(zip(*rows, strict=True)) or [()] * 5
+        return Pool(
+            columns[0],
+            columns[1],
+            np.array(columns[2], dtype=np.int64),
+            np.array(columns[3], dtype=np.float32),
+            np.array(columns[4], dtype=np.float32),
+        )
+
+    def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
+        """See `View`."""
+        query = (
+            f"SELECT s.key, {_SENTENCE} FROM {self._c}_sentences s "
+            f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s)"
+        )
+        found = {key: _sentence(rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
+        return [found[key] for key in keys]
+
+    def between(
+        self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
+    ) -> list[list[FoundSentence]]:
+        """See `View`."""
+        query = (
+            f"SELECT r.number, {_SENTENCE} FROM unnest(%s::text[], %s::int[], %s::int[]) WITH ORDINALITY "
+            f"AS r(id, low, high, number) JOIN {self._c}_documents d ON d.id = r.id "
+            f"JOIN {self._c}_sentences s ON s.document = d.key AND s.{by} >= r.low AND s.{by} < r.high "
+            "ORDER BY r.number, s.place"
+        )
+        found: list[list[FoundSentence]] = [[] for _ in ranges]
+        columns = [list(column) for column in zip(*ranges, strict=True)]
+        for number, *rest in self._run(query, columns).fetchall():
+            found[number - 1].append(_sentence(rest))
+        return found
+
+    def has_field(self, field: str) -> bool:
+        """See `View`."""
+        query = f"SELECT EXISTS (SELECT 1 FROM {self._c}_documents WHERE fields ? %s)"
+        return bool(self._run(query, [field]).fetchone()[0])
+
+    def _among(self, wanted: Filter | None) -> tuple[str, list[Any]]:
+        """A condition on sentences `s`, and its values."""
+        if wanted is None:
+            return "true", []
+        clause, values = where_clause(wanted)
+        return f"s.document IN (SELECT d.key FROM {self._c}_documents d WHERE {clause})", values
+
+    def _affordable(self, terms: IntArray, idf: FloatArray) -> tuple[list[int], list[float]]:
+        """The rarest words of a query that are in few enough rows together."""
+        left = _MOST_POSTINGS
+        chosen: list[int] = []
+        for place in np.argsort(-idf, kind="stable").tolist():
+            frequency = self._frequency.get(int(terms[place]), 0)
+            if not frequency or (chosen and frequency > left):
+                continue
+            left -= frequency
+            chosen.append(place)
+        return terms[chosen].tolist(), idf[chosen].tolist()
+
+
+def _sentence(row: Sequence[Any]) -> FoundSentence:
+    identifier, place, start, stop, n_tokens, first, last, text, metadata = row
+    return FoundSentence(
+        identifier, place, start, stop, n_tokens, Span(first, last), text, json.loads(metadata)
+    )

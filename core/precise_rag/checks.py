@@ -69,7 +69,8 @@ def as_path(name: str, value: Any) -> Path:
 def items_of(name: str, values: Any, kind: type[T]) -> Iterator[T]:
     """Yield the items of an iterable. Raises InputError if it is none, or an item is not of this kind."""
     if not isinstance(values, Iterable):
-        raise InputError(f"{name} must be a list of {kind.__name__} objects, got {type(values).__name__}")
+        items = "" if kind is object else f" of {kind.__name__} objects"
+        raise InputError(f"{name} must be a list{items}, got {type(values).__name__}")
     for value in values:
         if not isinstance(value, kind):
             raise InputError(f"{name} must be {kind.__name__} objects, got {type(value).__name__}")

@@ -1,10 +1,6 @@
 """Ray Data with two local workers."""
 
 import json
-import os
-import signal
-import sys
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,39 +13,11 @@ from precise_rag.facts import piece_id, read_facts
 from precise_rag.index import SentenceContextIndex, weighted_sentences
 from precise_rag.scale import embed_to_parquet
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Document, FloatArray
+from support.ray_workers import DOCUMENTS, MortalEncoder
 
 ray = pytest.importorskip("ray")
 parquet = pytest.importorskip("pyarrow.parquet")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-
-DOCUMENTS = [
-    Document(f"d{i}", f"Cat number {i} sleeps. It wakes at {i} o'clock.\n\nThen it eats.", {"shelf": i})
-    for i in range(12)
-]
-
-
-class MortalEncoder(HashEncoder):
-    """Kills its own process, once, when it encodes document 5."""
-
-    def __init__(self, marker: Path) -> None:
-        super().__init__()
-        self.marker = marker
-
-    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        if any("number 5" in text for text in texts) and not self.marker.exists():
-            self.marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().encode(texts)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    yield
-    ray.shutdown()
 
 
 def rows_in(folder: Path) -> dict[str, dict[str, Any]]:

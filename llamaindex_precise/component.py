@@ -7,7 +7,7 @@ from llama_index.core.bridge.pydantic import ConfigDict
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import BaseComponent
 
-from precise_rag._processes import check_picklable
+from precise_rag._pickling import check_picklable
 from precise_rag.errors import InputError
 
 

@@ -15,7 +15,7 @@ from llamaindex_precise.convert import from_candidate, from_selection, to_core_d
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
-from precise_rag._processes import Portable
+from precise_rag._pickling import Portable
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.index import (
     DatabaseIndex,

@@ -29,7 +29,7 @@ from llamaindex_precise.convert import from_candidate, from_selection, to_candid
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
 from llamaindex_precise.source import RetrieverSource, source_of
-from precise_rag._processes import Portable
+from precise_rag._pickling import Portable
 from precise_rag.answer import Answer
 from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY

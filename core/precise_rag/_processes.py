@@ -1,4 +1,4 @@
-"""What belongs to one process: locks, connections, running models and progress bars.
+"""What belongs to one process: locks, connections and running models.
 
 A fork copies only the thread that calls it. In the child, a lock that another thread held stays
 locked, a connection is shared with the parent, and a native library stays in the middle of its work.
@@ -7,22 +7,21 @@ What follows is used instead, so that a forked child can go on:
     ProcessLock    a lock that is free in the child
     PerProcess     a value that each process makes for itself
     native_work    around calls of torch, faiss and BLAS: a fork waits until they have returned
-    progress_bar   a bar that takes no lock unless it is shown
     of_one_process an iterator that a forked child cannot go on with says so
 """
 
 import concurrent.futures.thread  # noqa: F401  # see the last lines
 import os
-import pickle
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
 
-from precise_rag.errors import InputError, WorkerError
+from precise_rag._progress import renew_bar_locks
+from precise_rag.errors import WorkerError
 
 T = TypeVar("T")
 
@@ -90,16 +89,6 @@ class PerProcess(Generic[T]):
         self._lock.renew()
         _abandoned.append(self._value)
         self._value = None
-
-
-class Shared:
-    """Base of objects that threads share and that do not change: a copy is the object itself."""
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
 
 
 class _NativeCalls:
@@ -179,44 +168,6 @@ def native_work(device: str | None = "cpu") -> Any:
     return _native.call(device)
 
 
-class _NoBar(Generic[T]):
-    """A progress bar that shows nothing."""
-
-    def __init__(self, items: Iterable[T]) -> None:
-        self._items = items
-
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._items)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def update(self, n: float = 1) -> None:
-        """Do nothing."""
-
-    def set_postfix(self, **values: object) -> None:
-        """Do nothing."""
-
-    def write(self, line: str) -> None:
-        """Do nothing."""
-
-
-def progress_bar(items: Iterable[T] | None = None, *, shown: bool, **options: Any) -> Any:
-    """Return a tqdm bar if `shown`, else an object that can be used in the same way.
-
-    items: what to iterate over; optional. options: of tqdm, such as total and desc.
-    A tqdm bar takes a lock that processes share, even if it is disabled; a killed process may hold it.
-    """
-    if not shown:
-        return _NoBar(() if items is None else items)
-    from tqdm import tqdm
-
-    return tqdm(items, **options)
-
-
 def of_one_process(items: Iterator[T]) -> Iterator[T]:
     """Yield the items, which other threads or processes prepare.
 
@@ -232,72 +183,12 @@ def of_one_process(items: Iterator[T]) -> Iterator[T]:
             )
 
 
-class Portable:
-    """Base of objects with parts that users supply: pickling them names the part that cannot be pickled."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        check_picklable(self, vars(self))
-        return dict(vars(self))
-
-
-def check_picklable(
-    owner: object, parts: Mapping[str, object], advice: str = "make it in the worker process"
-) -> None:
-    """Raise InputError if one of the parts cannot be pickled.
-
-    owner: the object that is being pickled. parts: by name. advice: what to do instead.
-    """
-    for name, part in parts.items():
-        if isinstance(part, Portable | Shared):
-            continue
-        if (error := _pickling_error(part)) is not None:
-            raise InputError(
-                f"{type(owner).__name__} cannot be pickled, because its {name.lstrip('_')}, of type "
-                f"{type(part).__name__}, cannot ({error}); {advice}"
-            ) from error
-
-
-def _pickling_error(part: object) -> Exception | None:
-    """Return the error of pickling `part` by the pickler that is at work, or None."""
-    try:
-        _dumps_at_work()(part)
-    except Exception as error:
-        return error
-    return None
-
-
-def _dumps_at_work() -> Callable[[object], bytes]:
-    """Return `pickle.dumps`, or the function of cloudpickle if it called us: it can send functions."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        frame = frame.f_back
-        name = frame.f_globals.get("__name__", "")
-        if name in ("cloudpickle.cloudpickle", "ray.cloudpickle.cloudpickle"):
-            dumps: Callable[[object], bytes] = frame.f_globals["dumps"]
-            return dumps
-    return pickle.dumps
-
-
 def _use_one_thread() -> None:
     """Let torch and faiss compute in the calling thread: OpenMP's threads do not survive a fork."""
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(1)
     if (faiss := sys.modules.get("faiss")) is not None:
         faiss.omp_set_num_threads(1)
-
-
-def _renew_bar_locks() -> None:
-    """Give tqdm a lock of this process; its default one may be held by another thread or process."""
-    module = sys.modules.get("tqdm.std")
-    if module is None:
-        return
-    root, default = module.tqdm, module.TqdmDefaultWriteLock
-    classes = [root]
-    for cls in classes:
-        classes += cls.__subclasses__()
-        own = vars(cls).get("_lock")
-        if isinstance(own, default) or (own is None and cls is root):
-            cls.set_lock(threading.RLock())
 
 
 _renewed: WeakSet[ProcessLock | PerProcess[Any]] = WeakSet()
@@ -307,7 +198,7 @@ _native = _NativeCalls()
 
 def _after_in_child() -> None:
     _native.after_in_child()
-    _renew_bar_locks()
+    renew_bar_locks()
     for part in list(_renewed):
         part.renew()
 

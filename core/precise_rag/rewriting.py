@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
-from precise_rag._processes import Portable
+from precise_rag._pickling import Portable
 from precise_rag.checks import check_text, items_of, shown
 from precise_rag.errors import InputError, LLMError
 from precise_rag.llm import Budget, load_llm

@@ -17,7 +17,9 @@ import pytest
 
 import precise_rag
 from precise_rag import Document, GradientSelector, PreciseRAG, RelevanceFilter, Segmenter, load_reranker
-from precise_rag._processes import PerProcess, Portable, ProcessLock, native_work, progress_bar
+from precise_rag._pickling import Portable
+from precise_rag._processes import PerProcess, ProcessLock, native_work
+from precise_rag._progress import progress_bar
 from precise_rag.encoders import CachedEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import InputError, LLMAuthenticationError, WorkerError
@@ -555,4 +557,4 @@ def test_a_bar_that_is_not_shown_takes_no_lock(monkeypatch):
         bar.write("line")
     assert list(progress_bar([], shown=False)) == []
     for path in Path(precise_rag.__file__).parent.rglob("*.py"):
-        assert path.name == "_processes.py" or "import tqdm" not in path.read_text("utf-8"), path
+        assert path.name == "_progress.py" or "import tqdm" not in path.read_text("utf-8"), path

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from precise_rag._processes import Portable, progress_bar
+from precise_rag._pickling import Portable
+from precise_rag._progress import progress_bar
 from precise_rag.encoders.rows import encoded_rows
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from precise_rag._processes import ProcessLock, Shared
+from precise_rag._pickling import Shared
+from precise_rag._processes import ProcessLock
 from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
 from precise_rag.encoders.token_ids import TokenIds, read_ids
 from precise_rag.errors import ModelError

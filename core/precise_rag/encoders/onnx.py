@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from precise_rag._processes import PerProcess, progress_bar
+from precise_rag._processes import PerProcess
+from precise_rag._progress import progress_bar
 from precise_rag.encoders.bert import BertNetwork, bert_network
 from precise_rag.encoders.bert_files import bert_settings
 from precise_rag.encoders.hub import hub_folder

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import PerProcess, Shared, progress_bar
+from precise_rag._pickling import Shared
+from precise_rag._processes import PerProcess
+from precise_rag._progress import progress_bar
 from precise_rag.checks import check_number, check_text
 from precise_rag.encoders.rows import encoded_rows
 from precise_rag.errors import ModelError

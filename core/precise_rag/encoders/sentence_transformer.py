@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import ProcessLock, native_work, progress_bar
+from precise_rag._processes import ProcessLock, native_work
+from precise_rag._progress import progress_bar
 from precise_rag.encoders.hub import check_reachable
 from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from precise_rag._processes import progress_bar
+from precise_rag._progress import progress_bar
 from precise_rag.errors import InputError, LLMResponseError
 from precise_rag.evaluation.datasets import Evidence, Question, find_quote
 from precise_rag.prompts.questions import questions_prompt

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
-from precise_rag._processes import Portable
+from precise_rag._pickling import Portable
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.errors import InputError
 from precise_rag.feedback.controller import FeedbackController

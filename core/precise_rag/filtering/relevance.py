@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from precise_rag._processes import Portable
+from precise_rag._pickling import Portable
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError, LLMResponseError
 from precise_rag.filtering.relevance_cache import RelevanceCache, StoredScores

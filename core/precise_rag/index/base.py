@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from precise_rag._processes import Portable, ProcessLock, check_picklable
+from precise_rag._pickling import Portable, check_picklable
+from precise_rag._processes import ProcessLock
 from precise_rag.checks import as_path, check_methods, check_text, items_of, shown
 from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag._processes import Portable
+from precise_rag._pickling import Portable
 from precise_rag.llm.failures import raises_llm_errors
 from precise_rag.llm.finish import NOT_CUT, CutOff, read, reported_cut_off
 from precise_rag.llm.structured import SchemaCalls, reply_tool, structured_model, tool_reply

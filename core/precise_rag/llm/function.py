@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from precise_rag._processes import Portable
+from precise_rag._pickling import Portable
 from precise_rag.errors import InputError
 from precise_rag.llm.deadline import Worker
 from precise_rag.llm.failures import raises_llm_errors

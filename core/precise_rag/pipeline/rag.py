@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, overload
 
-from precise_rag._processes import Portable
+from precise_rag._pickling import Portable
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
 from precise_rag.context import Order, context_passages

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import PerProcess, Shared, native_work
+from precise_rag._pickling import Shared
+from precise_rag._processes import PerProcess, native_work
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import check_scales, dequantized, load_checkpoint

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import Portable
+from precise_rag._pickling import Portable
 from precise_rag.errors import InputError
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 

@@ -9,7 +9,9 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Protocol
 
-from precise_rag._processes import check_picklable, of_one_process, progress_bar
+from precise_rag._pickling import check_picklable
+from precise_rag._processes import of_one_process
+from precise_rag._progress import progress_bar
 from precise_rag.errors import InputError, WorkerError
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.tables import build_tables

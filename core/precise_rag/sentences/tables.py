@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from precise_rag._processes import of_one_process, progress_bar
+from precise_rag._processes import of_one_process
+from precise_rag._progress import progress_bar
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.blocks import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from precise_rag._processes import progress_bar
+from precise_rag._progress import progress_bar
 from precise_rag.errors import InputError
 from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.measures.answers import accuracy, score_answers

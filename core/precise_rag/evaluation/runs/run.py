@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import precise_rag
-from precise_rag._processes import progress_bar
+from precise_rag._progress import progress_bar
 from precise_rag.evaluation.datasets import Dataset
 from precise_rag.evaluation.runs.environment import PEER_LIBRARIES, installed_version, peak_mb
 from precise_rag.evaluation.runs.lines import append_line, read_lines

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from precise_rag._processes import progress_bar
+from precise_rag._progress import progress_bar
 from precise_rag.errors import InputError
 from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus, area_under_curve
 from precise_rag.segmentation.training.labelled_documents import UNKNOWN

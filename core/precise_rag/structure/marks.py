@@ -29,10 +29,11 @@ CODE_DIRECTIVES = (
     "testoutput", "testsetup", "productionlist", "prompt", "highlight", "math", "csv-table",
 )  # fmt: skip
 
+_OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]]"
+
 TURN = re.compile(
     r"(?m)^[ \t]*(?:[\[(]?\d{1,2}:\d\d(?::\d\d)?[\])]?[ \t]+)?"
-    r"([^\W\d_a-z][^\n:.!?;,\"“”(){}<>|=\[\]]{0,39}(?:[.][^\n:.!?;,\"“”(){}<>|=\[\]]{0,20}){0,2}"
-    r"(?:\([^\n()]{1,30}\))?):[ \t\n]"
+    rf"([^\W\d_a-z]{_OF_LABEL}{{0,39}}(?:[.]{_OF_LABEL}{{0,20}}){{0,2}}(?:\([^\n()]{{1,30}}\))?):[ \t\n]"
 )
 """A speaker's label at the start of a line."""
 

@@ -4,7 +4,8 @@
     python -m benchmarks.compare ablation --data DIR        # our parts on and off
     python -m benchmarks.compare segmentation --data DIR    # chunks, with plain dense search
 
-Writes benchmarks/<plan>/results/<plan>-<date>.{json,md,svg} and, in the work folder, an HTML report. An
+Writes benchmarks/<plan>/results/<plan>-<date>.{json,md,svg} and, in the work folder, an HTML report; with
+--pipelines, which runs a few of a plan, <plan>-few-<date>. An
 interrupted run continues where it stopped. Vectors are cached by content in the work folder. Pipelines
 that ask a language model while they retrieve run with --llm, through any OpenAI-compatible server.
 Questions about documents that the packaged reranker was trained on are left out; the documents stay.
@@ -32,6 +33,9 @@ SETS = "squad,fairytaleqa,hotpotqa,nq,covidqa,cuad,qmsum"
 def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, SETS, sample=200)
     parser.add_argument("plan", help="a folder of benchmarks/ with a pipelines.toml")
+    parser.add_argument(
+        "--pipelines", nargs="+", metavar="NAME", help="only these of the plan, and its baseline"
+    )
     parser.add_argument("--llm", metavar="MODEL", help="for the pipelines that ask a language model")
     parser.add_argument("--base-url", help="server of the chat model (default: OPENAI_BASE_URL, or OpenAI)")
     args = parser.parse_args()
@@ -39,6 +43,8 @@ def main() -> None:
 
     path = HERE / args.plan / "pipelines.toml"
     plan, extra = load_plan(path), tomllib.loads(path.read_text("utf-8")).get("benchmark", {})
+    if args.pipelines:
+        plan = few(plan, args.pipelines)
     datasets = [
         unseen(load_development_set(name, args.data).with_evidence()).sample(args.sample, args.seed)
         for name in args.sets.split(",")
@@ -57,7 +63,7 @@ def main() -> None:
     results = [compact(outcome) for outcome in outcomes]
     path = record.save(
         args.plan,
-        args.plan,
+        f"{args.plan}-few" if args.pipelines else args.plan,
         made,
         render_markdown(args.plan, outcomes, steps),
         {**summary(outcomes, steps), "results": results},
@@ -74,6 +80,16 @@ def unseen(dataset: Dataset) -> Dataset:
     if dataset.name not in HALVED:
         return dataset
     return replace(dataset, questions=tuple(q for q in dataset.questions if not may_train_on(q.group)))
+
+
+def few(plan: Plan, names: Sequence[str]) -> Plan:
+    """The plan with its baseline and the named pipelines alone."""
+    unknown = set(names) - {p.name for p in plan.pipelines}
+    if unknown:
+        raise SystemExit(f"the plan has no pipeline {', '.join(sorted(unknown))}")
+    return plan._replace(
+        pipelines=tuple(p for p in plan.pipelines if p.name in names or p.name == plan.baseline)
+    )
 
 
 def for_set(plan: Plan, name: str, slow: Sequence[str], slow_sets: Sequence[str]) -> Plan:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -73,7 +74,7 @@ def command_line(module: str, args: Namespace, words: Sequence[str] | None = Non
             if option in _FOLDERS:
                 kept.append(f"{option} DIR")
         else:
-            kept.append(word)
+            kept.append(shlex.quote(word))
     if hasattr(args, "data") and "--data DIR" not in kept:
         kept.append("--data DIR")
     return " ".join(kept)

@@ -34,6 +34,7 @@ class EvidenceCompressor(SelectionCompressor):
     """
 
     reranker: Any = "default"
+    ratio: float = _WORTH.ratio
     threshold: float = _WORTH.threshold
     max_tokens: int | None = _WORTH.max_tokens
     min_keep: int = _WORTH.min_keep
@@ -43,7 +44,8 @@ class EvidenceCompressor(SelectionCompressor):
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the reranker now, not at the first query."""
-        selector = WorthSelector(threshold=self.threshold, max_tokens=self.max_tokens, min_keep=self.min_keep)
+        names = ("ratio", "threshold", "max_tokens", "min_keep")
+        selector = WorthSelector(**{name: getattr(self, name) for name in names})
         self._reranker = load_reranker(self.reranker)
         self._extractor = EvidenceExtractor(self._reranker, selector)
 

@@ -31,6 +31,9 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     relevant.
     """
 
+    ratio: float = Field(
+        default=_WORTH.ratio, description="Lowest share of the best sentence's probability to be kept."
+    )
     threshold: float = Field(
         default=_WORTH.threshold, description="Lowest probability of a sentence to be kept."
     )
@@ -46,7 +49,8 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the reranker now, not at the first query."""
         super().model_post_init(context)
-        selector = WorthSelector(threshold=self.threshold, max_tokens=self.max_tokens, min_keep=self.min_keep)
+        names = ("ratio", "threshold", "max_tokens", "min_keep")
+        selector = WorthSelector(**{name: getattr(self, name) for name in names})
         self._reranker = self._load_reranker()
         self._extractor = EvidenceExtractor(self._reranker, selector)
 

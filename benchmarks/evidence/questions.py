@@ -19,7 +19,7 @@ RETURNS = ("mixed", "passage")
 """What else a search returns; the reranked sentences are in the questions already."""
 
 
-N_RETURNS = 60
+N_RETURNS = 40
 """Questions of a set for which this is measured, at most: passages take long to rerank."""
 
 

@@ -34,7 +34,7 @@ N_SPLIT = {"fairytaleqa": (12, 100), "qmsum": (5, 40)}
 N_DRAWN = {"fairytaleqa": 90, "qmsum": 24}
 """Documents of the training splits that the rerankers draw first."""
 
-N_HELD_OUT = 150
+N_HELD_OUT = 200
 """Questions of a set that are measured on, at most."""
 
 

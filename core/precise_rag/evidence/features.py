@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -33,6 +34,17 @@ _LEANS = re.compile(
 )
 """A first word that refers to the sentence before."""
 
+TEXT_FEATURES = ("digits", "quotes", "first_person", "third_person", "words")
+"""What kind of text it is around a step: encyclopedias, stories and meetings answer at different lengths."""
+
+_DIGITS = re.compile(r"[^\W\d_]*\d\S*")
+_QUOTES = re.compile(r"[\"“”«»„「」]")
+_FIRST_PERSON = re.compile(r"\b(i|we|you|me|us|my|our|your)\b", re.IGNORECASE)
+_THIRD_PERSON = re.compile(r"\b(he|she|they|him|her|them|his|their)\b", re.IGNORECASE)
+_TEXT_UNITS = np.array([0.06, 0.6, 0.1, 0.1, 1.0])
+_AROUND = 8
+"""Sentences on each side of a step that say what kind of text it is."""
+
 FOUND_FEATURES = ("bias", "probability")
 """What is known about a found sentence, in the order of the columns."""
 
@@ -46,6 +58,7 @@ STEP_FEATURES = (
     "tokens",
     "is_found",
     "probability",
+    *TEXT_FEATURES,
     "query_words",
     *QUESTION_KINDS,
 )
@@ -91,10 +104,11 @@ def stretch_features(
     leans = np.array([bool(_LEANS.match(text)) for text in texts])[1:]
     asks = np.array([text.endswith(("?", "？")) for text in texts])[:-1]
     gap = [np.ones(n - 1), log_odds(same) / 2, is_break, leans, asks]
+    kind = _text_features(texts)
     onto = np.column_stack([tokens, known, np.where(known, odds + 3.0, 0.0) / 2])
     asked = np.tile(question, (n - 1, 1))
     forward, backward = (
-        np.column_stack([*gap, np.full(n - 1, ahead), onto[rows], asked])
+        np.column_stack([*gap, np.full(n - 1, ahead), onto[rows], kind, asked])
         for ahead, rows in ((1.0, slice(1, None)), (0.0, slice(0, n - 1)))
     )
     return StretchFeatures(*(part.astype(np.float32) for part in (found, forward, backward)))
@@ -105,6 +119,22 @@ def log_odds(probability: npt.ArrayLike) -> npt.NDArray[np.float64]:
     inside = np.clip(np.asarray(probability, dtype=np.float64), 1e-4, 1.0 - 1e-4)
     odds: npt.NDArray[np.float64] = np.log(inside / (1.0 - inside))
     return odds
+
+
+def _text_features(texts: Sequence[str]) -> npt.NDArray[np.float64]:
+    """(n - 1, len(TEXT_FEATURES)) means over the sentences around each gap, each in [-2, 2]."""
+    n = len(texts)
+    rows = np.empty((n, len(TEXT_FEATURES)))
+    for row, text in enumerate(texts):
+        n_words = len(text.split()) or 1
+        marks = (_DIGITS, _FIRST_PERSON, _THIRD_PERSON)
+        digits, first, third = (len(mark.findall(text)) / n_words for mark in marks)
+        rows[row] = digits, bool(_QUOTES.search(text)), first, third, math.log(n_words) - 2.8
+    sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows / _TEXT_UNITS, axis=0)])
+    gaps = np.arange(1, n)
+    start, end = np.maximum(gaps - _AROUND, 0), np.minimum(gaps + _AROUND, n)
+    means: npt.NDArray[np.float64] = (sums[end] - sums[start]) / (end - start)[:, None]
+    return means.clip(-2.0, 2.0)
 
 
 def _breaks(stretch: Stretch) -> npt.NDArray[np.float64]:

@@ -23,12 +23,12 @@ class EvidenceGrower:
 
     source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
         found, as `over` gives it for each question.
-    least: neighbours that are less probable are left out; default 0.02.
+    least: neighbours that are less probable are left out; default 0.01.
     model: default: the packaged one.
     """
 
     def __init__(
-        self, source: Neighbours | None = None, *, least: float = 0.02, model: EvidenceModel | None = None
+        self, source: Neighbours | None = None, *, least: float = 0.01, model: EvidenceModel | None = None
     ) -> None:
         check_number("least", least, least=0, most=1)
         self.source = source

@@ -7,8 +7,8 @@ _HERE = Path(__file__).resolve().parent
 
 SHIPPED: Mapping[str, Mapping[str, str]] = {
     "evidence": {
-        "config.json": "544b6c2bb355e3137a294b2f25b8398938d6595ee7c11b303bb8d3a7fe3b740a",
-        "model.safetensors": "e9346f75687e8d2e5b2692cc4decc06afebce5352500f581b75e5e7711fd26ad",
+        "config.json": "485d027550a0d994a9169f74b7d2841d0d81a0ea11ab53958211e9d2859a4cb8",
+        "model.safetensors": "212abda7ca45e29517a14de120205e56e665a2b757f91ccb57c6d01c06e98a62",
     },
     "reranker": {
         "config.json": "4b0eae3399bfe634a911c206f28497c12b52b538fc36d2c9450a273ef590efd7",

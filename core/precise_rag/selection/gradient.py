@@ -161,10 +161,8 @@ class GradientSelector:
         return estimate_tokens(candidate.text), "about "
 
 
-_WORTH = WorthSelector()
-
-DEFAULT_SELECTOR = GradientSelector(floor=_WORTH.threshold, min_keep=_WORTH.min_keep)
-"""The default of gradient selection: SAGE's gradient, and of the rest what `WorthSelector` keeps.
+DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=WorthSelector().min_keep)
+"""The default of gradient selection: SAGE's gradient, and of the rest what is not improbable.
 
 Why the floor: calibrated probabilities fall slowly, so the gradient alone keeps almost every candidate.
 Measured by `python -m benchmarks.reranking.gradient --reranker cascade`."""

@@ -14,24 +14,28 @@ class WorthSelector:
     """Selector that keeps candidates while they are worth their tokens.
 
     A candidate with a calibrated probability p is worth p for each of its tokens: that is the share of
-    the tokens that the answer needs, on average.
+    the tokens that the answer needs, on average. What is worth much less than the best is dropped, too: the
+    best is then likely to be the answer; where nothing is likely, more is kept.
 
-    threshold: the lowest worth to keep, in [0, 1]; 0 fills `max_tokens`.
+    ratio: the lowest worth to keep, as a share of the best candidate's, in [0, 1].
+    threshold: the lowest worth to keep in any case, in [0, 1]. Both 0 fill `max_tokens`.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
-    min_keep: number of the best candidates to keep even under the threshold; 0 allows that nothing is kept.
+    min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
     count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate.
     Raises InputError if a setting is out of range.
 
     Differs from `GradientSelector`: it looks at each probability, not at drops between them.
     """
 
-    threshold: float = 0.02
+    ratio: float = 0.05
+    threshold: float = 0.01
     max_tokens: int | None = None
     min_keep: int = 3
     count_tokens: Callable[[str], int] | None = None
 
     def __post_init__(self) -> None:
+        check_number("ratio", self.ratio, least=0, most=1)
         check_number("threshold", self.threshold, least=0, most=1)
         check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
@@ -52,9 +56,11 @@ class WorthSelector:
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         verdicts: list[tuple[Candidate, bool, str]] = []
         n_tokens = 0
-        for rank, (candidate, worth) in enumerate(zip(ranked, ratio_scores(ranked), strict=True)):
-            if worth < self.threshold and rank >= self.min_keep:
-                verdicts.append((candidate, False, f"{worth:.2g} is under the threshold {self.threshold:g}"))
+        worths = ratio_scores(ranked)
+        lowest = max(self.threshold, self.ratio * max(worths, default=0.0))
+        for rank, (candidate, worth) in enumerate(zip(ranked, worths, strict=True)):
+            if worth < lowest and rank >= self.min_keep:
+                verdicts.append((candidate, False, self._why_dropped(worth, worths[0])))
                 continue
             size = self._tokens(candidate)
             left = None if self.max_tokens is None else self.max_tokens - n_tokens
@@ -63,7 +69,7 @@ class WorthSelector:
                 verdicts.append((candidate, False, reason))
                 continue
             n_tokens += size
-            is_worth = worth >= self.threshold
+            is_worth = worth >= lowest
             reason = f"worth {worth:.2g}" if is_worth else f"{worth:.2g}, among the best {self.min_keep}"
             verdicts.append((candidate, True, reason))
         verdicts += [(candidate, False, "it has no usable score") for candidate in given[len(ranked) :]]
@@ -87,6 +93,11 @@ class WorthSelector:
             wanted = max(1, min(n_kept + step, round(n_kept * 1.5**step)))
         chosen = replace(self, threshold=1.0, min_keep=wanted)
         return chosen.select(candidates)
+
+    def _why_dropped(self, worth: float, best: float) -> str:
+        if worth < self.threshold:
+            return f"{worth:.2g} is under the threshold {self.threshold:g}"
+        return f"{worth:.2g} is under {self.ratio:g} of the best, {best:.2g}"
 
     def _tokens(self, candidate: Candidate) -> int:
         if candidate.n_tokens is not None:

@@ -4,6 +4,12 @@ import pytest
 from precise_rag.errors import ModelError
 from precise_rag.evidence import EvidenceModel
 from precise_rag.evidence.extractor import split_into_sentences
+from precise_rag.evidence.features import (
+    STEP_FEATURES,
+    TEXT_FEATURES,
+    question_features,
+    stretch_features,
+)
 from precise_rag.evidence.model import REACH
 from precise_rag.models.checkpoint import save_checkpoint
 from precise_rag.types import Candidate, Stretch
@@ -40,6 +46,21 @@ def test_growth_ends_at_the_reach(half_model):
     assert growth.probability[REACH] > 0
     assert not growth.probability[REACH + 1 :].any()
     assert growth.source[REACH + 1] == -1
+
+
+def test_text_around_a_step_and_none_beyond_is_read():
+    texts = ["He saw us, and we saw him."] * 20 + ["In 1990 it had 20 rooms and 3 doors."] * 20
+    text = " ".join(texts)
+    around = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
+    n = len(around.sentences)
+    read = stretch_features(
+        question_features("How many?"), around, np.full(n, np.nan), np.full(n - 1, 0.5, dtype=np.float32)
+    )
+    columns = {name: read.forward[:, STEP_FEATURES.index(name)] for name in TEXT_FEATURES}
+    assert not columns["digits"][:12].any()
+    assert (np.diff(columns["digits"][11:28]) >= 0).all()
+    assert np.ptp(columns["digits"][28:]) == 0
+    assert columns["first_person"][0] > 0 == columns["first_person"][-1]
 
 
 def test_one_sentence_alone(half_model):

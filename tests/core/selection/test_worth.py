@@ -20,6 +20,13 @@ def test_keeps_what_is_worth_its_tokens():
     assert kept(WorthSelector(threshold=0.1, min_keep=0), candidates(0.05, 0.9, 0.1)) == [0.9, 0.1]
 
 
+def test_keeps_what_is_worth_a_share_of_the_best():
+    selector = WorthSelector(ratio=0.5, threshold=0.1, min_keep=0)
+    assert kept(selector, candidates(0.8, 0.39, 0.4)) == [0.8, 0.4]
+    assert kept(selector, candidates(0.3, 0.15, 0.16)) == [0.3, 0.16, 0.15]
+    assert selector.select(candidates(0.8, 0.39)).reasons[1] == "0.39 is under 0.5 of the best, 0.8"
+
+
 def test_the_best_are_kept_under_the_threshold():
     selection = WorthSelector(threshold=0.5, min_keep=2).select(candidates(0.2, 0.3, 0.1))
     assert [c.score for c in selection.kept] == [0.3, 0.2]
@@ -33,7 +40,7 @@ def test_nothing_relevant_leaves_nothing():
 
 def test_max_tokens_is_filled_and_never_passed():
     given = [*candidates(0.9, n_tokens=60), *candidates(0.8, n_tokens=50), *candidates(0.7, n_tokens=40)]
-    selector = WorthSelector(threshold=0, max_tokens=100, min_keep=0)
+    selector = WorthSelector(ratio=0, threshold=0, max_tokens=100, min_keep=0)
     assert kept(selector, given) == [0.9, 0.7]
     assert "do not fit in the 40 left" in selector.select(given).reasons[1]
 
@@ -49,6 +56,8 @@ def test_feedback_asks_for_more_and_for_less():
 def test_bad_input():
     with pytest.raises(ScoreScaleError, match="rerank first"):
         WorthSelector().select([Candidate("d", 0, 1, "a", 0.5, "rank")])
+    with pytest.raises(InputError, match="ratio must be"):
+        WorthSelector(ratio=-1)
     with pytest.raises(InputError, match="threshold must be"):
         WorthSelector(threshold=2)
     with pytest.raises(InputError, match="max_tokens must be"):

@@ -103,7 +103,7 @@ def main() -> None:
     options = parser.parse_args()
     network = torch.load(options.network)["network"]
     save(network, options.out, {"packaged": 1.0, "reads": 1.0, "offset": 0.0})
-    weights = fit_judgements(CascadeReranker(options.out), options)
+    weights = fit_judgements(CascadeReranker(options.out, least=0), options)
     save(network, options.out, weights)
     print(f"{weights}; saved in {options.out}")
 

@@ -1,18 +1,21 @@
 """Which files there are at a path: those to read, and those that are left out and why."""
 
+from __future__ import annotations
+
 import glob
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from precise_rag.documents.kinds import READABLE, kind_of
 from precise_rag.documents.opening import reason
 from precise_rag.errors import InputError
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 Report = Callable[[InputError], object]
 """Takes the error of a file or line that is left out."""
@@ -173,6 +176,8 @@ class _Walk:
         file = folder / ".gitignore"
         if not file.is_file():
             return
+        from pathspec import GitIgnoreSpec  # takes time, and few folders need it
+
         try:
             lines = file.read_text("utf-8", "replace")[:1_000_000].splitlines()
             self._ignoring[Path(os.path.realpath(folder))] = GitIgnoreSpec.from_lines(lines)

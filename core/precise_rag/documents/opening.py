@@ -7,8 +7,6 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from charset_normalizer import from_bytes
-
 from precise_rag.errors import InputError
 
 MAX_FILE_BYTES = 256 * 2**20
@@ -55,6 +53,8 @@ def decode(data: bytes, file: Path) -> tuple[str, str]:
                 raise InputError(f"{file}: not {name} text ({error.reason} at byte {error.start})") from error
     if b"\0" in data:
         raise InputError(f"{file}: looks like a binary file (it contains NUL bytes); expected text")
+    from charset_normalizer import from_bytes  # takes time, and few files need it
+
     best = from_bytes(data[:_SAMPLE], cp_isolation=_LIKELY).best()
     if best is None or len(data) < 2:
         raise InputError(f"{file}: not UTF-8 text, nor text in an encoding that is known; convert it first")

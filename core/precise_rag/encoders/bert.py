@@ -8,7 +8,7 @@ import numpy as np
 
 from precise_rag._processes import ProcessLock
 from precise_rag.encoders.bert_files import BertSettings, bert_weights
-from precise_rag.encoders.bert_layers import Layout, bert_layer, normalized
+from precise_rag.encoders.bert_layers import Layout, Precision, bert_layer, normalized
 from precise_rag.encoders.onnx_graph import Graph, usable_threads
 from precise_rag.encoders.token_ids import TokenIds, places
 from precise_rag.models.checkpoint import Tensors
@@ -19,11 +19,18 @@ class BertNetwork:
     """A BERT encoder, as an ONNX Runtime session on the CPU.
 
     Texts of different lengths are computed without padding, except in the attention.
-    weights: by the names of `transformers`, checked here; see `bert_weights`.
-    Raises ModelError if they do not fit the settings, MissingExtra without onnxruntime.
+    weights: by the names of `transformers`; see `bert_weights`. n_layers: how many are loaded; default: all.
+    Raises MissingExtra without onnxruntime.
     """
 
-    def __init__(self, settings: BertSettings, weights: Tensors, threads: int) -> None:
+    def __init__(
+        self,
+        settings: BertSettings,
+        weights: Tensors,
+        threads: int,
+        precision: Precision = "float32",
+        n_layers: int | None = None,
+    ) -> None:
         self.settings, self.threads = settings, threads
         graph = Graph()
         layout = Layout.of(graph)
@@ -41,8 +48,9 @@ class BertNetwork:
             epsilon=settings.epsilon,
         )
         graph.output("states0", x, "t", "width")
-        for number in range(settings.layers):
-            x = bert_layer(graph, layout, weights, f"encoder.layer.{number}", x, settings)
+        for number in range(settings.layers if n_layers is None else n_layers):
+            name = f"encoder.layer.{number}"
+            x = bert_layer(graph, layout, weights, name, x, settings, precision=precision)
             graph.output(f"states{number + 1}", x, "t", "width")
         self._session = graph.session(threads)
 
@@ -67,19 +75,27 @@ def means(states: FloatArray, lengths: IntArray) -> FloatArray:
     return found
 
 
-def bert_network(folder: Path, settings: BertSettings, threads: int | None = None) -> BertNetwork:
+def bert_network(
+    folder: Path,
+    settings: BertSettings,
+    threads: int | None = None,
+    precision: Precision = "float32",
+    n_layers: int | None = None,
+) -> BertNetwork:
     """Return the network of a folder; those who ask for the same one share it.
 
-    threads: default: `usable_threads`.
+    threads: default: `usable_threads`. precision, n_layers: as for `BertNetwork`.
+    Raises ModelError if the weights do not fit the settings.
     """
-    key = (os.getpid(), folder, threads or usable_threads())
+    size = settings.layers if n_layers is None else n_layers
+    key = (os.getpid(), folder, threads or usable_threads(), precision, size)
     with _sharing:
         network = _shared.get(key)
         if network is None:
-            network = BertNetwork(settings, bert_weights(folder, settings), key[2])
+            network = BertNetwork(settings, bert_weights(folder, settings), *key[2:])
             _shared[key] = network
     return network
 
 
 _sharing = ProcessLock()
-_shared: WeakValueDictionary[tuple[int, Path, int], BertNetwork] = WeakValueDictionary()
+_shared: WeakValueDictionary[tuple[int, Path, int, Precision, int], BertNetwork] = WeakValueDictionary()

@@ -1,13 +1,20 @@
 """BERT's layers as operators of an ONNX graph, over tokens without padding."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from precise_rag.encoders.bert_files import BertSettings
+from precise_rag.encoders.int8_layers import int8_linear, reach_of_gelu, reach_of_norm
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.models.checkpoint import Tensors
-from precise_rag.types import IntArray
+from precise_rag.types import FloatArray, IntArray
+
+Precision = Literal["float32", "int8"]
+"""How the linear layers are computed; everything else is float32."""
+Reach = Callable[[], FloatArray]
 
 
 class Layout(NamedTuple):
@@ -48,27 +55,41 @@ def bert_layer(
     x: str,
     settings: BertSettings,
     bias: str = "",
+    precision: Precision = "float32",
 ) -> str:
     """Add one of BERT's layers to a graph; return its (t, width) states.
 
     name: of the layer in `weights`. x: states. bias: added to the logits of the attention; (1, heads, s, s).
     """
+
+    def linear(part: str, x: str, *, biased: bool = True, reach: Reach | None = None) -> str:
+        weight = weights[f"{name}.{part}.weight"]
+        added = weights[f"{name}.{part}.bias"] if biased else None
+        if precision == "int8":
+            return int8_linear(graph, f"{name}.{part}", x, weight, added, reach and reach())
+        given = [graph.weight(f"{name}.{part}.weight", weight)]
+        given += [] if added is None else [graph.weight(f"{name}.{part}.bias", added)]
+        return graph.op("Gemm", x, *given, transB=1)
+
     three = [
-        graph.op("Gather", _linear(graph, weights, f"{name}.attention.self.{part}", x), layout.rows)
+        graph.op("Gather", linear(f"attention.self.{part}", x), layout.rows)
         for part in ("query", "key", "value")
     ]
     given = [*three, "", layout.lengths, *([bias] if bias else [])]
     attended = graph.op("MultiHeadAttention", *given, num_heads=settings.heads)
     flat = graph.weight("flat", np.array([-1, settings.width], dtype=np.int64))
     attended = graph.op("Gather", graph.op("Reshape", attended, flat), layout.packed)
-    added = _linear(graph, weights, f"{name}.attention.output.dense", attended)
-    x = normalized(graph, weights, f"{name}.attention.output.LayerNorm", added, x, epsilon=settings.epsilon)
+    norm = f"{name}.attention.output.LayerNorm"
+    added = linear("attention.output.dense", attended)
+    x = normalized(graph, weights, norm, added, x, epsilon=settings.epsilon)
+    of_norm = weights[f"{norm}.weight"], weights[f"{norm}.bias"]
+    up = weights[f"{name}.intermediate.dense.weight"], weights[f"{name}.intermediate.dense.bias"]
     inner = graph.op(
         "BiasGelu",
-        _linear(graph, weights, f"{name}.intermediate.dense", x, biased=False),
-        graph.weight(f"{name}.intermediate.dense.bias", weights[f"{name}.intermediate.dense.bias"]),
+        linear("intermediate.dense", x, biased=False, reach=partial(reach_of_norm, *of_norm)),
+        graph.weight(f"{name}.intermediate.dense.bias", up[1]),
     )
-    added = _linear(graph, weights, f"{name}.output.dense", inner)
+    added = linear("output.dense", inner, reach=partial(reach_of_gelu, *up, *of_norm))
     return normalized(graph, weights, f"{name}.output.LayerNorm", added, x, epsilon=settings.epsilon)
 
 
@@ -76,9 +97,3 @@ def normalized(graph: Graph, weights: Tensors, name: str, x: str, y: str, *, eps
     """Add the layer normalisation of x + y to a graph; return its output."""
     scale, shift = (graph.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias"))
     return graph.op("SkipLayerNormalization", x, y, scale, shift, epsilon=epsilon)
-
-
-def _linear(graph: Graph, weights: Tensors, name: str, x: str, *, biased: bool = True) -> str:
-    parts = ("weight", "bias") if biased else ("weight",)
-    given = [graph.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in parts]
-    return graph.op("Gemm", x, *given, transB=1)

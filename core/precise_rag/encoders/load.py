@@ -5,7 +5,7 @@ from pathlib import Path
 
 from precise_rag.encoders.devices import is_installed, runs_on_onnx
 from precise_rag.encoders.framework import FrameworkEncoder, is_framework_embedding
-from precise_rag.encoders.onnx import NotRunnable, OnnxEncoder
+from precise_rag.encoders.onnx import INT8, NotRunnable, OnnxEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.packaged import MINILM, packaged_minilm
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
@@ -59,11 +59,11 @@ def load_packaged_encoder(name: str, device: str | None = None) -> Encoder | Non
     Returns None if no package has an encoder of this name.
     Raises ModelError if its checksum is wrong.
     """
-    folder = packaged_minilm() if name == MINILM else None
+    folder = packaged_minilm() if name.removeprefix(INT8) == MINILM else None
     if folder is None:
         return None
-    encoder = _local_encoder(folder, device)
-    encoder.source = MINILM
+    encoder = _local_encoder(f"{INT8}{folder}" if name.startswith(INT8) else folder, device)
+    encoder.source = name
     return encoder
 
 
@@ -74,6 +74,10 @@ def minilm_encoder() -> OnnxEncoder:
 
 def _local_encoder(source: str | Path, device: str | None) -> OnnxEncoder | SentenceTransformerEncoder:
     """Load a model that runs on this machine: by ONNX Runtime if it can, else by torch."""
+    if str(source).startswith(INT8):
+        if device not in (None, "cpu"):
+            raise InputError(f"{source!r} runs on the CPU only; leave device out, or the {INT8!r}")
+        return OnnxEncoder(source)
     if runs_on_onnx(device):
         try:
             return OnnxEncoder(source, download=not is_installed("sentence_transformers"))

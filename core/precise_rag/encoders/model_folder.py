@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +67,9 @@ def _classes(file_name: str, settings: Any) -> Iterator[tuple[object, re.Pattern
 
 
 def _torch_version() -> tuple[int, ...]:
-    """The first two numbers of the installed torch's version; large ones if torch is not installed."""
+    """The installed torch's major and minor version; without torch, a number above every version."""
+    from importlib.metadata import PackageNotFoundError, version  # takes time, and safetensors need none
+
     try:
         return tuple(int(part) for part in version("torch").split(".")[:2])
     except PackageNotFoundError:

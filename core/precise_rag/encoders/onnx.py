@@ -11,6 +11,7 @@ from precise_rag._processes import PerProcess
 from precise_rag._progress import progress_bar
 from precise_rag.encoders.bert import BertNetwork, bert_network
 from precise_rag.encoders.bert_files import bert_settings
+from precise_rag.encoders.bert_layers import Precision
 from precise_rag.encoders.hub import hub_folder
 from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code
@@ -20,6 +21,8 @@ from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
+INT8 = "int8:"
+"""Before the name of an encoder: its linear layers are computed in int8."""
 _BATCH_TOKENS = 1_024
 """Tokens of a batch for each thread: few enough that the states stay in the processor's cache."""
 
@@ -31,14 +34,16 @@ class NotRunnable(ModelError):
 class OnnxEncoder(LocalEncoder):
     """An encoder that runs a BERT in the form of sentence-transformers on the CPU, without torch.
 
-    name_or_path: a folder, or a name on the Hugging Face hub.
+    name_or_path: a folder, or a name on the Hugging Face hub; with "int8:" before it, the linear layers are
+        computed in int8, and that is part of the encoder's name.
     download: fetch a model that is not on this machine; default: True.
     threads: how many compute; default: OMP_NUM_THREADS, or the processors of the process.
     Raises NotRunnable if the model is not on this machine or no such BERT, MissingExtra at its first use
     without onnxruntime.
 
-    The vectors are those of `SentenceTransformerEncoder` in float32, up to rounding, and so is the name.
-    The model is loaded on first use. Texts are computed by length, without padding.
+    Without "int8:" the vectors are those of `SentenceTransformerEncoder` in float32, up to rounding, and so
+    is the name. In int8 a vector depends a little on the other texts of its batch. The model is loaded on
+    first use. Texts are computed by length, without padding.
     """
 
     def __init__(
@@ -49,13 +54,16 @@ class OnnxEncoder(LocalEncoder):
         download: bool = True,
         threads: int | None = None,
     ) -> None:
-        super().__init__(name_or_path, device=device)
+        prefix = INT8 if str(name_or_path).startswith(INT8) else ""
+        super().__init__(str(name_or_path).removeprefix(INT8) if prefix else name_or_path, device=device)
         folder = self._folder or hub_folder(self.source, download=download)
         settings = None if folder is None else bert_settings(folder)
         if folder is None or settings is None:
             raise NotRunnable(f"{name_or_path} holds no BERT encoder; pass it to load_encoder")
         check_no_code(folder)
         self._directory, self._settings, self._threads = folder, settings, threads
+        self.source, self._name = prefix + self.source, prefix + self._name
+        self._precision: Precision = "int8" if prefix else "float32"
         self._network: PerProcess[BertNetwork] = PerProcess()
 
     @property
@@ -79,7 +87,15 @@ class OnnxEncoder(LocalEncoder):
     @property
     def network(self) -> BertNetwork:
         """The network, loaded at its first use."""
-        return self._network.get(lambda: bert_network(self._directory, self._settings, self._threads))
+        return self._network.get(
+            lambda: bert_network(self._directory, self._settings, self._threads, self._precision)
+        )
+
+    def lower_layers(self, n_layers: int, precision: Precision) -> BertNetwork:
+        """Return a network with the first `n_layers` layers at least, in this precision."""
+        if precision == self._precision:
+            return self.network
+        return bert_network(self._directory, self._settings, self._threads, precision, n_layers)
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""

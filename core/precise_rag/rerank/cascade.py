@@ -12,6 +12,7 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag._pickling import Shared
 from precise_rag._processes import PerProcess, native_work
+from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import check_scales, dequantized, load_checkpoint
@@ -47,6 +48,8 @@ _WEIGHTS: Mapping[str, tuple[int, ...]] = {
     "norm2": (_WIDTH,),
 }
 """The weights of each part of a layer; its bias has their first axis."""
+_READ_FIRST, _READ_AT_ONCE = 8, 4
+"""Candidates that are read together: at the start, and then."""
 
 
 class Shortlist(NamedTuple):
@@ -65,23 +68,35 @@ class Shortlist(NamedTuple):
 class CascadeReranker(Shared):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
-    The cross-encoder reads the query together with each of the `n_read` candidates that the packaged
-    reranker puts first, up to their 256th token. A logistic regression over both judgements gives
-    their probabilities. The remaining candidates keep their order and rank below those that were read.
-    Texts that are mostly in another script than Latin are left to the packaged reranker alone.
+    The cross-encoder reads the query together with the candidates that the packaged reranker puts first, up
+    to their 256th token: eight, then four more at a time, until four in a row are improbable. A logistic
+    regression over both judgements gives their probabilities. The remaining candidates keep their order and
+    rank below those that were read. Texts that are mostly in another script than Latin are left to the
+    packaged reranker alone.
 
-    folder: a saved model; default: the one in the package. n_read: candidates to read, at least 1;
-    default 20. device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
+    folder: a saved model; default: the one in the package.
+    n_read: most candidates to read, at least 1; default 20.
+    least: reading stops when the last four are all less probable; default 0.1; 0 always reads `n_read`.
+    device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
 
-    The network is loaded at its first use: into ONNX Runtime on a CPU, otherwise into torch. Its lower
-    layers are those of all-MiniLM-L6-v2, which is found as by `load_encoder`. Raises MissingExtra without
-    onnxruntime or torch, ModelError if the weights are damaged or MiniLM cannot be found.
+    The network is loaded at its first use: into ONNX Runtime on a CPU, where its linear layers are computed
+    in int8, otherwise into torch. Its lower layers are those of all-MiniLM-L6-v2, which is found as by
+    `load_encoder`. Raises MissingExtra without onnxruntime or torch, ModelError if the weights are damaged or
+    MiniLM cannot be found.
     """
 
     name = "cascade"
     score_scale: ScoreScale = "probability"
 
-    def __init__(self, folder: str | Path = _FOLDER, *, n_read: int = 20, device: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path = _FOLDER,
+        *,
+        n_read: int = 20,
+        least: float = 0.1,
+        device: str | None = None,
+    ) -> None:
+        check_number("least", least, least=0, most=1)
         if n_read < 1:
             raise InputError(
                 f"n_read must be at least 1, got {n_read}; "
@@ -97,7 +112,7 @@ class CascadeReranker(Shared):
             raise ModelError(f"{folder}: unknown tensors {unknown[:3]}; install or train the model again")
         self.weights_sha256: str = self._config["weights_sha256"]
         self._regression = LogisticRegression(self._config["blend"])
-        self._n_read = n_read
+        self._n_read, self._least = n_read, least
         self._device = device
         self._scorer: PerProcess[PairScorer | OnnxPairScorer] = PerProcess()
 
@@ -123,8 +138,14 @@ class CascadeReranker(Shared):
         """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder."""
         packaged = packaged_reranker().score(query, candidates)
         rows = np.argsort(-packaged, kind="stable")[: self._n_read]
-        logits = self.logits(query, [candidates[row].text for row in rows])
-        return Shortlist(rows, {"packaged": log_odds(packaged[rows]), "reads": logits}, packaged)
+        odds, logits = log_odds(packaged[rows]), np.zeros(0, dtype=np.float32)
+        while len(logits) < len(rows):
+            more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
+            logits = np.append(logits, self.logits(query, [candidates[row].text for row in more]))
+            columns = {"packaged": odds[: len(logits)], "reads": logits}
+            if self._regression(columns)[-_READ_AT_ONCE:].max() < self._least:
+                break
+        return Shortlist(rows[: len(logits)], columns, packaged)
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
         """Return the cross-encoder's (n,) logits of texts."""

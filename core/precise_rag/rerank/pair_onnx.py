@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from precise_rag.encoders.bert import BertNetwork, means
-from precise_rag.encoders.bert_layers import Layout, bert_layer
+from precise_rag.encoders.bert_layers import Layout, Precision, bert_layer
 from precise_rag.encoders.load import minilm_encoder
 from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.onnx_graph import Graph
@@ -31,36 +31,48 @@ class OnnxPairScorer:
     """Scores texts against a query with a trained network, on the CPU.
 
     config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
+    precision: of the linear layers. In int8, a logit depends a little on the other texts of its batch.
 
-    The lower layers are those of the encoder all-MiniLM-L6-v2, and are shared with it. Raises MissingExtra
-    without onnxruntime, ModelError if MiniLM cannot be found.
+    The lower layers are those of the encoder all-MiniLM-L6-v2; in float32 they are shared with it. Raises
+    MissingExtra without onnxruntime, ModelError if MiniLM cannot be found.
     """
 
     device_type = "cpu"
 
-    def __init__(self, config: TransformerConfig, trained: Tensors) -> None:
+    def __init__(self, config: TransformerConfig, trained: Tensors, precision: Precision = "int8") -> None:
         self._encoder = minilm_encoder()
         self._n_apart = config.n_apart
-        self._upper = _UpperLayers(config, trained, self._encoder.network)
+        self._lower = self._encoder.lower_layers(config.n_apart, precision)
+        self._upper = _UpperLayers(config, trained, self._lower, precision)
+        self._last_query: tuple[str | None, FloatArray] = None, np.zeros((0, 0), dtype=np.float32)
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
         """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
-        query_states = self._lower(self._encoder.tokens([query]).cut(QUERY_TOKENS))
+        query_states = self._query_states(query)
         tokens = self._encoder.tokens(texts).cut(CANDIDATE_TOKENS)
         logits = np.zeros(len(texts), dtype=np.float32)
         for rows in batches_by_length(tokens.lengths + len(query_states), _BATCH_TOKENS):
             batch = tokens.of(rows)
-            logits[rows] = self._upper.logits(query_states, self._lower(batch), batch.lengths)
+            logits[rows] = self._upper.logits(query_states, self._states(batch), batch.lengths)
         return logits
 
-    def _lower(self, tokens: TokenIds) -> FloatArray:
-        return self._encoder.network.states(tokens, self._n_apart)
+    def _query_states(self, query: str) -> FloatArray:
+        known, states = self._last_query
+        if known != query:
+            states = self._states(self._encoder.tokens([query]).cut(QUERY_TOKENS))
+            self._last_query = query, states
+        return states
+
+    def _states(self, tokens: TokenIds) -> FloatArray:
+        return self._lower.states(tokens, self._n_apart)
 
 
 class _UpperLayers:
     """The layers that read a query and a candidate together, and the head."""
 
-    def __init__(self, config: TransformerConfig, trained: Tensors, lower: BertNetwork) -> None:
+    def __init__(
+        self, config: TransformerConfig, trained: Tensors, lower: BertNetwork, precision: Precision
+    ) -> None:
         graph = Graph()
         layout = Layout.of(graph)
         states = graph.input("states", "float32", "t", "width")
@@ -69,7 +81,7 @@ class _UpperLayers:
             across = graph.weight(f"across{number}", trained["across"][number][None, :, None, None])
             weights = _bert_names(trained, f"together.{number}", str(number))
             bias = graph.op("Mul", other, across)
-            states = bert_layer(graph, layout, weights, str(number), states, lower.settings, bias)
+            states = bert_layer(graph, layout, weights, str(number), states, lower.settings, bias, precision)
         graph.output("read", states, "t", "width")
         self._session = graph.session(lower.threads)
         self._sides = trained["sides"]

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +149,8 @@ def load_sentence_splitter(name: str = "auto", *, path: str | Path | None = None
     """
     if path is not None and name != "punkt":
         raise InputError(f"path is only for the splitter 'punkt', got name {name!r}; leave out path")
+    from importlib.metadata import version  # takes time, and a search needs none
+
     nupunkt, sentencex = f"nupunkt-{version('nupunkt')}", f"sentencex-{version('sentencex')}"
     if name == "auto":
         return BlockSplitter(f"auto-{_RULES}({nupunkt},{sentencex})", _auto_ends)

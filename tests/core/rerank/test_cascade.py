@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError, ModelError
-from precise_rag.models.checkpoint import load_checkpoint, quantized, save_checkpoint
+from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank import load_reranker
 from precise_rag.rerank.cascade import CascadeReranker
@@ -60,6 +60,43 @@ def test_candidates_that_are_not_read_rank_below_in_their_order(tmp_path: Path) 
     assert len(doubtful.score(QUESTION, [])) == 0
 
 
+class CountingCascade(CascadeReranker):
+    """A cascade whose cross-encoder gives logits that are told to it, and counts the texts."""
+
+    def logits(self, query: str, texts: Sequence[str]) -> np.ndarray:
+        self.n_texts = [*getattr(self, "n_texts", []), len(texts)]
+        return np.array([float(text.split()[0]) for text in texts], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("logits", "read"),
+    [
+        ([9.0] * 30, [8, 4, 4, 4]),
+        ([-9.0] * 30, [8]),
+        ([-9.0] * 8 + [9.0] * 4 + [-9.0] * 18, [8]),
+        ([9.0] * 7 + [-9.0] * 23, [8, 4]),
+        ([-9.0] * 4 + [9.0] * 5 + [-9.0] * 9, [8, 4, 4]),
+        ([9.0] * 10, [8, 2]),
+        ([9.0] * 3, [3]),
+    ],
+)
+def test_reading_stops_when_four_in_a_row_are_improbable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logits: list[float], read: list[int]
+) -> None:
+    falling = np.linspace(0.9, 0.5, len(logits), dtype=np.float32)
+    fake = type("Packaged", (), {"score": lambda self, query, given: falling[: len(given)].copy()})
+    monkeypatch.setattr("precise_rag.rerank.cascade.packaged_reranker", fake)
+    given = candidates([f"{logit} text" for logit in logits])
+    cascade = CountingCascade(saved(tmp_path, reads=1.0))
+    scores = cascade.score(QUESTION, given)
+    assert cascade.n_texts == read
+    n_read = sum(read)
+    assert not len(scores[n_read:]) or scores[n_read:].max() <= scores[:n_read].min()
+    whole = CountingCascade(tmp_path, least=0)
+    whole.score(QUESTION, given)
+    assert sum(whole.n_texts) == min(20, len(logits))
+
+
 def test_n_read_must_be_positive(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="n_read must be at least 1, got 0"):
         CascadeReranker(saved(tmp_path, reads=1.0), n_read=0)
@@ -96,8 +133,9 @@ def test_int8_weights_give_nearly_the_same_logits(tmp_path: Path) -> None:
     tables = [name for name, tensor in tensors.items() if tensor.ndim == 2 and tensor.size > 10_000]
     config = {"n_layers": CONFIG.n_layers, "n_apart": CONFIG.n_apart, "blend": {"reads": 1.0}}
     save_checkpoint(tmp_path, config, quantized(tensors, tables))
-    exact = OnnxPairScorer(CONFIG, tensors).logits(QUESTION, TEXTS)
-    assert CascadeReranker(tmp_path, device="cpu").logits(QUESTION, TEXTS) == pytest.approx(exact, abs=0.2)
+    exact = OnnxPairScorer(CONFIG, tensors, "float32").logits(QUESTION, TEXTS)
+    rounded = OnnxPairScorer(CONFIG, dequantized(load_checkpoint(tmp_path)[1]), "float32")
+    assert rounded.logits(QUESTION, TEXTS) == pytest.approx(exact, abs=0.2)
 
 
 def test_the_packaged_cascade_prefers_the_answer() -> None:

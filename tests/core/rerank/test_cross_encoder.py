@@ -119,7 +119,7 @@ def test_a_pickle_in_a_folder_does_not_run(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(ModelError):
             load_encoder(folder, device="cpu").encode(["river"])
         assert not (folder / "ran").exists()
-    monkeypatch.setattr("precise_rag.encoders.model_folder.version", lambda name: "2.5.1+cpu")
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.5.1+cpu")
     for load in (load_reranker, load_encoder):
         with pytest.raises(ModelError, match=r"install torch 2\.6 or newer"):
             load(folder)

@@ -18,6 +18,8 @@ TEXTS = [
 ]
 TOLERANCE = 1e-3
 """Largest difference of a logit between ONNX Runtime and torch, both in float32."""
+INT8_TOLERANCE = 0.6
+"""The same if ONNX Runtime computes in int8."""
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +31,11 @@ def test_the_packaged_network_gives_the_same_logits_as_torch() -> None:
     config, tensors = load_checkpoint(packaged_model("reranker-cascade"))
     sizes = TransformerConfig(n_layers=config["n_layers"], n_apart=config["n_apart"])
     expected = PairScorer(sizes, dequantized(tensors), "cpu").logits(QUESTION, TEXTS)
-    scorer = OnnxPairScorer(sizes, dequantized(tensors))
+    scorer = OnnxPairScorer(sizes, dequantized(tensors), "float32")
     assert scorer.logits(QUESTION, TEXTS) == pytest.approx(expected, abs=TOLERANCE)
+    in_int8 = OnnxPairScorer(sizes, dequantized(tensors)).logits(QUESTION, TEXTS)
+    assert in_int8 == pytest.approx(expected, abs=INT8_TOLERANCE)
+    assert in_int8 != pytest.approx(expected, abs=TOLERANCE)
     alone = [scorer.logits(QUESTION, [text])[0] for text in TEXTS]
     assert alone == pytest.approx(expected, abs=TOLERANCE)
 
@@ -45,13 +50,12 @@ def test_any_share_of_the_layers_reads_apart(n_apart: int) -> None:
     frozen = ("words", "places", "norm.", "apart")
     tensors = {k: v.numpy() for k, v in network.state_dict().items() if not k.startswith(frozen)}
     expected = PairScorer(config, tensors, "cpu").logits("long question " * 50, TEXTS)
-    assert OnnxPairScorer(config, tensors).logits("long question " * 50, TEXTS) == pytest.approx(
-        expected, abs=TOLERANCE
-    )
+    logits = OnnxPairScorer(config, tensors, "float32").logits("long question " * 50, TEXTS)
+    assert logits == pytest.approx(expected, abs=TOLERANCE)
 
 
 def test_texts_longer_than_a_batch_are_read_in_several() -> None:
     _, tensors = load_checkpoint(packaged_model("reranker-cascade"))
-    scorer = OnnxPairScorer(TransformerConfig(), dequantized(tensors))
+    scorer = OnnxPairScorer(TransformerConfig(), dequantized(tensors), "float32")
     logits = scorer.logits(QUESTION, TEXTS * 12)
     np.testing.assert_allclose(logits.reshape(12, -1), np.tile(logits[:5], (12, 1)), atol=TOLERANCE)

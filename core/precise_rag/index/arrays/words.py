@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from precise_rag.index.arrays.stop_words import load_stop_words
 
-_MARKS = "".join(
-    re.escape(chr(c)) for c in range(0x300, 0xFE30) if unicodedata.category(chr(c)) in ("Mn", "Mc")
-)
+_WITH_MARKS = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xFB00, 0xFE30))
+"""Code points with all combining marks of the basic plane: Chinese characters and Hangul have none."""
+_MARKS = "".join(c for c in map(chr, _WITH_MARKS) if unicodedata.category(c) in ("Mn", "Mc"))
 _CJK = r"\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_CJK}]+|(?:(?![{_CJK}])[^\W_][{_MARKS}]*)+(?:\+\+|#)?")
 _CJK_RUN = re.compile(f"[{_CJK}]")

@@ -1,0 +1,92 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from precise_rag import Document, HybridIndex, load_encoder, load_index
+from precise_rag.encoders import int8_layers
+from precise_rag.encoders.int8_layers import int8_linear, reach_of_gelu, reach_of_norm
+from precise_rag.encoders.onnx_graph import Graph
+from precise_rag.errors import InputError, PreciseRagError
+
+TEXTS = [
+    "Ilse Brandt has kept the lamp of the harbour since the spring.",
+    "Bread prices rose in the valley after the long winter.",
+    "Two ferries cross the river every hour.",
+]
+
+
+def product(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, reach: np.ndarray | None = None
+) -> np.ndarray:
+    graph = Graph()
+    graph.output(
+        "y", int8_linear(graph, "l", graph.input("x", "float32", "t", "k"), weight, bias, reach), "t"
+    )
+    return graph.session(1).run("y", {"x": x})
+
+
+def error(found: np.ndarray, exact: np.ndarray) -> float:
+    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+
+
+@pytest.fixture
+def arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    shapes = (50, 96), (32, 96), (32,)
+    x, weight, bias = (random.standard_normal(shape, dtype=np.float32) for shape in shapes)
+    return x, weight, bias
+
+
+def test_products_are_near_the_exact_ones(arrays: tuple[np.ndarray, ...]) -> None:
+    x, weight, bias = arrays
+    assert error(product(x, weight), x @ weight.T) < 0.02
+    assert error(product(x, weight, bias), x @ weight.T + bias) < 0.02
+
+
+def test_a_column_that_reaches_far_takes_no_precision_from_the_others(arrays: tuple[np.ndarray, ...]) -> None:
+    x, weight, _ = arrays
+    far = np.where(np.arange(96) == 7, 100.0, 1.0).astype(np.float32)
+    exact = x @ weight.T
+    assert error(product(x * far, weight / far), exact) > 0.2
+    assert error(product(x * far, weight / far, reach=far), exact) < 0.02
+
+
+def test_the_way_for_processors_without_vnni_gives_the_same(
+    arrays: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, weight, bias = arrays
+    signed, exact = product(x, weight, bias), x @ weight.T + bias
+    is_exact = int8_layers.sums_are_exact()
+    monkeypatch.setattr(int8_layers, "sums_are_exact", lambda: False)
+    assert error(product(x, weight, bias), exact) < 0.02
+    assert not is_exact or product(x, weight, bias) == pytest.approx(signed, abs=1e-4)
+
+
+def test_reaches_bound_what_layers_give() -> None:
+    random = np.random.default_rng(1)
+    scale, shift = random.uniform(0.2, 2.0, (2, 64)).astype(np.float32)
+    weight, bias = random.standard_normal((48, 64)), random.standard_normal(48)
+    normed = random.standard_normal((500, 64)) * scale + shift
+    inner = normed @ weight.T + bias
+    after = np.where(inner > -10, inner / (1 + np.exp(-1.702 * np.clip(inner, -10, None))), 0)
+    assert (np.abs(normed).max(axis=0) <= reach_of_norm(scale, shift)).all()
+    assert (np.abs(after).max(axis=0) <= reach_of_gelu(weight, bias, scale, shift) + 0.01).all()
+
+
+def test_an_encoder_in_int8_has_its_own_name_and_nearly_the_same_vectors() -> None:
+    encoder, exact = load_encoder("int8:all-MiniLM-L6-v2"), load_encoder("all-MiniLM-L6-v2", device="cpu")
+    assert encoder.name == "int8:all-MiniLM-L6-v2"
+    assert encoder.dimension == exact.dimension
+    cosines = np.einsum("nd,nd->n", encoder.encode(TEXTS), exact.encode(TEXTS))
+    assert cosines.min() > 0.985
+    with pytest.raises(InputError, match="CPU only"):
+        load_encoder("int8:all-MiniLM-L6-v2", device="cuda")
+
+
+def test_an_index_remembers_the_precision_of_its_encoder(tmp_path: Path) -> None:
+    documents = [Document(str(number), text) for number, text in enumerate(TEXTS)]
+    HybridIndex.build(documents, load_encoder("int8:all-MiniLM-L6-v2")).save(tmp_path / "index")
+    assert load_index(tmp_path / "index").encoder.name == "int8:all-MiniLM-L6-v2"
+    with pytest.raises(PreciseRagError, match="int8:all-MiniLM-L6-v2"):
+        load_index(tmp_path / "index", "all-MiniLM-L6-v2")

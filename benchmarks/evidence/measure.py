@@ -109,25 +109,30 @@ def fewer(one: QuestionSet, grown: np.ndarray, options: Any) -> dict[str, Any]:
     return {"questions": n, "recall": {k: v.mean(axis=0).tolist() for k, v in recall.items()}, "gain": gains}
 
 
+def sent(question: Asked, pieces: Sequence[Piece]) -> tuple[Candidate, ...]:
+    """What the default selection sends. pieces: the sentences around the found ones, by probability."""
+    found = {(c.doc_id, c.start) for c in question.found}
+    likely = [p for p in pieces if p.score >= 0.02 or (p.doc_id, p.start) in found]
+    return WorthSelector().select(_candidate(p) for p in likely).kept
+
+
 def selection(asked: Sequence[Asked], grown: Sequence[Sequence[Piece]]) -> dict[str, float]:
     """Tokens and recall of the default selection, against fixed numbers of found sentences."""
-    selector = WorthSelector()
     fixed = [[0.0, 0.0] for _ in range(51)]
-    sent, kept = [], []
+    chosen_ones, kept = [], []
     for question, pieces in zip(asked, grown, strict=True):
-        found = {(c.doc_id, c.start): c for c in question.found}
-        likely = [p for p in pieces if p.score >= 0.02 or (p.doc_id, p.start) in found]
-        chosen = selector.select(_candidate(p) for p in likely).kept
+        found = {(c.doc_id, c.start) for c in question.found}
+        chosen = sent(question, pieces)
         total = sum(e.end - e.start for e in question.evidence)
-        sent.append((_covered(chosen, question) / total, sum(c.n_tokens or 0 for c in chosen)))
-        among = _covered(question.found, question)
+        chosen_ones.append((covered(chosen, question) / total, sum(c.n_tokens or 0 for c in chosen)))
+        among = covered(question.found, question)
         if among:
-            kept.append(_covered([c for c in chosen if (c.doc_id, c.start) in found], question) / among)
+            kept.append(covered([c for c in chosen if (c.doc_id, c.start) in found], question) / among)
         for k in range(51):
             first = question.found[:k]
-            fixed[k][0] += _covered(first, question) / total / len(asked)
+            fixed[k][0] += covered(first, question) / total / len(asked)
             fixed[k][1] += sum(c.n_tokens or 0 for c in first) / len(asked)
-    recall, tokens = (float(np.mean(column)) for column in zip(*sent, strict=True))
+    recall, tokens = (float(np.mean(column)) for column in zip(*chosen_ones, strict=True))
     alike = float(np.interp(recall, [r for r, _ in fixed], [t for _, t in fixed]))
     reached = recall <= fixed[-1][0]
     return {
@@ -175,7 +180,7 @@ def _candidate(one: Piece) -> Candidate:
     return Candidate(one.doc_id, one.start, one.end, "", one.score, "probability", one.n_tokens)
 
 
-def _covered(pieces: Sequence[Any], question: Asked) -> int:
+def covered(pieces: Sequence[Any], question: Asked) -> int:
     return sum(
         max(0, min(p.end, e.end) - max(p.start, e.start))
         for p in pieces

@@ -25,7 +25,7 @@ from precise_rag.index import (
     WordSentenceIndex,
 )
 from precise_rag.pipeline import PreciseRAG
-from precise_rag.protocols import Index
+from precise_rag.protocols import Encoder, Index
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, FloatArray, Selection, check_query
 
@@ -138,7 +138,12 @@ class IndexRetriever(Portable, BaseRetriever):
         if self.filters is not None:
             options["filter"] = to_core_filter(self.filters)
         top_k = self.similarity_top_k if top_k is None else top_k
-        return {**options, "query": bundle.query_str, "top_k": top_k, "vector": self._vector(bundle)}
+        return {
+            **options,
+            "query": bundle.query_str,
+            "top_k": top_k,
+            "vector": query_vector(bundle, self.index.encoder),
+        }
 
     def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the nodes found for a query. Raises InputError for one that is blank or no text."""
@@ -155,13 +160,15 @@ class IndexRetriever(Portable, BaseRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return [from_candidate(candidate) for candidate in await self.asearch(query_bundle)]
 
-    def _vector(self, bundle: QueryBundle) -> FloatArray | None:
-        if bundle.embedding is not None:
-            return np.asarray(bundle.embedding, dtype=np.float32)
-        if bundle.custom_embedding_strs and self.index.encoder is not None:
-            mean: FloatArray = self.index.encoder.encode_queries(bundle.custom_embedding_strs).mean(axis=0)
-            return mean
-        return None
+
+def query_vector(bundle: QueryBundle, encoder: Encoder | None) -> FloatArray | None:
+    """Return the vector that a query brings to search for, as HyDE's does; None if it brings none."""
+    if bundle.embedding is not None:
+        return np.asarray(bundle.embedding, dtype=np.float32)
+    if bundle.custom_embedding_strs and encoder is not None:
+        mean: FloatArray = encoder.encode_queries(bundle.custom_embedding_strs).mean(axis=0)
+        return mean
+    return None
 
 
 def _bundle(query: QueryBundle | str) -> QueryBundle:
@@ -267,17 +274,20 @@ class PreciseRetriever(Portable, BaseRetriever):
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
         self._index.delete(ids)
 
-    def select(self, query: str) -> Selection:
-        """Return the decision on each candidate: kept or dropped, with its score and the reason."""
+    def select(self, query: QueryBundle | str) -> Selection:
+        """Return the decision on each candidate: kept or dropped, with its score and the reason.
+
+        query: as for `IndexRetriever.search`.
+        """
         try:
-            return self._pipeline.retrieve(query, **self._arguments(query))
+            return self.rag.with_k(self.similarity_top_k).retrieve(**self._arguments(query))
         except EmptyIndexError:
             return Selection()
 
-    async def aselect(self, query: str) -> Selection:
+    async def aselect(self, query: QueryBundle | str) -> Selection:
         """Run `select` without blocking the event loop."""
         try:
-            return await self._pipeline.aretrieve(query, **self._arguments(query))
+            return await self.rag.with_k(self.similarity_top_k).aretrieve(**self._arguments(query))
         except EmptyIndexError:
             return Selection()
 
@@ -290,11 +300,11 @@ class PreciseRetriever(Portable, BaseRetriever):
         return await super().aretrieve(_bundle(str_or_query_bundle))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return from_selection(self.select(query_bundle.query_str))
+        return from_selection(self.select(query_bundle))
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return from_selection(await self.aselect(query_bundle.query_str))
+        return from_selection(await self.aselect(query_bundle))
 
     @property
     def _index(self) -> Index:
@@ -302,10 +312,12 @@ class PreciseRetriever(Portable, BaseRetriever):
             raise InputError("this pipeline searches no index of ours; change the collection where it is")
         return self.rag.index
 
-    @property
-    def _pipeline(self) -> PreciseRAG:
-        return self.rag.with_k(self.similarity_top_k)
-
-    def _arguments(self, query: str) -> dict[str, Any]:
-        own = None if self.filters is None else to_core_filter(self.filters)
-        return {"filter": own, "trace": Trace(check_query(query), observer=observing(dispatcher))}
+    def _arguments(self, query: QueryBundle | str) -> dict[str, Any]:
+        bundle = _bundle(query)
+        text = check_query(bundle.query_str)
+        return {
+            "query": text,
+            "filter": None if self.filters is None else to_core_filter(self.filters),
+            "vector": query_vector(bundle, getattr(self.rag.index, "encoder", None)),
+            "trace": Trace(text, observer=observing(dispatcher)),
+        }

@@ -28,7 +28,8 @@ from llama_index.core.settings import Settings
 from llamaindex_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
-from llamaindex_precise.source import RetrieverSource, source_of
+from llamaindex_precise.retrievers import query_vector
+from llamaindex_precise.source import RetrieverSource, SentenceSource, source_of
 from precise_rag._pickling import Portable
 from precise_rag.answer import Answer
 from precise_rag.errors import InputError
@@ -181,8 +182,8 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
         """Return the response to a question.
 
         streaming: as for the constructor; default: as set there.
-        arguments: of `PreciseRAG.answer`: `options` of a multiple-choice question, `history`, `filter` and
-        `candidates`.
+        arguments: of `PreciseRAG.answer`: `options` of a multiple-choice question, `history`, `filter`,
+        `vector` and `candidates`.
         """
         trace = Trace(query, observer=observing(dispatcher))
         if not (self.streaming if streaming is None else streaming):
@@ -227,16 +228,20 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
-            own = self._found(query_bundle) if _brings_vectors(query_bundle) else None
-            response = self.answer(query_bundle.query_str, candidates=own)
+            own: dict[str, Any] = {}
+            if _brings_vector(query_bundle) and not (own := self._vector(query_bundle)):
+                own = {"candidates": self._found(query_bundle)}
+            response = self.answer(query_bundle.query_str, **own)
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
-            own = await self._afound(query_bundle) if _brings_vectors(query_bundle) else None
-            response = await self.aanswer(query_bundle.query_str, candidates=own)
+            own: dict[str, Any] = {}
+            if _brings_vector(query_bundle) and not (own := self._vector(query_bundle)):
+                own = {"candidates": await self._afound(query_bundle)}
+            response = await self.aanswer(query_bundle.query_str, **own)
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
@@ -246,13 +251,21 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
             return source.search(bundle)
         if source is None:
             raise InputError("this pipeline has nothing to search; pass nodes to synthesize")
-        return source.search(bundle.query_str, self.rag.n_candidates)
+        return source.search(bundle.query_str, self.rag.n_candidates, **self._vector(bundle))
 
     async def _afound(self, bundle: QueryBundle) -> list[Candidate]:
         source = self.rag.index
         if isinstance(source, RetrieverSource):
             return await source.asearch(bundle)
         return await asyncio.to_thread(self._found, bundle)
+
+    def _vector(self, bundle: QueryBundle) -> dict[str, Any]:
+        """The vector that a query brings, as an argument; a retriever that is not ours reads it itself."""
+        source = self.rag.index
+        if isinstance(source, RetrieverSource) and not isinstance(source, SentenceSource):
+            return {}
+        vector = query_vector(bundle, getattr(source, "encoder", None))
+        return {} if vector is None else {"vector": vector}
 
     def _get_prompts(self) -> PromptDictType:
         own, wording = self.rag.wording.instructions, self.rag.wording
@@ -279,7 +292,7 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
         return {name: stage for name, stage in stages.items() if isinstance(stage, PromptMixin)}
 
 
-def _brings_vectors(bundle: QueryBundle) -> bool:
+def _brings_vector(bundle: QueryBundle) -> bool:
     """Return whether a query names what to search for by itself, as HyDE does."""
     return bundle.embedding is not None or bool(bundle.custom_embedding_strs)
 

@@ -11,7 +11,7 @@ from llamaindex_precise.convert import own_texts, to_candidates
 from llamaindex_precise.retrievers import IndexRetriever
 from precise_rag.errors import InputError
 from precise_rag.protocols import Neighbours
-from precise_rag.types import Candidate, Stretch
+from precise_rag.types import Candidate, FloatArray, Stretch
 
 
 class RetrieverSource:
@@ -66,22 +66,39 @@ class SentenceSource(RetrieverSource):
     retriever: IndexRetriever
 
     def search(
-        self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None, returns: str | None = None
+        self,
+        query: QueryBundle | str,
+        top_k: int = 0,
+        /,
+        *,
+        filter: Any = None,
+        vector: FloatArray | None = None,
+        returns: str | None = None,
     ) -> list[Candidate]:
-        """Return the retriever's nodes as candidates; with returns, `top_k` pieces of that kind."""
+        """Return the retriever's nodes as candidates; with returns, `top_k` pieces of that kind.
+
+        vector: searched for in place of the query's own.
+        """
+        bundle = _bundle(query, filter, vector)
         if returns is None:
-            return super().search(query, top_k, filter=filter)
-        nodes = self.retriever.returning(returns, top_k).retrieve(_bundle(query, filter))
-        return to_candidates(nodes)
+            return super().search(bundle, top_k)
+        return to_candidates(self.retriever.returning(returns, top_k).retrieve(bundle))
 
     async def asearch(
-        self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None, returns: str | None = None
+        self,
+        query: QueryBundle | str,
+        top_k: int = 0,
+        /,
+        *,
+        filter: Any = None,
+        vector: FloatArray | None = None,
+        returns: str | None = None,
     ) -> list[Candidate]:
         """Run `search` without blocking the event loop."""
+        bundle = _bundle(query, filter, vector)
         if returns is None:
-            return await super().asearch(query, top_k, filter=filter)
-        nodes = await self.retriever.returning(returns, top_k).aretrieve(_bundle(query, filter))
-        return to_candidates(nodes)
+            return await super().asearch(bundle, top_k)
+        return to_candidates(await self.retriever.returning(returns, top_k).aretrieve(bundle))
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the sentences around some of the index."""
@@ -100,7 +117,9 @@ def source_of(
     )
 
 
-def _bundle(query: QueryBundle | str, filter: Any) -> QueryBundle:
+def _bundle(query: QueryBundle | str, filter: Any, vector: FloatArray | None = None) -> QueryBundle:
     if filter is not None:
         raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
-    return query if isinstance(query, QueryBundle) else QueryBundle(query)
+    if isinstance(query, QueryBundle):
+        return query
+    return QueryBundle(query, embedding=None if vector is None else vector.tolist())

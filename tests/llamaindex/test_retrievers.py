@@ -15,7 +15,12 @@ from llama_index.core.schema import (
     QueryBundle,
 )
 
-from llamaindex_precise import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
+from llamaindex_precise import (
+    HybridRetriever,
+    PreciseRetriever,
+    SentenceContextRetriever,
+    WordSentenceRetriever,
+)
 from llamaindex_precise.convert import to_core_documents
 from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY, piece_id, read_facts
@@ -150,6 +155,20 @@ def test_a_query_may_bring_its_vector_or_other_texts_to_embed(documents):
     by_text = retriever.retrieve(QueryBundle("nothing alike", custom_embedding_strs=["river stone"]))[0]
     assert by_vector.node.node_id == by_text.node.node_id == plain.node.node_id
     assert by_vector.score == pytest.approx(plain.score, abs=1e-6)
+
+
+async def test_the_whole_path_searches_for_the_vector_that_a_query_brings(documents):
+    retriever = PreciseRetriever.from_documents(
+        documents, HashEncoder(), reranker=None, evidence=None, selector=None, n_candidates=1
+    )
+    plain = retriever.retrieve("river stone")[0]
+    bundles = [
+        QueryBundle("nothing alike", embedding=HashEncoder().encode_queries(["river stone"])[0].tolist()),
+        QueryBundle("nothing alike", custom_embedding_strs=["river stone"]),
+    ]
+    for bundle in bundles:
+        for found in (retriever.retrieve(bundle), await retriever.aretrieve(bundle)):
+            assert [item.node.node_id for item in found] == [plain.node.node_id]
 
 
 def test_search_kwargs_reach_the_index(documents):

@@ -273,6 +273,21 @@ def test_a_query_that_brings_its_own_vectors_is_searched_by_them(retriever):
     assert "keeper" in found.node.text.lower()
 
 
+def test_a_pipeline_over_an_index_is_searched_by_them_too(documents):
+    rag = PreciseRAG.from_documents(
+        to_core_documents(documents),
+        ScriptedLLM(["x"]),
+        encoder=HashEncoder(),
+        preset="paretorag",
+        n_candidates=1,
+    )
+    bundle = QueryBundle("nothing alike", custom_embedding_strs=["The keeper climbed steps."])
+    engine = SelfFeedbackQueryEngine.from_rag(rag)
+    (found,) = engine.query(bundle).source_nodes
+    assert "keeper" in found.node.text.lower()
+    assert engine.retrieve(bundle)[0].node.node_id == found.node.node_id
+
+
 async def test_the_chat_engine_makes_follow_ups_self_contained(retriever):
     def reply(messages):
         text = "\n".join(message.content for message in messages)

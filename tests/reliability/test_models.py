@@ -26,7 +26,7 @@ from precise_rag.errors import (
     ModelError,
     PreciseRagError,
 )
-from precise_rag.feedback import FeedbackController, FeedbackLoop, parse_judgement
+from precise_rag.feedback import FeedbackController, parse_judgement
 from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter
 from precise_rag.filtering.relevance_parsing import parse_score
 from precise_rag.limited_http import MAX_REPLY_BYTES
@@ -42,16 +42,13 @@ from precise_rag.trace import CallRecord, Price, PriceTable, StageRecord, Trace
 from precise_rag.types import Candidate, Completion, Message, Selection
 from precise_rag.viz.trace_page import trace_page
 from support.chat_server import ChatServer, Reply, fails, says
+from support.feedback import answering
 
 QUESTION = "Who kept the light?"
 PROMPT = (Message("user", QUESTION),)
 ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
 TEXTS = ["The light was kept by Ada.", "Bo kept it later.", "Cy kept the boats.", "Di painted the door."]
 CANDIDATES = [Candidate(f"d{n}", 0, len(t), t, 0.9 - n / 10, "probability") for n, t in enumerate(TEXTS)]
-
-
-def select(min_k: int) -> Selection:
-    return Selection.of((c, n <= min_k, "rank") for n, c in enumerate(CANDIDATES, start=1))
 
 
 @contextmanager
@@ -149,9 +146,9 @@ def test_scores_that_are_no_probabilities_are_one_error(score: Any) -> None:
 def test_a_synchronous_call_ends_with_the_budget(reply: Reply) -> None:
     started = time.monotonic()
     with client([reply], timeout=60.0, max_retries=2) as llm:
-        engine = FeedbackLoop(llm, budget=Budget(seconds=0.3))
+        engine = answering(llm, budget=Budget(seconds=0.3))
         with pytest.raises(BudgetExceeded, match=r"all 0\.3 used; the call that was running was left behind"):
-            engine.run(QUESTION, select)
+            engine.answer(QUESTION, candidates=CANDIDATES)
     assert time.monotonic() - started < 10  # not the 30 seconds and more that the server takes
 
 
@@ -160,7 +157,7 @@ def test_a_client_that_was_left_behind_sends_no_further_request() -> None:
         before = {thread.ident for thread in threading.enumerate()}
         llm = OpenAIChat("m", base_url=server.url, timeout=60.0, max_retries=5)
         with pytest.raises(BudgetExceeded):
-            FeedbackLoop(llm, budget=Budget(seconds=0.2)).run(QUESTION, select)
+            answering(llm, budget=Budget(seconds=0.2)).answer(QUESTION, candidates=CANDIDATES)
         for thread in threading.enumerate():
             if thread.ident not in before and thread.name == "precise-rag call":
                 thread.join(5.0)
@@ -194,10 +191,12 @@ def test_an_empty_reply_of_any_model_is_no_answer(text: str) -> None:
     """If a later round has none, the earlier draft is the answer."""
     empty = Completion(text, "m", 1, 1)
     with pytest.raises(LLMResponseError, match="the completion is empty"):
-        FeedbackLoop(ScriptedLLM([empty])).run(QUESTION, select)
+        answering(ScriptedLLM([empty])).answer(QUESTION, candidates=CANDIDATES)
     again = '{"reason": "so", "score": 4, "adjustment": 1}'
     controller = FeedbackController(min_k=2)
-    answer = FeedbackLoop(ScriptedLLM(["Ada.", again, empty]), controller=controller).run(QUESTION, select)
+    answer = answering(ScriptedLLM(["Ada.", again, empty]), controller=controller).answer(
+        QUESTION, candidates=CANDIDATES
+    )
     assert answer.text == "Ada."
     assert "round 2 has no draft" in answer.note
 
@@ -205,7 +204,9 @@ def test_an_empty_reply_of_any_model_is_no_answer(text: str) -> None:
 def test_an_empty_reply_that_was_paid_for_counts() -> None:
     trace = Trace(QUESTION)
     with pytest.raises(LLMResponseError):
-        FeedbackLoop(ScriptedLLM([Completion("", "m", 70, 5)])).run(QUESTION, select, trace=trace)
+        answering(ScriptedLLM([Completion("", "m", 70, 5)])).answer(
+            QUESTION, candidates=CANDIDATES, trace=trace
+        )
     assert [(call.input_tokens, call.output_tokens) for call in trace.calls] == [(70, 5)]
 
 
@@ -218,7 +219,7 @@ def test_a_foreign_model_is_left_behind_and_the_draft_is_kept() -> None:
             return ACCEPTED
         return "Ada kept it."
 
-    answer = FeedbackLoop(load_llm(model), budget=Budget(seconds=0.3)).run(QUESTION, select)
+    answer = answering(load_llm(model), budget=Budget(seconds=0.3)).answer(QUESTION, candidates=CANDIDATES)
     release.set()
     assert answer.text == "Ada kept it."
     assert answer.note.startswith("the answer is not judged: seconds over budget: all 0.3 used")
@@ -231,9 +232,9 @@ def test_a_live_stream_ends_with_the_budget_and_leaves_its_call() -> None:
         llm.complete(
             [Message("user", "Ready?")]
         )  # what is imported for the first call takes no time of the budget
-        engine = FeedbackLoop(llm, controller=controller, budget=Budget(seconds=2.0))
+        engine = answering(llm, controller=controller, budget=Budget(seconds=2.0))
         trace = Trace(QUESTION)
-        items = engine.stream(QUESTION, select, trace=trace, live_final=True)
+        items = engine.stream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True)
         assert [next(items), next(items)] == ["one ", "two "]
         with pytest.raises(BudgetExceeded, match="left behind"):
             next(items)
@@ -250,7 +251,7 @@ async def test_an_asynchronous_function_model_is_left_behind_too() -> None:
         return "late"
 
     with pytest.raises(BudgetExceeded):
-        await FeedbackLoop(load_llm(model), budget=Budget(seconds=0.1)).arun(QUESTION, select)
+        await answering(load_llm(model), budget=Budget(seconds=0.1)).aanswer(QUESTION, candidates=CANDIDATES)
     release.set()
 
 
@@ -259,8 +260,8 @@ def test_an_event_loop_does_not_wait_for_a_model_that_was_left_behind() -> None:
 
     async def ask() -> None:
         with pytest.raises(BudgetExceeded):
-            await FeedbackLoop(load_llm(lambda prompt: release.wait(30.0)), budget=Budget(seconds=0.1)).arun(
-                QUESTION, select
+            await answering(load_llm(lambda prompt: release.wait(30.0)), budget=Budget(seconds=0.1)).aanswer(
+                QUESTION, candidates=CANDIDATES
             )
 
     asyncio.run(ask())
@@ -293,13 +294,13 @@ def test_a_stream_that_breaks_leaves_its_call_in_the_trace(error: Exception) -> 
             raise error
 
     async def drain(trace: Trace) -> None:
-        async for _ in engine.astream(QUESTION, select, trace=trace, live_final=True):
+        async for _ in engine.astream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True):
             pass
 
-    engine = FeedbackLoop(Breaks([]), controller=FeedbackController(max_rounds=1))
+    engine = answering(Breaks([]), controller=FeedbackController(max_rounds=1))
     traces = Trace(QUESTION), Trace(QUESTION)
     with pytest.raises(LLMError) as raised:
-        list(engine.stream(QUESTION, select, trace=traces[0], live_final=True))
+        list(engine.stream(QUESTION, candidates=CANDIDATES, trace=traces[0], live_final=True))
     with pytest.raises(type(raised.value), match=str(raised.value)):
         asyncio.run(drain(traces[1]))
     for trace in traces:
@@ -310,8 +311,8 @@ def test_a_stream_that_breaks_leaves_its_call_in_the_trace(error: Exception) -> 
 
 def test_a_reader_who_leaves_leaves_the_call_in_the_trace() -> None:
     trace = Trace(QUESTION)
-    engine = FeedbackLoop(ScriptedLLM(["one two three"]), controller=FeedbackController(max_rounds=1))
-    items = engine.stream(QUESTION, select, trace=trace, live_final=True)
+    engine = answering(ScriptedLLM(["one two three"]), controller=FeedbackController(max_rounds=1))
+    items = engine.stream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True)
     next(items)
     items.close()  # type: ignore[attr-defined]
     (call,) = trace.calls
@@ -333,12 +334,15 @@ def test_synchronous_and_asynchronous_calls_raise_the_same(reply: Any) -> None:
             return self.complete(messages)
 
     loop, relevance, rewriter = (
-        FeedbackLoop(Odd()),
+        answering(Odd()),
         RelevanceFilter(Odd(), batch_size=1),
         QueryRewriter(Odd()),
     )
     calls: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
-        (lambda: loop.run(QUESTION, select), lambda: loop.arun(QUESTION, select)),
+        (
+            lambda: loop.answer(QUESTION, candidates=CANDIDATES),
+            lambda: loop.aanswer(QUESTION, candidates=CANDIDATES),
+        ),
         (lambda: relevance.filter(QUESTION, CANDIDATES), lambda: relevance.afilter(QUESTION, CANDIDATES)),
         (lambda: rewriter.queries(QUESTION), lambda: rewriter.aqueries(QUESTION)),
     ]
@@ -431,12 +435,9 @@ def test_a_server_names_its_content_filter() -> None:
 def test_a_piece_that_is_refused_alone_is_left_out_and_named(refusal: LLMError) -> None:
     big = Candidate("big", 0, 9, "word " * 5_000, 1.0, "probability")
 
-    def choose(min_k: int) -> Selection:
-        return Selection.keep_all([big, *CANDIDATES][:min_k])
-
     llm = ScriptedLLM(lambda m: refusal if "word word" in m[1].content else "Ada.")
-    engine = FeedbackLoop(llm, ScriptedLLM([ACCEPTED]), FeedbackController(min_k=4))
-    answer = engine.run(QUESTION, choose)
+    engine = answering(llm, ScriptedLLM([ACCEPTED]), FeedbackController(min_k=4))
+    answer = engine.answer(QUESTION, candidates=[big, *CANDIDATES])
     assert answer.text == "Ada."
     assert [c.doc_id for c in answer.selection.kept] == ["d0", "d1", "d2"]
     assert "left out 1 chunk that the model does not accept" in answer.note
@@ -457,8 +458,8 @@ def test_a_draft_that_is_cut_off_is_noted(reason: str, said: str, live: bool) ->
         return says(ACCEPTED) if is_judge else says("Keeper 3 is", finish_reason=reason)
 
     with client(script) as llm:
-        engine = FeedbackLoop(llm, controller=FeedbackController(max_rounds=1))
-        *_, answer = engine.stream(QUESTION, select, live_final=live)
+        engine = answering(llm, controller=FeedbackController(max_rounds=1))
+        *_, answer = engine.stream(QUESTION, candidates=CANDIDATES, live_final=live)
     assert not isinstance(answer, str)
     assert f"the draft of round 1 is cut off (by the {said})" in answer.note
     assert answer.trace is not None
@@ -468,9 +469,11 @@ def test_a_draft_that_is_cut_off_is_noted(reason: str, said: str, live: bool) ->
 
 def test_a_judgement_that_is_cut_off_is_not_believed() -> None:
     cut = Completion("Evaluation Score: 1", cut_off="length")
-    answer = FeedbackLoop(ScriptedLLM(["Ada."]), ScriptedLLM([cut, ACCEPTED])).run(QUESTION, select)
+    answer = answering(ScriptedLLM(["Ada."]), ScriptedLLM([cut, ACCEPTED])).answer(
+        QUESTION, candidates=CANDIDATES
+    )
     assert answer.note == "accepted with 9 of 10"
-    answer = FeedbackLoop(ScriptedLLM(["Ada."]), ScriptedLLM([cut, cut])).run(QUESTION, select)
+    answer = answering(ScriptedLLM(["Ada."]), ScriptedLLM([cut, cut])).answer(QUESTION, candidates=CANDIDATES)
     assert answer.note == "the judgement is cut off (by the length limit)"
 
 
@@ -515,7 +518,9 @@ class Usage:
 @pytest.mark.parametrize("usage", [None, "12", math.nan, math.inf, -5, 10**400, True, 1.5, [1]])
 def test_a_usage_that_is_no_number_is_estimated_and_costs_no_answer(usage: Any) -> None:
     prices = PriceTable({"usage": Price(1.0, 1.0)})
-    answer = FeedbackLoop(Usage(usage), prices=prices, budget=Budget(cost=1.0)).run(QUESTION, select)
+    answer = answering(Usage(usage), prices=prices, budget=Budget(cost=1.0)).answer(
+        QUESTION, candidates=CANDIDATES
+    )
     assert answer.text == "Ada."
     assert answer.trace is not None
     assert all(call.usage_estimated and call.input_tokens > 0 for call in answer.trace.calls)
@@ -583,7 +588,7 @@ def test_an_answer_with_odd_characters_can_be_written(text: str) -> None:
             json.dumps({"score": 9, "reason": text}) if "adjustment" in messages[0].content else f"Ada{text}"
         )
 
-    answer = FeedbackLoop(ScriptedLLM(model)).run(QUESTION + text, select)
+    answer = answering(ScriptedLLM(model)).answer(QUESTION + text, candidates=CANDIDATES)
     assert answer.trace is not None
     record = json.loads(answer.trace.to_json().encode("utf-8"))
     assert record["answer"] == answer.text == f"Ada{text}"
@@ -638,7 +643,7 @@ def test_a_failing_observer_or_cache_costs_no_answer() -> None:
         raise RuntimeError("no")
 
     trace = Trace(QUESTION, observer=observer)
-    answer = FeedbackLoop(ScriptedLLM(["Ada.", ACCEPTED])).run(QUESTION, select, trace=trace)
+    answer = answering(ScriptedLLM(["Ada.", ACCEPTED])).answer(QUESTION, candidates=CANDIDATES, trace=trace)
     assert answer.text == "Ada."
     llm = ScriptedLLM(lambda m: scores(m, lambda text: None))
     selection = RelevanceFilter(llm, cache=Full()).filter(QUESTION, MANY)

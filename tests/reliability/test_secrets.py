@@ -13,7 +13,7 @@ import pytest
 
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import InputError, LLMError, PreciseRagError
-from precise_rag.feedback import FeedbackController, FeedbackLoop
+from precise_rag.feedback import FeedbackController
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm import OpenAIChat, load_llm
 from precise_rag.redaction import HIDDEN, redacted, remember, without_password
@@ -21,8 +21,9 @@ from precise_rag.rerank import CohereReranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Message, Selection
+from precise_rag.types import Candidate, Message
 from support.chat_server import ChatServer, Reply, fails, says
+from support.feedback import answering
 
 KEY = "Tr0ub4dor-and-3-staples"
 PASSWORD = "correct-h0rse"
@@ -30,10 +31,6 @@ QUESTION = "Who kept the light?"
 PROMPT = (Message("user", QUESTION),)
 CANDIDATES = [Candidate("d", 0, 9, "Ada kept the light.", 0.9, "probability")]
 STATUSES = (400, 401, 403, 404, 413, 422, 429, 500, 503)
-
-
-def select(min_k: int) -> Selection:
-    return Selection.keep_all(CANDIDATES)
 
 
 def echo(status: int, text: str = "") -> Reply:
@@ -128,7 +125,7 @@ def test_the_loop_its_trace_and_its_pages_do_not_show_it(client: Any) -> None:
         is_judge = "adjustment" in request["messages"][0]["content"]
         return echo(500) if is_judge else says(f"My key is {KEY}.")
 
-    answer = FeedbackLoop(client(script)).run(QUESTION, select)
+    answer = answering(client(script)).answer(QUESTION, candidates=CANDIDATES)
     assert answer.trace is not None
     assert_clean(answer.note + answer.text + repr(pickle.dumps(answer)))
     answer.trace.settings = {"headers": {"Authorization": f"Bearer {KEY}"}, KEY: 1}
@@ -261,10 +258,8 @@ def test_a_trace_without_text_holds_no_text_of_documents_prompts_or_servers(
     QueryRewriter(llm).queries(question, trace=trace)
     with trace.stage("relevance") as stage:
         stage.outcome = RelevanceFilter(llm).filter(question, found, trace=trace)
-    engine = FeedbackLoop(
-        ScriptedLLM([f"{document}!", LLMError(gossip)]), llm, FeedbackController(max_rounds=2)
-    )
-    engine.run(question, lambda min_k: Selection.keep_all(found), trace=trace)
+    engine = answering(ScriptedLLM([f"{document}!", LLMError(gossip)]), llm, FeedbackController(max_rounds=2))
+    engine.answer(question, candidates=found, trace=trace)
     for page in (trace.to_json(include_text=False), trace.to_html(include_text=False)):
         for text in SECRET_TEXTS:
             assert text not in page

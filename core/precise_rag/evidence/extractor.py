@@ -1,15 +1,16 @@
 """Evidence in texts that anything retrieved: their relevant sentences, grown to spans."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import NamedTuple
 
 from precise_rag.evidence.grower import EvidenceGrower
-from precise_rag.evidence.stretches import split_into_sentences
+from precise_rag.evidence.texts import FoundTexts
 from precise_rag.protocols import Reranker, SentenceSplitter
 from precise_rag.rerank import rerank
 from precise_rag.selection import WorthSelector
-from precise_rag.types import Candidate, Decision, Selection, Stretch, check_query
+from precise_rag.types import Candidate, Decision, Selection, check_query
 
 N_FOUND = 50
 """Sentences that count as found: those that the reranker puts first."""
@@ -74,102 +75,59 @@ class EvidenceExtractor:
         texts: of any length, each with the scores that its retriever gave, if any.
         """
         check_query(query)
-        pieces = _Pieces([split_into_sentences(text, self.splitter) for text in texts])
-        if not pieces.sentences:
+        found = FoundTexts(texts, self.splitter)
+        if not found.sentences.kept:
             return Extraction()
-        ranked = self._ranked(query, pieces.sentences)
-        grown = EvidenceGrower(pieces).grow(query, ranked[:N_FOUND])
+        ranked = rerank(query, found.sentences.kept, self.reranker)[:N_FOUND]
+        repeats = Selection.of(
+            (d.candidate, False, d.reason) for d in found.sentences.decisions if not d.kept
+        )
+        grown = repeats.then(EvidenceGrower(found).grow(query, ranked))
         selection = grown.then(self.selector.select(grown.kept))
-        spans = pieces.spans(selection, {d.candidate.id: d.reason for d in grown.decisions})
-        return Extraction(spans, pieces.dropped(selection))
-
-    def _ranked(self, query: str, sentences: Sequence[Candidate]) -> list[Candidate]:
-        """Rerank by the sentences' text: the scores that their whole texts had say little about each."""
-        former = {sentence.id: sentence for sentence in sentences}
-        texts = [replace(sentence, score=0.0, scores={}) for sentence in sentences]
-        return [
-            replace(c, scores={**former[c.id].scores, **c.scores, "retrieval": former[c.id].score})
-            for c in rerank(query, texts, self.reranker)
-        ]
-
-
-class _Pieces:
-    """The sentences of several texts; knows their neighbours.
-
-    sentences: each once. In here a sentence's document is its text, so that two texts with the same
-    offsets stay apart.
-    """
-
-    def __init__(self, stretches: Sequence[Stretch]) -> None:
-        self._documents = [s.sentences[0].doc_id if s.sentences else "" for s in stretches]
-        self._stretches = [
-            Stretch(s.text, tuple(replace(one, doc_id=str(number)) for one in s.sentences))
-            for number, s in enumerate(stretches)
-        ]
-        seen: set[str] = set()
-        self.sentences: list[Candidate] = []
-        self._repeated: set[str] = set()
-        for sentence in (one for stretch in self._stretches for one in stretch.sentences):
-            if sentence.text in seen:
-                self._repeated.add(sentence.id)
-            else:
-                seen.add(sentence.text)
-                self.sentences.append(sentence)
-
-    def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
-        """Return the texts that hold any of the sentences, whole."""
-        numbers = sorted({int(sentence.doc_id) for sentence in sentences})
-        return [self._stretches[number] for number in numbers]
-
-    def dropped(self, selection: Selection) -> tuple[Decision, ...]:
-        """Return the decisions on the sentences that are not kept, with their documents."""
-        return tuple(
-            d._replace(candidate=replace(d.candidate, doc_id=self._documents[int(d.candidate.doc_id)]))
-            for d in selection.decisions
-            if not d.kept
+        reasons = {d.candidate.id: d.reason for d in grown.decisions}
+        dropped = (d for d in selection.decisions if not d.kept)
+        return Extraction(
+            tuple(_spans(texts, found, selection, reasons)),
+            tuple(
+                d._replace(candidate=replace(d.candidate, doc_id=texts[found.number(d.candidate)].doc_id))
+                for d in dropped
+            ),
         )
 
-    def spans(self, selection: Selection, reasons: dict[str, str]) -> tuple[EvidenceSpan, ...]:
-        """Join the kept sentences that follow each other in a text."""
-        kept = {d.candidate.id: d for d in selection.decisions if d.kept}
-        kept = {key: d for key, d in kept.items() if key not in self._repeated}
-        ranks = {d.candidate.doc_id: d.rank for d in reversed(kept.values())}
-        best: dict[str, int] = {}
-        for number, rank in ranks.items():
-            document = self._documents[int(number)]
-            best[document] = min(rank, best.get(document, rank))
-        order = sorted(
-            map(int, ranks),
-            key=lambda n: (best[self._documents[n]], self._stretches[n].sentences[0].start, n),
-        )
-        return tuple(span for number in order for span in self._joined(number, kept, reasons))
 
-    def _joined(self, number: int, kept: dict[str, Decision], reasons: dict[str, str]) -> list[EvidenceSpan]:
-        text, sentences = self._stretches[number]
+def _spans(
+    texts: Sequence[Candidate], found: FoundTexts, selection: Selection, reasons: Mapping[str, str]
+) -> Iterator[EvidenceSpan]:
+    """Join the kept sentences that follow each other in a text."""
+    kept: dict[int, dict[str, Decision]] = {}
+    best: dict[str, int] = {}
+    for decision in selection.decisions:
+        if decision.kept:
+            number = found.number(decision.candidate)
+            kept.setdefault(number, {})[decision.candidate.id] = decision
+            best.setdefault(texts[number].doc_id, decision.rank)
+    order = sorted(kept, key=lambda n: (best[texts[n].doc_id], texts[n].start, n))
+    for number in order:
+        text, sentences = found.stretches[number]
         origin = sentences[0].start
-        runs: list[list[Decision]] = [[]]
-        for sentence in sentences:
-            if sentence.id in kept:
-                runs[-1].append(kept[sentence.id])
-            elif runs[-1]:
-                runs.append([])
-        spans = []
-        for run in filter(None, runs):
-            best = min(run, key=lambda decision: decision.rank).candidate
+        for is_kept, group in groupby(sentences, key=lambda sentence: sentence.id in kept[number]):
+            if not is_kept:
+                continue
+            run = [kept[number][sentence.id] for sentence in group]
+            leader = min(run, key=lambda decision: decision.rank).candidate
             start, end = run[0].candidate.start, run[-1].candidate.end
             span = replace(
-                best,
-                doc_id=self._documents[number],
+                leader,
+                doc_id=texts[number].doc_id,
                 start=start,
                 end=end,
                 text=text[start - origin : end - origin],
                 n_tokens=sum(decision.candidate.n_tokens or 0 for decision in run),
             )
-            spans.append(EvidenceSpan(number, span, _why(best, run, reasons)))
-        return spans
+            yield EvidenceSpan(number, span, _why(leader, run, reasons))
 
 
-def _why(best: Candidate, run: Sequence[Decision], reasons: dict[str, str]) -> str:
+def _why(best: Candidate, run: Sequence[Decision], reasons: Mapping[str, str]) -> str:
     others = len(run) - 1
     more = f"; {others} more sentence{'s' * (others > 1)} came along" if others else ""
     return f"{reasons.get(best.id, 'found')}{more}"

@@ -11,27 +11,38 @@ from precise_rag.types import Candidate, Selection, Stretch
 class FoundTexts:
     """The sentences of texts that a search without sentences found, for an `EvidenceGrower`.
 
-    sentences: all, without scores, because the score of its text says little about a sentence. One that
-        repeats another is dropped.
+    stretches: the sentences of each text. A sentence has the score of its text, but no others: those say
+        little about it. If two texts differ at one place, the later one has another document id here.
+    sentences: each once; one that repeats another is dropped.
     texts: candidates of any length.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
     """
 
     def __init__(self, texts: Sequence[Candidate], splitter: SentenceSplitter | None = None) -> None:
-        plain = [replace(text, score=0.0, scores={}) for text in texts]
-        self._stretches = [split_into_sentences(text, splitter) for text in plain]
+        self.stretches: list[Stretch] = []
         self._number: dict[str, int] = {}
+        known: dict[str, str] = {}
         first: dict[str, str] = {}
         verdicts = []
-        for number, stretch in enumerate(self._stretches):
+        for number, text in enumerate(texts):
+            stretch = split_into_sentences(replace(text, scores={}), splitter)
+            if any(known.get(sentence.id, sentence.text) != sentence.text for sentence in stretch.sentences):
+                others = tuple(replace(one, doc_id=f"{one.doc_id}#{number}") for one in stretch.sentences)
+                stretch = stretch._replace(sentences=others)
+            self.stretches.append(stretch)
             for sentence in stretch.sentences:
+                known[sentence.id] = sentence.text
                 if self._number.setdefault(sentence.id, number) == number:
                     is_new = first.setdefault(sentence.text, sentence.id) == sentence.id
                     verdicts.append((sentence, is_new, "" if is_new else "a sentence before it is the same"))
         self.sentences = Selection.of(verdicts)
 
+    def number(self, sentence: Candidate) -> int:
+        """Return the number of the first text that holds the sentence, from 0."""
+        return self._number[sentence.id]
+
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the texts that hold any of the sentences, whole."""
         known = (self._number.get(sentence.id) for sentence in sentences)
         numbers = sorted({number for number in known if number is not None})
-        return [self._stretches[number] for number in numbers]
+        return [self.stretches[number] for number in numbers]

@@ -3,4 +3,3 @@
 from precise_rag.feedback.controller import FeedbackController as FeedbackController
 from precise_rag.feedback.conversation import FeedbackConversation as FeedbackConversation
 from precise_rag.feedback.judgement import parse_judgement as parse_judgement
-from precise_rag.feedback.loop import FeedbackLoop as FeedbackLoop

@@ -3,8 +3,11 @@
 history → rewriting → search → reranking → redundancy filter → relevance filter → evidence → selection
 → answer ⟲ feedback
 
-rag.py       `PreciseRAG`
+rag.py       `PreciseRAG`: answers
+path.py      the stages and their order, from a question to the selection
 stages.py    the stages between search and selection
+question.py  what is asked
+batch.py     many questions at a time
 estimate.py  what a question will cost
 """
 

@@ -9,21 +9,21 @@ from precise_rag.feedback.conversation import MOST_REFUSALS
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm.rehearsal import Estimate, bill_of
 from precise_rag.llm.session import Session
+from precise_rag.pipeline.question import Question
 from precise_rag.prompts import Prompt, Wording
 from precise_rag.protocols import LLM
 from precise_rag.rewriting import LONGEST_QUESTION, QueryRewriter, recent_messages
 from precise_rag.tokens import estimate_tokens
 from precise_rag.trace import Bill
-from precise_rag.types import Candidate, Message, Selection
+from precise_rag.types import Candidate, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimator:
     """What is known about a question before a model is asked. Use an instance once.
 
-    question, history, options: as asked.
-    ranked: what the stages that ask no model leave of the search for `question`.
-    is_searched: whether the index is searched, so that other words find other pieces.
+    asked: the question.
+    ranked: what the stages that ask no model leave of the search for it.
     n_candidates: candidates of one search.
     rewriter, relevance: the stages that ask a model, if there are any.
     select: the selection at a `min_k` from `ranked`.
@@ -31,11 +31,8 @@ class CostEstimator:
     reply_tokens: tokens of the longest reply that is expected.
     """
 
-    question: str
-    history: Sequence[Message]
-    options: Sequence[str]
+    asked: Question
     ranked: Sequence[Candidate]
-    is_searched: bool
     n_candidates: int
     rewriter: QueryRewriter | None
     relevance: RelevanceFilter | None
@@ -52,9 +49,14 @@ class CostEstimator:
         return Estimate(self._least(), self._most())
 
     @property
+    def _is_searched(self) -> bool:
+        """Whether the index is searched, so that other words find other pieces."""
+        return self.asked.candidates is None
+
+    @property
     def _finds_others(self) -> bool:
         """Whether other pieces than `ranked` may be found."""
-        return self.is_searched and (bool(self.history) or self.rewriter is not None)
+        return self._is_searched and (bool(self.asked.history) or self.rewriter is not None)
 
     def _least(self) -> Bill:
         limits = self.session.spending.budget
@@ -80,9 +82,9 @@ class CostEstimator:
             return False, Bill()
         question = self._shortest_question
         texts = [piece.text for piece in kept[:1]]
-        bill = self._bill(self.llm, self.wording.answer(question, texts, self.options), 1)
+        bill = self._bill(self.llm, self.wording.answer(question, texts, self.asked.options), 1)
         if self.controller.max_rounds > 0 and not is_tight:
-            judging = self.wording.judge(question, texts, "x", self.options)
+            judging = self.wording.judge(question, texts, "x", self.asked.options)
             bill = bill.plus(self._bill(self.judge, judging, 1))
         return True, bill
 
@@ -96,11 +98,13 @@ class CostEstimator:
         for n_before in range(rounds if found else 0):
             texts = self._most_sent(found, n_before)
             most = most.plus(
-                self._bill(self.llm, self.wording.answer(question, texts, self.options), self.reply_tokens)
+                self._bill(
+                    self.llm, self.wording.answer(question, texts, self.asked.options), self.reply_tokens
+                )
             )
             if self.controller.max_rounds == 0:
                 continue
-            judging = self.wording.judge(question, texts, "", self.options)
+            judging = self.wording.judge(question, texts, "", self.asked.options)
             judged = self._bill(self.judge, judging, self.reply_tokens, more=self.reply_tokens)
             most = most.plus(judged).plus(judged)
         if found:
@@ -110,9 +114,9 @@ class CostEstimator:
     def _before(self, question: str, reply_tokens: int) -> Bill:
         """The bill of the calls before the search."""
         bill = Bill()
-        if recent := recent_messages(self.history):
-            bill = self._bill(self.llm, self.wording.standalone(self.question, recent), reply_tokens)
-        if self.is_searched and self.rewriter is not None:
+        if recent := recent_messages(self.asked.messages):
+            bill = self._bill(self.llm, self.wording.standalone(self.asked.text, recent), reply_tokens)
+        if self._is_searched and self.rewriter is not None:
             own = self.rewriter.llm or self.llm
             bill = bill.plus(self._bill(own, self.wording.rewrite(question), reply_tokens))
         return bill
@@ -150,13 +154,13 @@ class CostEstimator:
     @property
     def _longest_question(self) -> str:
         """The question; after a chat, one that takes at least as many tokens as any that is written."""
-        if not self.history:
-            return self.question
-        return "." * max(estimate_tokens(self.question), min(LONGEST_QUESTION, self.reply_tokens))
+        if not self.asked.history:
+            return self.asked.text
+        return "." * max(estimate_tokens(self.asked.text), min(LONGEST_QUESTION, self.reply_tokens))
 
     @property
     def _shortest_question(self) -> str:
-        return "x" if self.history else self.question
+        return "x" if self.asked.history else self.asked.text
 
     def _limited(self, bill: Bill) -> Bill:
         """The bill under the limits of the budget."""

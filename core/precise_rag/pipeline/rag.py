@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, Unpack, overload
 
-from precise_rag._pickling import Portable
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
 from precise_rag.context import Order, context_passages
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.evidence import EvidenceGrower, FoundTexts
-from precise_rag.feedback import FeedbackController, FeedbackConversation
+from precise_rag.feedback import FeedbackConversation
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
 from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate
-from precise_rag.llm.session import Conversation, Session, Work
+from precise_rag.llm.session import Conversation, Session
+from precise_rag.pipeline.batch import answer_all
 from precise_rag.pipeline.estimate import CostEstimator
-from precise_rag.pipeline.stages import METHODS, STAGES, Stage, limit
+from precise_rag.pipeline.path import Part, RetrievalPath
+from precise_rag.pipeline.question import Question, QuestionArguments, Search, SearchArguments
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
-from precise_rag.protocols import Encoder, Neighbours, Source
-from precise_rag.rerank import load_reranker
-from precise_rag.rewriting import QueryRewriter, make_standalone, merge_searches, read_history
-from precise_rag.selection import GradientSelector, KeepAll, WorthSelector
+from precise_rag.protocols import Encoder, Source
+from precise_rag.rewriting import QueryRewriter, make_standalone
 from precise_rag.trace import PriceTable, Trace
-from precise_rag.types import Candidate, Document, Selection, best_first, check_query
-
-Part = Any
-"""A stage of the pipeline: "default" (the preset's), None (left out), or your own object."""
+from precise_rag.types import Candidate, Document, FloatArray, Selection
 
 
-class PreciseRAG(Portable):
+class PreciseRAG(RetrievalPath):
     """Retrieves the few sentences that answer a question, and answers it from them.
 
     index: what is searched: any index, or another object with `search(query, top_k)`, and `asearch` if it
@@ -94,35 +88,19 @@ class PreciseRAG(Portable):
         prompts: Mapping[str, str] | None = None,
         prices: PriceTable | None = None,
     ) -> None:
+        super().__init__(
+            index,
+            preset,
+            n_candidates,
+            rewriter=rewriter,
+            reranker=reranker,
+            redundancy=redundancy,
+            relevance=relevance,
+            evidence=evidence,
+            selector=selector,
+            feedback=feedback,
+        )
         chosen = load_preset(preset)
-        encoder = getattr(index, "encoder", None)
-
-        def part(name: str, given: Part) -> Any:
-            if isinstance(given, str) and given == "default":
-                return getattr(chosen, name)(index if name == "evidence" else encoder)
-            if name == "reranker" and given is not None:
-                return load_reranker(given, score_scale=chosen.score_scale)
-            method = METHODS[name]
-            if given is not None and not hasattr(given, method.split("(")[0]):
-                raise InputError(
-                    f'{name} must be "default", None or an object with {method}, got {type(given).__name__}'
-                )
-            return given
-
-        if index is not None and not hasattr(index, "search"):
-            raise InputError(
-                f"index must be an index or an object with search(query, top_k), got {type(index).__name__}"
-            )
-        self.index = index
-        self.preset = preset
-        self.rewriter = part("rewriter", rewriter)
-        self.reranker = part("reranker", reranker)
-        self.redundancy = part("redundancy", redundancy)
-        self.relevance = part("relevance", relevance)
-        self.evidence = part("evidence", evidence)
-        self.selector = part("selector", selector) or KeepAll()
-        self.feedback = part("feedback", feedback) or FeedbackController(max_rounds=0)
-        self.n_candidates = chosen.n_candidates if n_candidates is None else n_candidates
         self.order: Order = order or chosen.order
         self.llm = None if llm is None else load_llm(llm)
         self.judge = self.llm if judge is None else load_llm(judge)
@@ -131,7 +109,6 @@ class PreciseRAG(Portable):
             style=style, judge_style=judge_prompt or chosen.judge_prompt, instructions=prompts or {}
         )
         self.prices = prices or PriceTable.load()
-        check_number("n_candidates", self.n_candidates, least=1, whole=True)
         if self.order not in ("document", "score"):
             raise InputError(f'order must be "document" or "score", got {shown(order)}')
         self._check_models()
@@ -172,6 +149,7 @@ class PreciseRAG(Portable):
         *,
         history: Iterable[Any] = (),
         filter: Any = None,
+        vector: FloatArray | None = None,
         candidates: Iterable[Candidate] | None = None,
         trace: Trace | None = None,
     ) -> Selection:
@@ -181,22 +159,16 @@ class PreciseRAG(Portable):
         history: the messages of the chat before it, the oldest first, each a `Message`, a (role, content)
             pair or a mapping of both; a model first makes the question self-contained. Default: none.
         filter: passed to the index's `search`; default: not passed.
+        vector: (d,) searched for in place of the query's own, if the index's `search` takes one; the words
+            of the query count as before. Default: the query is encoded.
         candidates: select from these and do not search; default: search.
         trace: record to add to, for instance one with an observer; default: a new one.
         """
-        return drive(self._retrieve(query, history, filter, candidates, trace))
+        return drive(self._retrieve(Search(query, history, filter, vector, candidates, trace)))
 
-    async def aretrieve(
-        self,
-        query: str,
-        *,
-        history: Iterable[Any] = (),
-        filter: Any = None,
-        candidates: Iterable[Candidate] | None = None,
-        trace: Trace | None = None,
-    ) -> Selection:
-        """`retrieve` without blocking the event loop."""
-        return await adrive(self._retrieve(query, history, filter, candidates, trace))
+    async def aretrieve(self, query: str, **further: Unpack[SearchArguments]) -> Selection:
+        """`retrieve`, with the same arguments, without blocking the event loop."""
+        return await adrive(self._retrieve(Search(query, **further)))
 
     def answer(
         self,
@@ -205,69 +177,46 @@ class PreciseRAG(Portable):
         options: Sequence[str] = (),
         history: Iterable[Any] = (),
         filter: Any = None,
+        vector: FloatArray | None = None,
         candidates: Iterable[Candidate] | None = None,
         trace: Trace | None = None,
     ) -> Answer:
         """Return an answer from the selected context, judged and improved by the feedback loop.
 
-        query, history, filter, candidates, trace: as for `retrieve`.
+        query, history, filter, vector, candidates, trace: as for `retrieve`.
         options: the choices of a multiple-choice question; default: none.
         Without a language model the answer is the selected context itself, with kind="context".
         Raises LLMError if not even a first draft was written.
         """
-        return drive(self._answer(query, options, history, filter, candidates, trace))
+        return drive(self._answer(Question(query, history, filter, vector, candidates, trace, options)))
 
-    async def aanswer(
-        self,
-        query: str,
-        *,
-        options: Sequence[str] = (),
-        history: Iterable[Any] = (),
-        filter: Any = None,
-        candidates: Iterable[Candidate] | None = None,
-        trace: Trace | None = None,
-    ) -> Answer:
-        """`answer` without blocking the event loop. Cancelling it cancels the running call."""
-        return await adrive(self._answer(query, options, history, filter, candidates, trace))
+    async def aanswer(self, query: str, **further: Unpack[QuestionArguments]) -> Answer:
+        """`answer`, with the same arguments, without blocking the event loop.
+
+        Cancelling it cancels the running call.
+        """
+        return await adrive(self._answer(Question(query, **further)))
 
     def stream(
-        self,
-        query: str,
-        *,
-        options: Sequence[str] = (),
-        history: Iterable[Any] = (),
-        filter: Any = None,
-        candidates: Iterable[Candidate] | None = None,
-        trace: Trace | None = None,
-        live_final: bool = False,
+        self, query: str, *, live_final: bool = False, **further: Unpack[QuestionArguments]
     ) -> Iterator[str | Answer]:
         """Yield the text of the answer in pieces, then the Answer.
 
-        query, options, history, filter, candidates, trace: as for `answer`.
         live_final: yield the draft of the last round while the model writes it, and judge it afterwards.
             It is then the answer, even if an earlier draft has a better score; if it breaks off, its
             error is raised. Default: all drafts are judged first, and the best one is yielded.
+        further: the further arguments of `answer`.
         """
-        answering = self._answer(query, options, history, filter, candidates, trace, live_final)
-        return in_pieces(stream(answering))
+        return in_pieces(stream(self._answer(Question(query, **further), live_final)))
 
     def astream(
-        self,
-        query: str,
-        *,
-        options: Sequence[str] = (),
-        history: Iterable[Any] = (),
-        filter: Any = None,
-        candidates: Iterable[Candidate] | None = None,
-        trace: Trace | None = None,
-        live_final: bool = False,
+        self, query: str, *, live_final: bool = False, **further: Unpack[QuestionArguments]
     ) -> AsyncGenerator[str | Answer, None]:
-        """`stream` without blocking the event loop.
+        """`stream`, with the same arguments, without blocking the event loop.
 
         If you leave it early, close it (`contextlib.aclosing`) to end the running call.
         """
-        answering = self._answer(query, options, history, filter, candidates, trace, live_final)
-        return ain_pieces(astream(answering))
+        return ain_pieces(astream(self._answer(Question(query, **further), live_final)))
 
     @overload
     async def abatch(
@@ -302,40 +251,15 @@ class PreciseRAG(Portable):
         return_errors: return an error in place of its answer; default: False, so the first error cancels
             the other questions and is raised.
         """
-        check_number("concurrency", concurrency, least=1, whole=True)
-        slots = asyncio.Semaphore(concurrency)
-
-        async def answer(query: str | Mapping[str, Any]) -> Answer | PreciseRagError:
-            given = {"query": query} if isinstance(query, str) else dict(query)
-            async with slots:
-                try:
-                    return await self.aanswer(**given)
-                except PreciseRagError as error:
-                    if not return_errors:
-                        raise
-                    return error
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(answer(query)) for query in queries]
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        return [task.result() for task in tasks]
+        return await answer_all(self.aanswer, queries, concurrency, return_errors)
 
     def estimate(
-        self,
-        query: str,
-        *,
-        options: Sequence[str] = (),
-        history: Iterable[Any] = (),
-        filter: Any = None,
-        candidates: Iterable[Candidate] | None = None,
-        reply_tokens: int = REPLY_TOKENS,
+        self, query: str, *, reply_tokens: int = REPLY_TOKENS, **further: Unpack[QuestionArguments]
     ) -> Estimate:
         """Return the least and the most that `answer` can use, without calling a language model.
 
-        query, options, history, filter, candidates: as for `answer`.
         reply_tokens: tokens of the longest reply that you expect; default: `REPLY_TOKENS`.
+        further: the further arguments of `answer`.
         The least is a first draft that is accepted, if there surely is one. The most has every round, and
         every call that is made again because it was refused or could not be read. Calls count even where
         they fail; the tokens of a call that failed are not known, and not counted. If a rewriter or a
@@ -344,45 +268,28 @@ class PreciseRAG(Portable):
         """
         if self.llm is None or self.judge is None:
             raise InputError("there is nothing to estimate without a language model; pass llm=")
-        check_query(query)
         check_number("reply_tokens", reply_tokens, least=1, whole=True)
-        session = self._session(query, None)
-        ranked = drive(self._rank(query, filter, candidates, session, ask_models=False))
+        question = Question(query, **further)
+        session = self._session(question)
+        ranked = drive(self._rank(question, session, ask_models=False))
         return CostEstimator(
-            question=query,
-            history=read_history(history),
-            options=tuple(options),
+            asked=question,
             ranked=ranked.kept,
-            is_searched=candidates is None,
             n_candidates=self.n_candidates,
             rewriter=self.rewriter if isinstance(self.rewriter, QueryRewriter) else None,
             relevance=self.relevance if isinstance(self.relevance, RelevanceFilter) else None,
             select=partial(self._select_at, ranked),
             llm=self.llm,
             judge=self.judge,
-            controller=self._controller(),
-            wording=self.wording.for_options(options),
+            controller=self._controller,
+            wording=self.wording.for_options(question.options),
             session=session,
             reply_tokens=reply_tokens,
         ).estimate()
 
-    def with_k(self, k: int | None) -> Self:
-        """Return a pipeline that keeps exactly the best `k`, if there are as many; None: this one.
-
-        Everything but the selector is shared.
-        """
-        if k is None:
-            return self
-        return self._with(selector=GradientSelector(min_k=k, max_k=k, ratio=0.0, assume_ratio=True))
-
     def with_wording(self, wording: Wording) -> Self:
         """Return a pipeline with other prompts. Everything else is shared."""
         return self._with(wording=wording)
-
-    def _with(self, **parts: Any) -> Self:
-        other = object.__new__(type(self))
-        other.__dict__ |= {**vars(self), **parts}
-        return other
 
     def save(self, path: str | Path) -> None:
         """Save the index to `path`. The other stages are not saved."""
@@ -391,42 +298,26 @@ class PreciseRAG(Portable):
             raise InputError(f"the index cannot be saved: {type(self.index).__name__} has no save(path)")
         save(path)
 
-    def _retrieve(
-        self,
-        query: str,
-        history: Iterable[Any],
-        filter: Any,
-        candidates: Iterable[Candidate] | None,
-        trace: Trace | None,
-    ) -> Conversation[Selection]:
-        session = self._session(query, trace)
-        question = yield from self._standalone(query, history, session)
-        ranked = yield from self._rank(question, filter, candidates, session)
-        return self._select(ranked, session.trace)
+    def _retrieve(self, search: Search) -> Conversation[Selection]:
+        session = self._session(search)
+        standalone = yield from self._standalone(search, session)
+        ranked = yield from self._rank(standalone, session)
+        return self._select(ranked, session)
 
-    def _answer(
-        self,
-        query: str,
-        options: Sequence[str],
-        history: Iterable[Any],
-        filter: Any,
-        candidates: Iterable[Candidate] | None,
-        trace: Trace | None,
-        live_final: bool = False,
-    ) -> Conversation[Answer]:
-        wording = self.wording.for_options(options)
-        session = self._session(query, trace, reserved=0 if self.llm is None else 1)
-        question = yield from self._standalone(query, history, session)
-        ranked = yield from self._rank(question, filter, candidates, session)
+    def _answer(self, question: Question, live_final: bool = False) -> Conversation[Answer]:
+        wording = self.wording.for_options(question.options)
+        session = self._session(question, reserved=0 if self.llm is None else 1)
+        standalone = yield from self._standalone(question, session)
+        ranked = yield from self._rank(standalone, session)
         if self.llm is None or self.judge is None:
-            return self._context_answer(question, ranked, session.trace)
+            return self._context_answer(standalone.text, ranked, session)
         answering = FeedbackConversation(
-            question=question,
-            options=tuple(options),
+            question=standalone.text,
+            options=tuple(question.options),
             select=partial(self._select_at, ranked),
             llm=self.llm,
             judge=self.judge,
-            controller=self._controller(),
+            controller=self._controller,
             wording=wording,
             order=self.order,
             live_final=live_final,
@@ -434,112 +325,21 @@ class PreciseRAG(Portable):
         )
         return (yield from answering.steps())
 
-    def _session(self, query: str, trace: Trace | None, *, reserved: int = 0) -> Session:
+    def _session(self, search: Search, *, reserved: int = 0) -> Session:
         """Start the budget of a question."""
-        check_query(query)
-        trace = trace or Trace(query)
-        chosen = self.selector
-        selector = (
-            asdict(chosen)
-            if isinstance(chosen, GradientSelector | KeepAll | WorthSelector)
-            else type(chosen).__name__
-        )
-        trace.settings |= {"preset": self.preset, "selector": selector}
-        if self.reranker is not None:
-            trace.settings["reranker"] = self.reranker.name
+        trace = search.trace or Trace(search.text)
+        trace.settings |= self._settings
         return Session(
             spending=self.budget.start(), prices=self.prices, trace=trace, llm=self.llm, reserved=reserved
         )
 
-    def _standalone(self, query: str, history: Iterable[Any], session: Session) -> Conversation[str]:
-        messages = read_history(history)
-        if not messages:
-            return query
-        return (yield from make_standalone(query, messages, session, self.wording))
+    def _standalone(self, search: Search, session: Session) -> Conversation[Search]:
+        """The same question as it can be understood without its history."""
+        text = yield from make_standalone(search.text, search.messages, session, self.wording)
+        return replace(search, text=text)
 
-    def _rank(
-        self,
-        query: str,
-        filter: Any,
-        candidates: Iterable[Candidate] | None,
-        session: Session,
-        *,
-        ask_models: bool = True,
-    ) -> Conversation[Selection]:
-        """Run the stages before the selection: it keeps what there is to select from."""
-        if candidates is None:
-            queries = (yield from self._queries(query, session)) if ask_models else (query,)
-            found = yield from self._search(queries, filter, session)
-        else:
-            found = best_first(candidates)
-        texts = FoundTexts(found) if self._splits_texts else None
-        ranked = Selection.keep_all(found) if texts is None else texts.sentences
-        for stage in self._stages(ask_models, texts):
-            with session.trace.stage(stage.name, **stage.settings) as record:
-                outcome = yield from stage.steps(query, ranked.kept, session, self.wording)
-                record.outcome = outcome
-            later = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome)
-            ranked = ranked.then(later)
-        return ranked
-
-    def _queries(self, query: str, session: Session) -> Conversation[Sequence[str]]:
-        if self.rewriter is None:
-            return (query,)
-        if isinstance(self.rewriter, QueryRewriter):
-            return (yield from self.rewriter.steps(query, session, self.wording))
-        arun = _method(self.rewriter, "aqueries", query)
-        queries: Sequence[str] = yield Work(partial(self.rewriter.queries, query), arun)
-        return queries
-
-    def _search(self, queries: Sequence[str], filter: Any, session: Session) -> Conversation[list[Candidate]]:
-        if self.index is None:
-            raise InputError("there is no index to search; pass candidates=, or an index to the constructor")
-        given = {} if filter is None else {"filter": filter}
-        if self.evidence is not None and isinstance(self.index, Neighbours):
-            given["returns"] = "sentence"
-        searches = []
-        with session.trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
-            for one in queries:
-                run = partial(self.index.search, one, self.n_candidates, **given)
-                arun = _method(self.index, "asearch", one, self.n_candidates, **given)
-                searches.append((yield Work(run, arun)))
-            stage.outcome = found = merge_searches(searches)
-        return found
-
-    @property
-    def _splits_texts(self) -> bool:
-        """Whether what a search finds are texts of any length, of which sentences are reranked and grown."""
-        grower = self.evidence
-        return isinstance(grower, EvidenceGrower) and grower.source is None and self.reranker is not None
-
-    def _stages(self, ask_models: bool, texts: FoundTexts | None) -> list[Stage]:
-        """The stages between search and selection, in their order. texts: what the search found, if split."""
-        parts = {name: getattr(self, name) for name in STAGES}
-        if not ask_models and isinstance(self.relevance, RelevanceFilter):
-            parts["relevance"] = None
-        if texts is not None:
-            parts["evidence"] = self.evidence.over(texts)
-        stages = [make(parts[name]) for name, make in STAGES.items() if parts[name] is not None]
-        return stages if texts is None else [stages[0], limit(self.n_candidates), *stages[1:]]
-
-    def _select(self, ranked: Selection, trace: Trace) -> Selection:
-        min_k = self._controller().min_k
-        with trace.stage("selection", min_k=min_k) as stage:
-            stage.outcome = selected = self._select_at(ranked, min_k)
-        return selected
-
-    def _select_at(self, ranked: Selection, min_k: int) -> Selection:
-        """The selection at `min_k`, which the feedback loop changes."""
-        if hasattr(self.selector, "select_at"):
-            return ranked.then(self.selector.select_at(ranked.kept, min_k))
-        return ranked.then(self.selector.select(ranked.kept))
-
-    def _controller(self) -> FeedbackController:
-        """The rules of the feedback loop, from the selector's `min_k` on."""
-        return replace(self.feedback, min_k=getattr(self.selector, "min_k", self.feedback.min_k))
-
-    def _context_answer(self, question: str, ranked: Selection, trace: Trace) -> Answer:
-        selection = self._select(ranked, trace)
+    def _context_answer(self, question: str, ranked: Selection, session: Session) -> Answer:
+        selection, trace = self._select(ranked, session), session.trace
         passages = context_passages(selection.kept, self.order)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)
         note = "no language model is configured, so this is the selected context"
@@ -560,9 +360,3 @@ class PreciseRAG(Portable):
         for model in (self.llm, self.judge, *own):
             if model is not None:
                 self.budget.start().check(model.name, 0, self.prices.cost(model.name, 0, 0))
-
-
-def _method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Callable[[], Awaitable[Any]] | None:
-    """A method of an object with its arguments; None if the object has no such method."""
-    method = getattr(owner, name, None)
-    return None if method is None else partial(method, *args, **kwargs)

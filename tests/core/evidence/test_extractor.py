@@ -6,7 +6,7 @@ import pytest
 from precise_rag import Candidate
 from precise_rag.errors import InputError
 from precise_rag.evidence import EvidenceExtractor
-from precise_rag.evidence.extractor import split_into_sentences
+from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.selection import WorthSelector
 
 PUMP = "The pump is blue. It needs oil.\n\nService it every year. Ask Ada first. The shed is far away."
@@ -94,3 +94,18 @@ def test_splitting_keeps_what_is_known_of_the_text():
     assert text == SEA
     assert [(s.text, s.start, s.end) for s in sentences] == [("Fish swim.", 9, 19), ("Boats float.", 20, 32)]
     assert all(s.scores == {"dense": 0.3} and s.score == given.score for s in sentences)
+
+
+def test_texts_that_differ_at_one_place_stay_apart():
+    found = extract("", piece("pump", "Ada has it."), piece("pump", "Bo has it…"))
+    assert [(s.piece, s.candidate.doc_id, s.candidate.text) for s in found.spans] == [
+        (0, "pump", "Ada has it."),
+        (1, "pump", "Bo has it…"),
+    ]
+
+
+def test_a_repeat_is_dropped_and_named_also_if_it_would_come_along():
+    found = extract("Service", piece("pump", PUMP), piece("copy", "Service it every year. Lock the shed."))
+    assert [s.candidate.doc_id for s in found.spans] == ["pump"]
+    reasons = {d.candidate.doc_id: d.reason for d in found.dropped if "Service" in d.candidate.text}
+    assert reasons == {"copy": "a sentence before it is the same"}

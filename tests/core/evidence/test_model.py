@@ -3,7 +3,6 @@ import pytest
 
 from precise_rag.errors import ModelError
 from precise_rag.evidence import EvidenceModel
-from precise_rag.evidence.extractor import split_into_sentences
 from precise_rag.evidence.features import (
     STEP_FEATURES,
     TEXT_FEATURES,
@@ -11,6 +10,7 @@ from precise_rag.evidence.features import (
     stretch_features,
 )
 from precise_rag.evidence.model import REACH
+from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.models.checkpoint import save_checkpoint
 from precise_rag.types import Candidate, Stretch
 

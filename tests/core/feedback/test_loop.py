@@ -13,22 +13,19 @@ from precise_rag.errors import (
     LLMResponseError,
     LLMServerError,
 )
-from precise_rag.feedback import FeedbackController, FeedbackLoop
+from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, load_llm
 from precise_rag.prompts import NOT_IN_PASSAGES
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Ledger, Price, PriceTable, Trace
-from precise_rag.types import Candidate, Completion, Selection
+from precise_rag.types import Candidate, Completion
+from support.feedback import answering
 
 QUESTION = "Where is Paris?"
 TEXTS = ["Paris is in France.", "Lyon too.", "Rome is not.", "Oslo is far.", "Bern is near."]
 CANDIDATES = [
     Candidate("d", 10 * n, 10 * n + 9, text, 0.9 - n / 10, "probability") for n, text in enumerate(TEXTS)
 ]
-
-
-def select(min_k):
-    return Selection.of((c, n <= min_k, "rank") for n, c in enumerate(CANDIDATES, start=1))
 
 
 def says(score, adjustment=0):
@@ -38,18 +35,21 @@ def says(score, adjustment=0):
 def loop(answers, judgements, *, min_k=2, budget=None, **options):
     controller = FeedbackController(min_k=min_k, max_rounds=options.pop("max_rounds", 3))
     answerer, judge = ScriptedLLM(answers, name="answerer"), ScriptedLLM(judgements, name="judge")
-    return FeedbackLoop(answerer, judge, controller, budget, **options), answerer, judge
+    return answering(answerer, judge, controller, budget, **options), answerer, judge
 
 
 def run_each_way(make):
     """The Answer by run, arun, stream and astream, each on fresh models; all must agree."""
 
     async def stream():
-        async with aclosing(make()[0].astream(QUESTION, select)) as items:
+        async with aclosing(make()[0].astream(QUESTION, candidates=CANDIDATES)) as items:
             return [item async for item in items]
 
-    answers = [make()[0].run(QUESTION, select), asyncio.run(make()[0].arun(QUESTION, select))]
-    for *pieces, answer in (list(make()[0].stream(QUESTION, select)), asyncio.run(stream())):
+    answers = [
+        make()[0].answer(QUESTION, candidates=CANDIDATES),
+        asyncio.run(make()[0].aanswer(QUESTION, candidates=CANDIDATES)),
+    ]
+    for *pieces, answer in (list(make()[0].stream(QUESTION, candidates=CANDIDATES)), asyncio.run(stream())):
         assert "".join(pieces) == answer.text
         answers.append(answer)
     first = answers[0]
@@ -83,7 +83,7 @@ def test_the_judge_moves_the_context_and_the_prompts_follow():
     ]
     assert answer.text == "c"
     engine, answerer, judge = make()
-    engine.run(QUESTION, select)
+    engine.answer(QUESTION, candidates=CANDIDATES)
     assert [[text in call.text for text in TEXTS] for call in answerer.calls] == [
         [True, True, False, False, False],
         [True, True, True, False, False],
@@ -117,12 +117,9 @@ def test_an_unchanged_selection_stops_before_another_draft():
     [(1, [3], "the selection would not change with min_k 3"), (3, [3, 4], "accepted with 9 of 10")],
 )
 def test_a_reach_goes_on_until_the_selection_changes(reach, kept, note):
-    def select_three_at_least(min_k):
-        return select(max(min_k, 3))
-
     answerer, judge = ScriptedLLM(["a", "b"]), ScriptedLLM([says(4, 1), says(9)])
     controller = FeedbackController(min_k=2, reach=reach)
-    answer = FeedbackLoop(answerer, judge, controller).run(QUESTION, select_three_at_least)
+    answer = answering(answerer, judge, controller, least=3).answer(QUESTION, candidates=CANDIDATES)
     assert [len(turn.selection.kept) for turn in answer.rounds] == kept
     assert answer.note == note
 
@@ -150,7 +147,7 @@ def test_a_judge_that_fails_never_costs_the_answer(judgements, status, note):
 
 def test_an_unreadable_judgement_is_asked_for_once_more():
     engine, _, judge = loop(["In France."], ["hm", says(9)])
-    assert engine.run(QUESTION, select).note == "accepted with 9 of 10"
+    assert engine.answer(QUESTION, candidates=CANDIDATES).note == "accepted with 9 of 10"
     assert len(judge.calls) == 2
 
 
@@ -163,14 +160,14 @@ def test_without_a_first_draft_there_is_one_clear_error():
     for failure in (LLMServerError("answerer: down"), LLMResponseError("answerer: empty")):
         engine, _, judge = loop([failure], [])
         with pytest.raises(type(failure), match="answerer"):
-            engine.run(QUESTION, select)
+            engine.answer(QUESTION, candidates=CANDIDATES)
         assert judge.calls == []
 
 
 def test_another_librarys_error_is_an_llm_error():
     engine, *_ = loop([KeyError("x")], [])
     with pytest.raises(LLMError, match="answerer: KeyError"):
-        engine.run(QUESTION, select)
+        engine.answer(QUESTION, candidates=CANDIDATES)
 
 
 def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
@@ -199,12 +196,12 @@ def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
 def test_one_chunk_that_is_too_long_is_an_error():
     engine, *_ = loop([ContextLengthError("answerer: too long")], [], min_k=1)
     with pytest.raises(ContextLengthError, match="too long"):
-        engine.run(QUESTION, select)
+        engine.answer(QUESTION, candidates=CANDIDATES)
 
 
 def test_when_nothing_is_kept_no_model_is_asked():
     engine, answerer, _ = loop([], [])
-    answer = engine.run(QUESTION, lambda min_k: Selection())
+    answer = engine.answer(QUESTION, candidates=[])
     assert (answer.text, answer.kind) == (NOT_IN_PASSAGES, "context")
     assert answer.note == "no passage was kept, so no answer was written"
     assert answerer.calls == []
@@ -212,34 +209,34 @@ def test_when_nothing_is_kept_no_model_is_asked():
 
 def test_no_judge_is_asked_with_no_rounds_of_feedback():
     engine, _, judge = loop(["a"], [], max_rounds=0)
-    answer = engine.run(QUESTION, select)
+    answer = engine.answer(QUESTION, candidates=CANDIDATES)
     assert (answer.text, answer.judgement, answer.note) == ("a", None, "judging is off")
     assert judge.calls == []
 
 
 def test_one_model_does_both_by_default():
     llm = ScriptedLLM(["a", says(9)])
-    assert FeedbackLoop(llm).run(QUESTION, select).text == "a"
+    assert answering(llm).answer(QUESTION, candidates=CANDIDATES).text == "a"
     assert len(llm.calls) == 2
 
 
 def test_multiple_choice_shows_the_options_to_both():
     engine, answerer, judge = loop(["B"], [says(9)], style="choice")
-    assert engine.run(QUESTION, select, options=["Italy", "France"]).text == "B"
+    assert engine.answer(QUESTION, candidates=CANDIDATES, options=["Italy", "France"]).text == "B"
     assert "A. Italy\nB. France" in answerer.calls[0].text
     assert "A. Italy\nB. France" in judge.calls[0].text
     with pytest.raises(InputError, match="with options"):
-        engine.run(QUESTION, select)
+        engine.answer(QUESTION, candidates=CANDIDATES)
 
 
 def test_bad_settings_and_questions_are_refused():
     llm = ScriptedLLM([])
     with pytest.raises(InputError, match="style must be one of open, short, choice, got 'long'"):
-        FeedbackLoop(llm, style="long")
+        answering(llm, style="long")
     with pytest.raises(InputError, match="judge_prompt must be one of json, sage, got 'x'"):
-        FeedbackLoop(llm, judge_prompt="x")
-    with pytest.raises(InputError, match="question must not be blank"):
-        FeedbackLoop(llm).run(" ", select)
+        answering(llm, judge_prompt="x")
+    with pytest.raises(InputError, match="query must not be blank"):
+        answering(llm).answer(" ", candidates=CANDIDATES)
 
 
 def test_a_cost_limit_asks_for_the_prices_of_both_models_before_anything_is_paid():
@@ -249,8 +246,8 @@ def test_a_cost_limit_asks_for_the_prices_of_both_models_before_anything_is_paid
 
 
 def test_given_instructions_replace_ours():
-    engine, answerer, judge = loop(["a"], [says(9)], answer_instructions="Sing.", judge_instructions="Rate.")
-    trace = engine.run(QUESTION, select).trace
+    engine, answerer, judge = loop(["a"], [says(9)], prompts={"answer": "Sing.", "judge": "Rate."})
+    trace = engine.answer(QUESTION, candidates=CANDIDATES).trace
     assert answerer.calls[0].messages[0].content.startswith("Sing.\n\nIn the user's message")
     assert judge.calls[0].messages[0].content.startswith("Rate.")
     assert [call.prompt_version for call in trace.calls] == ["answer/2/custom", "judge/1/custom"]
@@ -292,26 +289,28 @@ def test_a_used_budget_ends_the_loop_with_the_best_answer(budget, drafts, note):
 def test_a_budget_too_small_for_a_first_draft_is_an_error():
     engine, answerer, _ = loop(["a"], [], budget=Budget(tokens=5))
     with pytest.raises(BudgetExceeded, match="the next prompt has about"):
-        engine.run(QUESTION, select)
+        engine.answer(QUESTION, candidates=CANDIDATES)
     assert answerer.calls == []
 
 
 async def test_a_call_that_outlasts_the_seconds_is_cut_off():
     answerer, judge = ScriptedLLM(["a"]), ScriptedLLM([says(9)], delay=30)
-    answer = await FeedbackLoop(answerer, judge, budget=Budget(seconds=0.5)).arun(QUESTION, select)
+    answer = await answering(answerer, judge, budget=Budget(seconds=0.5)).aanswer(
+        QUESTION, candidates=CANDIDATES
+    )
     assert (answer.text, answer.note) == (
         "a",
         "the answer is not judged: seconds over budget: all 0.5 used",
     )
-    slow = FeedbackLoop(ScriptedLLM(["a"], delay=30), budget=Budget(seconds=0.05))
+    slow = answering(ScriptedLLM(["a"], delay=30), budget=Budget(seconds=0.05))
     with pytest.raises(BudgetExceeded, match=r"all 0\.05 used"):
-        await slow.arun(QUESTION, select)
+        await slow.aanswer(QUESTION, candidates=CANDIDATES)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_cancelling_stops_the_call_in_flight():
     answerer = ScriptedLLM(["a"], delay=30)
-    task = asyncio.create_task(FeedbackLoop(answerer).arun(QUESTION, select))
+    task = asyncio.create_task(answering(answerer).aanswer(QUESTION, candidates=CANDIDATES))
     await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -322,7 +321,7 @@ async def test_cancelling_stops_the_call_in_flight():
 
 def test_a_live_final_draft_is_shown_before_it_is_judged():
     engine, _, judge = loop(["In sunny France."], [says(3, 1)], max_rounds=1)
-    items = engine.stream(QUESTION, select, live_final=True)
+    items = engine.stream(QUESTION, candidates=CANDIDATES, live_final=True)
     assert [next(items) for _ in range(3)] == ["In ", "sunny ", "France."]
     assert judge.calls == []
     (answer,) = items
@@ -333,10 +332,10 @@ async def test_the_live_final_draft_is_the_answer_whatever_its_score():
     def make():
         return loop(["a", "b"], [says(8, 1), says(2, 1)], max_rounds=2)[0]
 
-    assert make().run(QUESTION, select).text == "a"
-    *pieces, answer = make().stream(QUESTION, select, live_final=True)
+    assert make().answer(QUESTION, candidates=CANDIDATES).text == "a"
+    *pieces, answer = make().stream(QUESTION, candidates=CANDIDATES, live_final=True)
     assert (pieces, answer.text, answer.judgement.score) == (["b"], "b", 2)
-    async with aclosing(make().astream(QUESTION, select, live_final=True)) as items:
+    async with aclosing(make().astream(QUESTION, candidates=CANDIDATES, live_final=True)) as items:
         assert [item async for item in items][:-1] == ["b"]
 
 
@@ -344,9 +343,11 @@ async def test_an_early_accepted_draft_is_replayed_in_live_mode_too():
     def make():
         return loop(["In France."], [says(10)])[0]
 
-    *pieces, answer = make().stream(QUESTION, select, live_final=True)
+    *pieces, answer = make().stream(QUESTION, candidates=CANDIDATES, live_final=True)
     assert (pieces, answer.text) == (["In ", "France."], "In France.")
-    assert [item async for item in make().astream(QUESTION, select, live_final=True)][:-1] == pieces
+    assert [item async for item in make().astream(QUESTION, candidates=CANDIDATES, live_final=True)][
+        :-1
+    ] == pieces
 
 
 class BreaksOff(ScriptedLLM):
@@ -360,12 +361,12 @@ class BreaksOff(ScriptedLLM):
 
 
 async def test_a_live_draft_that_breaks_off_is_an_error_and_not_another_answer():
-    engine = FeedbackLoop(BreaksOff([]), controller=FeedbackController(max_rounds=0))
-    items = engine.stream(QUESTION, select, live_final=True)
+    engine = answering(BreaksOff([]), controller=FeedbackController(max_rounds=0))
+    items = engine.stream(QUESTION, candidates=CANDIDATES, live_final=True)
     assert next(items) == "In "
     with pytest.raises(LLMServerError, match="gone"):
         next(items)
-    async with aclosing(engine.astream(QUESTION, select, live_final=True)) as pieces:
+    async with aclosing(engine.astream(QUESTION, candidates=CANDIDATES, live_final=True)) as pieces:
         with pytest.raises(LLMServerError, match="gone"):
             assert [piece async for piece in pieces] == []
 
@@ -376,8 +377,8 @@ class OnlyPieces(ScriptedLLM):
 
 
 def test_a_stream_without_a_completion_is_estimated():
-    engine = FeedbackLoop(OnlyPieces([]), controller=FeedbackController(max_rounds=0))
-    *pieces, answer = engine.stream(QUESTION, select, live_final=True)
+    engine = answering(OnlyPieces([]), controller=FeedbackController(max_rounds=0))
+    *pieces, answer = engine.stream(QUESTION, candidates=CANDIDATES, live_final=True)
     assert (pieces, answer.text) == (["In ", "France."], "In France.")
     assert answer.trace.calls[0].usage_estimated
 
@@ -396,8 +397,8 @@ class Watched(ScriptedLLM):
 
 async def test_leaving_a_stream_early_closes_the_models_stream():
     llm = Watched([])
-    engine = FeedbackLoop(llm, controller=FeedbackController(max_rounds=0))
-    async with aclosing(engine.astream(QUESTION, select, live_final=True)) as items:
+    engine = answering(llm, controller=FeedbackController(max_rounds=0))
+    async with aclosing(engine.astream(QUESTION, candidates=CANDIDATES, live_final=True)) as items:
         async for _ in items:
             break
     assert llm.closed
@@ -409,7 +410,7 @@ def test_the_trace_holds_stages_calls_and_rounds_and_shows_them_as_they_happen()
     replies = [Completion("a", "", 1000, 100), Completion("b", "", 2000, 50)]
     engine, *_ = loop(replies, [says(4, 1), says(9)], prices=prices)
     trace = Trace(QUESTION, observer=lambda record: seen.append(type(record).__name__))
-    answer = engine.run(QUESTION, select, trace=trace)
+    answer = engine.answer(QUESTION, candidates=CANDIDATES, trace=trace)
     assert answer.trace is trace
     assert seen == ["StageRecord", "CallRecord", "CallRecord", "RoundRecord"] * 2
     assert [(call.role, call.model, call.round) for call in trace.calls] == [
@@ -433,11 +434,11 @@ def test_a_thousand_questions_leave_nothing_behind():
     def model(prompt: str) -> str:
         return says(9) if "adjustment" in prompt else "In France."
 
-    engine, ledger = FeedbackLoop(load_llm(model)), Ledger()
+    engine, ledger = answering(load_llm(model)), Ledger()
 
     def ask(n):
         for i in range(n):
-            ledger.add(engine.run(f"{QUESTION} {i}", select).trace)
+            ledger.add(engine.answer(f"{QUESTION} {i}", candidates=CANDIDATES).trace)
         gc.collect()
         return len(gc.get_objects())
 

@@ -15,20 +15,17 @@ from precise_rag.errors import (
     LLMResponseError,
     LLMServerError,
 )
-from precise_rag.feedback import FeedbackController, FeedbackLoop
+from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, OpenAIChat
-from precise_rag.types import Candidate, Selection
+from precise_rag.types import Candidate
 from support.chat_server import ChatServer, Reply, fails, says, wait_until
+from support.feedback import answering
 
 QUESTION = "Where is Paris?"
+CANDIDATES = [Candidate("d", n, n + 1, f"Text {n}.", 0.5, "probability") for n in range(8)]
 ACCEPTED = says('{"reason": "so", "score": 9, "adjustment": 0}')
 MORE = says('{"reason": "so", "score": 5, "adjustment": 1}')
 DRAFT = says("Paris is in France [1].")
-
-
-def select(min_k):
-    candidates = (Candidate("d", n, n + 1, f"Text {n}.", 0.5, "probability") for n in range(8))
-    return Selection.of((c, n <= min_k, "rank") for n, c in enumerate(candidates, start=1))
 
 
 def is_judge(request):
@@ -41,14 +38,14 @@ def loop(script, *, timeout=5.0, max_retries=0, **options):
         llm = OpenAIChat("m", base_url=server.url, timeout=timeout, max_retries=max_retries)
         options.setdefault("controller", FeedbackController(min_k=4))
         try:
-            yield FeedbackLoop(llm, **options), server
+            yield answering(llm, **options), server
         finally:
             llm.close()
 
 
 def test_a_good_server_gives_an_accepted_answer_and_its_usage():
     with loop([DRAFT, MORE, DRAFT, ACCEPTED]) as (engine, server):
-        answer = engine.run(QUESTION, select)
+        answer = engine.answer(QUESTION, candidates=CANDIDATES)
     assert (answer.text, answer.note) == ("Paris is in France [1].", "accepted with 9 of 10")
     assert (answer.trace.input_tokens, answer.trace.output_tokens) == (44, 28)
     assert [is_judge(request) for request in server.requests] == [False, True, False, True]
@@ -70,18 +67,18 @@ def test_a_good_server_gives_an_accepted_answer_and_its_usage():
 )
 def test_a_failure_costs_an_error_before_the_first_draft_and_a_note_after_it(reply, error):
     with loop([reply], timeout=0.5) as (engine, _), pytest.raises(error, match=r"^m: "):
-        engine.run(QUESTION, select)
+        engine.answer(QUESTION, candidates=CANDIDATES)
 
     def judge_fails(request):
         return reply if is_judge(request) else DRAFT
 
     with loop(judge_fails, timeout=0.5) as (engine, _):
-        answer = engine.run(QUESTION, select)
+        answer = engine.answer(QUESTION, candidates=CANDIDATES)
     assert answer.text == "Paris is in France [1]."
     assert answer.note.startswith("the judge failed: m: ")
 
     with loop([DRAFT, MORE, reply], timeout=0.5) as (engine, _):
-        answer = engine.run(QUESTION, select)
+        answer = engine.answer(QUESTION, candidates=CANDIDATES)
     assert answer.text == "Paris is in France [1]."
     assert answer.note.startswith("round 2 has no draft: m: ")
     assert answer.trace.calls[-1].error.startswith(error.__name__)
@@ -90,7 +87,7 @@ def test_a_failure_costs_an_error_before_the_first_draft_and_a_note_after_it(rep
 def test_retry_after_is_honoured_and_leaves_no_trace_in_the_answer():
     script = [fails(429, retry_after_ms="20"), DRAFT, fails(503, retry_after_ms="20"), ACCEPTED]
     with loop(script, max_retries=1) as (engine, server):
-        assert engine.run(QUESTION, select).note == "accepted with 9 of 10"
+        assert engine.answer(QUESTION, candidates=CANDIDATES).note == "accepted with 9 of 10"
     assert len(server.requests) == 4
 
 
@@ -102,7 +99,7 @@ def test_a_context_length_error_means_fewer_chunks_and_the_trace_says_so():
         return DRAFT if n_passages <= 2 else fails(400, "maximum context length is 10 tokens")
 
     with loop(script) as (engine, _):
-        answer = engine.run(QUESTION, select)
+        answer = engine.answer(QUESTION, candidates=CANDIDATES)
     assert len(answer.selection.kept) == 2
     assert answer.note.startswith("context limit, cut to 2 chunks: m: the prompt is longer")
     assert [stage.name for stage in answer.trace.stages] == ["selection", "context limit"]
@@ -112,7 +109,7 @@ def test_a_context_length_error_means_fewer_chunks_and_the_trace_says_so():
 
     with loop([fails(400, "maximum context length is 10 tokens")]) as (engine, server):
         with pytest.raises(ContextLengthError):
-            engine.run(QUESTION, select)
+            engine.answer(QUESTION, candidates=CANDIDATES)
         assert len(server.requests) == 3  # 4, 2 and 1 chunks
 
 
@@ -122,7 +119,7 @@ def test_a_context_length_error_means_fewer_chunks_and_the_trace_says_so():
 )
 def test_a_garbled_judgement_is_asked_for_again_and_then_noted(text):
     with loop([DRAFT, says(text)]) as (engine, server):
-        answer = engine.run(QUESTION, select)
+        answer = engine.answer(QUESTION, candidates=CANDIDATES)
     assert (answer.text, answer.note) == ("Paris is in France [1].", "the judgement could not be read")
     assert len(server.requests) == 3
 
@@ -130,12 +127,12 @@ def test_a_garbled_judgement_is_asked_for_again_and_then_noted(text):
 async def test_a_live_stream_over_http_is_shown_as_it_comes_and_can_be_left():
     options = {"controller": FeedbackController(min_k=4, max_rounds=1)}
     with loop([DRAFT, ACCEPTED], **options) as (engine, server):
-        *pieces, answer = engine.stream(QUESTION, select, live_final=True)
+        *pieces, answer = engine.stream(QUESTION, candidates=CANDIDATES, live_final=True)
         assert pieces == ["Paris ", "is ", "in ", "France ", "[1]."]
         assert answer.trace.calls[0].input_tokens == 11
         assert server.requests[0]["stream"] is True
     with loop([says("word " * 2000)], **options) as (engine, server):
-        async with aclosing(engine.astream(QUESTION, select, live_final=True)) as items:
+        async with aclosing(engine.astream(QUESTION, candidates=CANDIDATES, live_final=True)) as items:
             async for _ in items:
                 break
         assert await asyncio.to_thread(wait_until, lambda: server.open_requests == 0)
@@ -145,7 +142,7 @@ async def test_a_live_stream_over_http_is_shown_as_it_comes_and_can_be_left():
 def test_a_live_stream_that_stalls_is_one_clear_error():
     options = {"controller": FeedbackController(min_k=4, max_rounds=1), "timeout": 0.5}
     with loop([says("one two three four", stall=5.0)], **options) as (engine, _):
-        items = engine.stream(QUESTION, select, live_final=True)
+        items = engine.stream(QUESTION, candidates=CANDIDATES, live_final=True)
         assert [next(items), next(items)] == ["one ", "two "]
         with pytest.raises(LLMConnectionError, match="did not answer in time"):
             next(items)
@@ -153,11 +150,11 @@ def test_a_live_stream_that_stalls_is_one_clear_error():
 
 async def test_a_time_budget_cuts_a_stalled_call_and_leaves_nothing_running():
     with loop([DRAFT, says("late", stall=30.0)], timeout=60, budget=Budget(seconds=0.5)) as (engine, _):
-        answer = await engine.arun(QUESTION, select)
+        answer = await engine.aanswer(QUESTION, candidates=CANDIDATES)
         assert answer.note == "the answer is not judged: seconds over budget: all 0.5 used"
         await engine.llm.aclose()
     with loop([says("late", stall=30.0)], timeout=60, budget=Budget(seconds=0.2)) as (engine, _):
         with pytest.raises(BudgetExceeded):
-            await engine.arun(QUESTION, select)
+            await engine.aanswer(QUESTION, candidates=CANDIDATES)
         await engine.llm.aclose()
     assert asyncio.all_tasks() == {asyncio.current_task()}

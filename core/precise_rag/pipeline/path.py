@@ -1,0 +1,185 @@
+"""The stages of a pipeline, and their order from a question to the selection."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, Self
+
+from precise_rag._pickling import Portable
+from precise_rag.checks import check_number
+from precise_rag.errors import InputError
+from precise_rag.evidence import EvidenceGrower, FoundTexts
+from precise_rag.feedback import FeedbackController
+from precise_rag.filtering import RelevanceFilter
+from precise_rag.llm.session import Conversation, Session, Work
+from precise_rag.pipeline.question import Search
+from precise_rag.pipeline.stages import METHODS, STAGES, Stage, limit
+from precise_rag.presets import PresetName, load_preset
+from precise_rag.prompts import Wording
+from precise_rag.protocols import Neighbours, Source
+from precise_rag.rerank import load_reranker
+from precise_rag.rewriting import QueryRewriter, merge_searches
+from precise_rag.selection import GradientSelector, KeepAll, WorthSelector
+from precise_rag.types import Candidate, Selection, best_first
+
+Part = Any
+"""A stage of the pipeline: "default" (the preset's), None (left out), or your own object."""
+
+
+class RetrievalPath(Portable):
+    """What retrieves: an index and the stages that follow it. `PreciseRAG` says what they are.
+
+    given: a Part for each name of METHODS.
+    Raises InputError for a stage that is none.
+    """
+
+    rewriter: Any
+    reranker: Any
+    redundancy: Any
+    relevance: Any
+    evidence: Any
+    selector: Any
+    feedback: Any
+    wording: Wording
+
+    def __init__(
+        self, index: Source | None, preset: PresetName, n_candidates: int | None, **given: Part
+    ) -> None:
+        if index is not None and not hasattr(index, "search"):
+            raise InputError(
+                f"index must be an index or an object with search(query, top_k), got {type(index).__name__}"
+            )
+        chosen = load_preset(preset)
+        self.index = index
+        self.preset = preset
+        self.n_candidates = chosen.n_candidates if n_candidates is None else n_candidates
+        check_number("n_candidates", self.n_candidates, least=1, whole=True)
+        for name in METHODS:
+            setattr(self, name, self._part(name, given[name]))
+        self.selector = self.selector or KeepAll()
+        self.feedback = self.feedback or FeedbackController(max_rounds=0)
+
+    def _part(self, name: str, given: Part) -> Any:
+        """Return the stage that a Part names."""
+        chosen, method = load_preset(self.preset), METHODS[name]
+        if isinstance(given, str) and given == "default":
+            made_from = self.index if name == "evidence" else getattr(self.index, "encoder", None)
+            return getattr(chosen, name)(made_from)
+        if name == "reranker" and given is not None:
+            return load_reranker(given, score_scale=chosen.score_scale)
+        if given is not None and not hasattr(given, method.split("(")[0]):
+            raise InputError(
+                f'{name} must be "default", None or an object with {method}, got {type(given).__name__}'
+            )
+        return given
+
+    def with_k(self, k: int | None) -> Self:
+        """Return a pipeline that keeps exactly the best `k`, if there are as many; None: this one.
+
+        Everything but the selector is shared.
+        """
+        if k is None:
+            return self
+        return self._with(selector=GradientSelector(min_k=k, max_k=k, ratio=0.0, assume_ratio=True))
+
+    def _with(self, **parts: Any) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__ |= {**vars(self), **parts}
+        return other
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """The stages as a trace names them."""
+        chosen = self.selector
+        is_ours = isinstance(chosen, GradientSelector | KeepAll | WorthSelector)
+        named = {} if self.reranker is None else {"reranker": self.reranker.name}
+        selector = asdict(chosen) if is_ours else type(chosen).__name__
+        return {"preset": self.preset, "selector": selector, **named}
+
+    @property
+    def _controller(self) -> FeedbackController:
+        """The rules of the feedback loop, from the selector's `min_k` on."""
+        rules: FeedbackController = self.feedback
+        return replace(rules, min_k=getattr(self.selector, "min_k", rules.min_k))
+
+    def _rank(self, search: Search, session: Session, *, ask_models: bool = True) -> Conversation[Selection]:
+        """Run the stages before the selection: it keeps what there is to select from."""
+        query = search.text
+        if search.candidates is None:
+            queries = (yield from self._queries(query, session)) if ask_models else (query,)
+            found = yield from self._search(queries, search, session)
+        else:
+            found = best_first(search.candidates)
+        texts = FoundTexts(found) if self._splits_texts else None
+        ranked = Selection.keep_all(found) if texts is None else texts.sentences
+        for stage in self._stages(ask_models, texts):
+            with session.trace.stage(stage.name, **stage.settings) as record:
+                outcome = yield from stage.steps(query, ranked.kept, session, self.wording)
+                record.outcome = outcome
+            later = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome)
+            ranked = ranked.then(later)
+        return ranked
+
+    def _queries(self, query: str, session: Session) -> Conversation[Sequence[str]]:
+        if self.rewriter is None:
+            return (query,)
+        if isinstance(self.rewriter, QueryRewriter):
+            return (yield from self.rewriter.steps(query, session, self.wording))
+        arun = _method(self.rewriter, "aqueries", query)
+        queries: Sequence[str] = yield Work(partial(self.rewriter.queries, query), arun)
+        return queries
+
+    def _search(
+        self, queries: Sequence[str], search: Search, session: Session
+    ) -> Conversation[list[Candidate]]:
+        if self.index is None:
+            raise InputError("there is no index to search; pass candidates=, or an index to the constructor")
+        knows_sentences = self.evidence is not None and isinstance(self.index, Neighbours)
+        returns = "sentence" if knows_sentences else None
+        searches = []
+        with session.trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
+            for one in queries:
+                asked = {"filter": search.filter, "returns": returns}
+                asked["vector"] = search.vector if one == search.text else None
+                given = {name: value for name, value in asked.items() if value is not None}
+                run = partial(self.index.search, one, self.n_candidates, **given)
+                arun = _method(self.index, "asearch", one, self.n_candidates, **given)
+                searches.append((yield Work(run, arun)))
+            stage.outcome = found = merge_searches(searches)
+        return found
+
+    @property
+    def _splits_texts(self) -> bool:
+        """Whether what a search finds are texts of any length, of which sentences are reranked and grown."""
+        grower = self.evidence
+        return isinstance(grower, EvidenceGrower) and grower.source is None and self.reranker is not None
+
+    def _stages(self, ask_models: bool, texts: FoundTexts | None) -> list[Stage]:
+        """The stages between search and selection, in their order. texts: what the search found, if split."""
+        parts = {name: getattr(self, name) for name in STAGES}
+        if not ask_models and isinstance(self.relevance, RelevanceFilter):
+            parts["relevance"] = None
+        if texts is not None:
+            parts["evidence"] = self.evidence.over(texts)
+        stages = [make(parts[name]) for name, make in STAGES.items() if parts[name] is not None]
+        return stages if texts is None else [stages[0], limit(self.n_candidates), *stages[1:]]
+
+    def _select(self, ranked: Selection, session: Session) -> Selection:
+        min_k = self._controller.min_k
+        with session.trace.stage("selection", min_k=min_k) as stage:
+            stage.outcome = selected = self._select_at(ranked, min_k)
+        return selected
+
+    def _select_at(self, ranked: Selection, min_k: int) -> Selection:
+        """The selection at `min_k`, which the feedback loop changes."""
+        if hasattr(self.selector, "select_at"):
+            return ranked.then(self.selector.select_at(ranked.kept, min_k))
+        return ranked.then(self.selector.select(ranked.kept))
+
+
+def _method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Callable[[], Awaitable[Any]] | None:
+    """A method of an object with its arguments; None if the object has no such method."""
+    method = getattr(owner, name, None)
+    return None if method is None else partial(method, *args, **kwargs)

@@ -1,0 +1,58 @@
+"""What is asked of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from precise_rag.rewriting import read_history
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate, FloatArray, Message, check_query
+
+
+class SearchArguments(TypedDict, total=False):
+    """The further arguments of `PreciseRAG.retrieve`; see there."""
+
+    history: Iterable[Any]
+    filter: Any
+    vector: FloatArray | None
+    candidates: Iterable[Candidate] | None
+    trace: Trace | None
+
+
+class QuestionArguments(SearchArguments, total=False):
+    """The further arguments of `PreciseRAG.answer`; see there."""
+
+    options: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A question to retrieve for, with the arguments of `PreciseRAG.retrieve`.
+
+    Raises InputError for a blank text, and for a history that cannot be read.
+    """
+
+    text: str
+    history: Iterable[Any] = ()
+    filter: Any = None
+    vector: FloatArray | None = None
+    candidates: Iterable[Candidate] | None = None
+    trace: Trace | None = None
+
+    def __post_init__(self) -> None:
+        check_query(self.text)
+        object.__setattr__(self, "history", read_history(self.history))
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The history."""
+        return tuple(self.history)
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Search):
+    """A question to answer, with the arguments of `PreciseRAG.answer`."""
+
+    options: Sequence[str] = ()

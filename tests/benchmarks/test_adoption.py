@@ -1,6 +1,7 @@
 import pytest
 
-from benchmarks import adoption
+from benchmarks.adoption import __main__ as adoption
+from benchmarks.adoption.app import RememberingReranker, RightModel
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation.datasets import Evidence, Question
 from precise_rag.index import HybridIndex
@@ -22,14 +23,27 @@ def test_every_line_sends_the_evidence_and_no_more_than_the_stock_app(framework)
     start = TEXT.index("Its wheel")
     span = Evidence("mill", start, TEXT.index(" Oak"))
     question = Question(id="q", text="Who carved the wheel of the mill?", evidence=(span,))
-    encoder = load_encoder()
-    app = framework(documents, HybridIndex.build(documents, encoder), encoder)
-    rows = list(adoption.measure(app, [question], encoder.count_tokens))
-    assert [row["evidence"] for row in rows] == [pytest.approx(1.0)] * len(rows)
-    assert all(row["tokens"] <= rows[0]["tokens"] + 4 for row in rows)
-    rows = [{"set": "toy", **row} for row in rows]
-    assert (
-        len(adoption.table(rows).splitlines())
-        == len(adoption.means_table(rows).splitlines())
-        == len(rows) + 2
-    )
+    encoder, model = load_encoder(), RightModel()
+    app = framework(documents, HybridIndex.build(documents, encoder), encoder, RememberingReranker(), model)
+    texts = {document.id: document.text for document in documents}
+    rows = list(adoption.measure(app, [question], texts, model, encoder.count_tokens))
+    stock = max(row["tokens"][0] for row in rows if "nearest" in row)
+    for row in rows:
+        if not row.get("stock"):
+            assert row["evidence"] == [pytest.approx(1.0)]
+            assert row["tokens"][0] <= stock + 30  # contexts repeat sentences
+    assert [row["asked"] > 100 for row in rows if "asked" in row] == [True, True]
+    found = adoption.summary([{"set": "toy", **row} for row in rows])
+    assert len(adoption.table(found).splitlines()) == len(rows) + 2
+    assert len(adoption.differences(rows).splitlines()) == sum("line" in row for row in rows) + 2
+
+
+def test_the_tokens_of_the_stock_app_are_interpolated_and_never_made_up():
+    nearest = [
+        {"evidence": 0.5, "tokens": 100},
+        {"evidence": 0.4, "tokens": 200},
+        {"evidence": 0.9, "tokens": 300},
+    ]
+    assert adoption.tokens_for(0.25, nearest) == pytest.approx(50)
+    assert adoption.tokens_for(0.7, nearest) == pytest.approx(250)
+    assert adoption.tokens_for(0.95, nearest) is None

@@ -115,7 +115,7 @@ def test_retrieval_is_the_same(index_class, retriever, question):
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_gradient_selection_is_the_same(index_class, retriever, question):
     found = index_class.build(CORE, HashEncoder()).search(question, TOP_K)
-    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40, floor=0.02, min_keep=3)
+    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40, floor=0.02, min_keep=1)
     expected = selector.select(rerank(question, found, load_reranker("default")))
 
     options = {"min_k": 1, "ratio": 0.6, "max_tokens": 40}
@@ -180,7 +180,7 @@ def test_chains_of_stages_are_the_same():
     question = QUESTIONS[0]
     found = HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K)
     unique = RedundancyFilter().filter(rerank(question, found, load_reranker("default")))
-    expected = GradientSelector(min_k=2, floor=0.02, min_keep=3).select(unique.kept)
+    expected = GradientSelector(min_k=2, floor=0.02, min_keep=1).select(unique.kept)
 
     nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
     for postprocessor in (

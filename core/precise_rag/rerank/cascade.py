@@ -73,7 +73,7 @@ class CascadeReranker(Shared):
     to their 256th token: eight, then four more at a time, until four in a row are improbable. A logistic
     regression over both judgements gives their probabilities. The remaining candidates keep their order and
     rank below those that were read. Texts that are mostly in another script than Latin are left to the
-    packaged reranker alone.
+    packaged reranker alone. Of longer texts `rerank` has it read the sentences (`longest_text`).
 
     folder: a saved model; default: the one in the package.
     n_read: most candidates to read, at least 1; default 20.
@@ -89,6 +89,7 @@ class CascadeReranker(Shared):
 
     name = "cascade"
     score_scale: ScoreScale = "probability"
+    longest_text = 256
 
     def __init__(
         self,

@@ -39,11 +39,13 @@ class PackagedReranker:
     need. See docs/models/reranker.md.
 
     folder: a saved model; default: the one in the package.
+    longest_text: tokens of the longest text to score whole; `rerank` splits longer ones into sentences.
     Raises ModelError if the model is missing, damaged or made for other features.
     """
 
     name = "packaged"
     score_scale: ScoreScale = "probability"
+    longest_text = 256
 
     def __init__(self, folder: str | Path = _FOLDER) -> None:
         config, tensors = load_checkpoint(folder)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from precise_rag.checks import items_of
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
+from precise_rag.rerank.long_texts import score_texts
 from precise_rag.types import UNSCORED, Candidate, best_first, check_query, with_scores
 
 
@@ -13,14 +14,15 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
     """Score candidates with a reranker and return new ones, best first.
 
     The former score is kept in `scores["retrieval"]`, or in `scores["reranked"]` if the candidates
-    have been reranked before. Nothing else changes.
+    have been reranked before. Nothing else changes. The packaged reranker and the cascade score long texts
+    by their sentences, see `score_texts`.
     query: not blank.
     A candidate whose score is not finite ranks last, see `with_scores`.
     Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """
     given = list(items_of("candidates", candidates, Candidate))
     check_query(query)
-    scores = reranker.score(query, given)
+    scores = score_texts(query, given, reranker)
     if len(scores) != len(given):
         raise InputError(
             f"reranker {reranker.name!r} must return one score per candidate, in their order; "

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from precise_rag.checks import check_number
 from precise_rag.selection.ratios import ratio_scores
-from precise_rag.selection.worth import WorthSelector
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import UNSCORED, Candidate, Selection, best_first
 
@@ -161,8 +160,9 @@ class GradientSelector:
         return estimate_tokens(candidate.text), "about "
 
 
-DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=WorthSelector().min_keep)
+DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=1)
 """The default of gradient selection: SAGE's gradient, and of the rest what is not improbable.
 
 Why the floor: calibrated probabilities fall slowly, so the gradient alone keeps almost every candidate.
-Measured by `python -m benchmarks.reranking.gradient --reranker cascade`."""
+Why one is kept: whole chunks are long. Measured by `python -m benchmarks.reranking.gradient` and
+`python -m benchmarks.adoption`."""

@@ -29,6 +29,8 @@ from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, DocumentIndex, FaissIndex, HybridIndex, SentenceContextIndex
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.vectors import vector_columns
+from precise_rag.index.arrays.words import Vocabulary
+from precise_rag.index.segments import Part, Segment
 from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
@@ -87,7 +89,7 @@ def measure(kind: str, rows: Rows, device: str | None, expected: list[set[str]])
     hits = sum(len(a & b) for a, b in zip(found, expected, strict=True))
     return {
         "build s": round(built, 1),
-        "vectors MB": round(index._collection.columns["vectors"].nbytes / 1e6),
+        "vectors MB": round(index._parts[0].segment.collection.columns["vectors"].nbytes / 1e6),
         "peak memory MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "p50 ms": round(1000 * float(np.percentile(seconds, 50)), 1),
         "p95 ms": round(1000 * float(np.percentile(seconds, 95)), 1),
@@ -119,8 +121,6 @@ def made(kind: str, rows: Rows, device: str | None) -> DocumentIndex:
     else:
         factory, _, search = kind.partition("@")
         index = FaissIndex(encoder, factory=factory.replace("+", ","), search=search)
-    if isinstance(index, HybridIndex):
-        index._restore({"vocabulary": rows.words}, {})
     wanted = {"spans", "n_tokens"} | {
         name
         for name in rows.collection.columns
@@ -129,7 +129,8 @@ def made(kind: str, rows: Rows, device: str | None) -> DocumentIndex:
     }
     columns = {name: rows.collection.columns[name] for name in wanted}
     vectors = vector_columns(rows.collection.columns["vectors"], index.settings.precision)
-    index._collection = Collection(rows.collection.documents, rows.collection.offsets, {**columns, **vectors})
+    collection = Collection(rows.collection.documents, rows.collection.offsets, {**columns, **vectors})
+    index._parts = (Part(Segment(collection, Vocabulary(index._stop_words, rows.words))),)
     return index
 
 
@@ -146,7 +147,9 @@ def real_rows(args: argparse.Namespace) -> Rows:
     questions = [question.text for question in asked.questions]
     vectors = encoder.encode_queries(questions)
     what = f"real text, {len(index.document_ids):,} documents, {len(questions)} questions of SQuAD"
-    return Rows(index._collection, index._vocabulary.words(), questions, vectors, what)
+    index.compact()
+    segment = index._parts[0].segment
+    return Rows(segment.collection, segment.words.words(), questions, vectors, what)
 
 
 def made_rows(args: argparse.Namespace) -> Rows:

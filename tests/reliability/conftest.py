@@ -5,7 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from precise_rag.index import faiss
+
 _SECONDS = 300
+
+
+@pytest.fixture(autouse=True)
+def faiss_in_small_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives the small indexes of the tests a faiss index."""
+    monkeypatch.setattr(faiss, "EXACT_ROWS", 1)
 
 
 @pytest.fixture(autouse=True)

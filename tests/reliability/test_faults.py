@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import IndexWriteError, InputError, PreciseRagError
-from precise_rag.index import BM25Index, DenseIndex, DocumentIndex, HybridIndex, load_index
+from precise_rag.index import BM25Index, DenseIndex, DocumentIndex, HybridIndex, load_index, segments
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
 from support.faults import failing, no_space, not_allowed
@@ -62,8 +62,8 @@ class Faulty(HashEncoder):
 
 def state(index: DocumentIndex) -> tuple[Any, ...]:
     """Everything of an index that a change may touch."""
-    vocabulary = index._manifest().get("vocabulary")
-    return (*content(index), index._collection, vocabulary)
+    words = [part.segment.words.words() for part in index._parts]
+    return (*content(index), index._parts, words)
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["built", "loaded"])
@@ -126,7 +126,7 @@ def test_a_failed_add_leaves_the_vocabulary_of_a_loaded_index(
     assert len(index.search("zephyrs lamp", 5)) > 0
     index.save(tmp_path)
     again = kind.load(tmp_path, ENCODER)
-    assert "zephyrs" not in again._manifest()["vocabulary"]
+    assert not any("zephyrs" in part.segment.words.words() for part in again._parts)
     again.add([Document("new", "Zephyrs blow.")])
     assert again.search("zephyrs", 1)[0].doc_id == "new"
 
@@ -165,12 +165,22 @@ def test_a_query_vector_of_another_length_is_refused() -> None:
 
 @pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])
 @pytest.mark.parametrize("error", [no_space, not_allowed, KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("kind", ["bm25", "hybrid"])
+@pytest.mark.parametrize(("kind", "merging"), [("bm25", True), ("hybrid", True), ("hybrid", False)])
 def test_a_fault_at_any_file_operation_of_a_save(
-    kind: str, error: Callable[[], BaseException], step: int, tmp_path: Path
+    kind: str,
+    merging: bool,
+    error: Callable[[], BaseException],
+    step: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The folder holds the old index or the new one, and the next save works and clears up."""
+    if not merging:
+        for limit, value in (("SMALL", 0), ("FACTOR", 0), ("MOST_DELETED", 1)):
+            monkeypatch.setattr(segments, limit, value)
     old, new = build(kind), build(kind)
+    for index in (old, new):
+        index.add(NEW[:1])
     new.delete(["lamp"])
     states = {i.document_ids: content(i) for i in (old, new)}
     path = tmp_path / "index"
@@ -192,9 +202,9 @@ def test_a_fault_at_any_file_operation_of_a_save(
             break
         loaded.save(path)
         assert load_index(path, encoder_of(kind)).document_ids == new.document_ids
-        assert len(list(path.glob("data-*"))) == 1
+        assert len(list(path.glob("data-*"))) == (1 if merging else 2)
     assert found.document_ids == new.document_ids
-    assert failed * step > 20
+    assert failed * step > (20 if merging else 5)
     count(FAULTS, at // step)
 
 

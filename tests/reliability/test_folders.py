@@ -16,7 +16,17 @@ from precise_rag.errors import InputError
 from precise_rag.index import BM25Index, HybridIndex, load_index
 from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE
 from precise_rag.types import Document
-from support.saved_indexes import BUILD, DOCUMENTS, ENCODER, build, content, encoder_of, read_manifest, sign
+from support.saved_indexes import (
+    BUILD,
+    DOCUMENTS,
+    ENCODER,
+    as_version,
+    build,
+    content,
+    encoder_of,
+    read_manifest,
+    sign,
+)
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:
@@ -87,26 +97,31 @@ def test_what_interrupted_saves_left_is_cleared_and_a_damaged_index_replaced(tmp
 
 
 @pytest.mark.parametrize("kind", BUILD)
-def test_an_index_of_version_1_is_read_and_saved_as_version_2(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_index_of_an_older_version_is_read_and_saved_as_the_newest(
+    version: int, kind: str, tmp_path: Path
+) -> None:
     index = build(kind)
+    if kind == "hybrid" and version < 3:
+        index = HybridIndex.build(DOCUMENTS, ENCODER, passages=2, headings=False)
     index.save(tmp_path)
-    manifest = read_manifest(tmp_path)
-    old = {key: value for key, value in manifest.items() if key not in ("sha256", "offsets", "documents")}
-    old |= {"version": 1, "columns": sorted(manifest["columns"]), "extras": sorted(manifest["extras"])}
-    (tmp_path / "manifest.json").write_text(json.dumps(old, indent=1))
+    as_version(version, tmp_path)
     (documents,) = tmp_path.glob("data-*/documents.jsonl")
-    records = [json.loads(line) for line in documents.read_text("utf-8").splitlines()]
-    documents.write_text("".join(json.dumps(record) + "\n" for record in records))
+    if version == 1:
+        records = [json.loads(line) for line in documents.read_text("utf-8").splitlines()]
+        documents.write_text("".join(json.dumps(record) + "\n" for record in records))
     loaded = load_index(tmp_path, encoder_of(kind))
     assert content(loaded) == content(index)
     loaded.save(tmp_path)
-    assert read_manifest(tmp_path)["version"] == 3
+    assert read_manifest(tmp_path)["version"] == 4
+    assert len(list(tmp_path.glob("data-*"))) == 1
     assert content(load_index(tmp_path, encoder_of(kind))) == content(index)
 
 
 def test_an_index_of_version_1_with_too_many_words_is_read(tmp_path: Path) -> None:
     """A failed add left words without rows in the vocabulary, which a save then kept."""
     build("bm25").save(tmp_path)
+    as_version(3, tmp_path)
     manifest = read_manifest(tmp_path)
     manifest["vocabulary"] += ["zephyrs", "quartz"]
     sign(tmp_path, manifest)
@@ -136,7 +151,7 @@ def test_what_is_saved_is_what_is_loaded(
     index = BM25Index.build(documents)
     index.save(path)
     loaded = load_index(path)
-    for before, after in zip(documents, loaded._collection.documents.values(), strict=True):
+    for before, after in zip(documents, map(loaded.document, loaded.document_ids), strict=True):
         assert (after.id, after.text, after.metadata) == (before.id, before.text, before.metadata)
 
 
@@ -157,7 +172,7 @@ def test_offsets_stay_right_for_any_text(text: str, tmp_path: Path) -> None:
     index = HybridIndex.build([document], ENCODER)
     index.save(tmp_path)
     loaded = load_index(tmp_path, ENCODER)
-    assert loaded._collection.documents == index._collection.documents
+    assert loaded.document(document.id) == document
     for before, after in zip(index.search("lamp lit", 9), loaded.search("lamp lit", 9), strict=True):
         assert (after.id, after.text, after.metadata) == (before.id, before.text, before.metadata)
         assert after.text == document.text[after.start : after.end]
@@ -194,7 +209,7 @@ def test_metadata_that_json_would_change_are_refused(metadata: Any, message: str
     assert content(load_index(tmp_path)) == content(build("bm25"))
     index.add([Document("odd", "A text.", {"a": float("inf"), "b": 2**70, "c": True})])
     index.save(tmp_path)
-    assert load_index(tmp_path)._collection.documents["odd"].metadata == {
+    assert load_index(tmp_path).document("odd").metadata == {
         "a": float("inf"),
         "b": 2**70,
         "c": True,

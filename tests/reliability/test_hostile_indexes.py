@@ -28,11 +28,14 @@ from support.saved_indexes import (
     QUERIES,
     build,
     content,
+    data_folder,
     encoder_of,
     read_manifest,
+    read_segment,
     replace_array,
     replace_documents,
     sign,
+    sign_segment,
 )
 
 HOSTILE = "hostile manifests and arrays with checksums that agree, loaded or refused"
@@ -112,15 +115,18 @@ def without(manifest: dict[str, Any], path: tuple[Any, ...]) -> Any:
 @pytest.mark.parametrize("share", [0.04, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "all"])
 def test_no_value_in_a_manifest_raises_anything_else(kind: str, share: float, tmp_path: Path) -> None:
     build(kind).save(tmp_path)
-    manifest = {key: value for key, value in read_manifest(tmp_path).items() if key != "sha256"}
-    changed: list[Any] = []
-    for path in filter(None, places(manifest)):
-        changed.append(without(manifest, path))
-        changed += [with_value(manifest, path, value) for value in ODD_VALUES]
-    for value in random.Random(kind).sample(changed, int(share * len(changed))):
-        sign(tmp_path, value)
-        opened(tmp_path, kind)
-    count(HOSTILE, int(share * len(changed)))
+    whole = read_manifest(tmp_path)
+    for read, write in ((read_segment, sign_segment), (lambda _: whole, sign)):
+        manifest = {key: value for key, value in read(tmp_path).items() if key != "sha256"}
+        changed: list[Any] = []
+        for path in filter(None, places(manifest)):
+            changed.append(without(manifest, path))
+            changed += [with_value(manifest, path, value) for value in ODD_VALUES]
+        for value in random.Random(kind).sample(changed, int(share * len(changed))):
+            write(tmp_path, value)
+            opened(tmp_path, kind)
+        write(tmp_path, manifest)
+        count(HOSTILE, int(share * len(changed)))
     for text in ("", "[]", "null", "{", "[" * 10**5, '{"format": NaN}', "1" * 5000, "\0", '"\\ud800"'):
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(IndexFormatError):
@@ -154,11 +160,11 @@ def odd_arrays(array: np.ndarray) -> Iterator[Any]:
 def test_no_array_raises_anything_else(kind: str, share: float, tmp_path: Path) -> None:
     chosen = random.Random(kind)
     build(kind).save(tmp_path)
-    manifest = read_manifest(tmp_path)
-    names = [("offsets", "offsets"), *((p, n) for p in ("columns", "extras") for n in manifest[p])]
+    files = read_segment(tmp_path)
+    names = [("offsets", "offsets"), *((p, n) for p in ("columns", "extras") for n in files[p])]
     tried = 0
     for part, name in names:
-        file = tmp_path / manifest["data"] / f"{name}.npy"
+        file = data_folder(tmp_path) / f"{name}.npy"
         data, array = file.read_bytes(), np.load(file)
         for odd in odd_arrays(array):
             if chosen.random() >= share:
@@ -167,7 +173,7 @@ def test_no_array_raises_anything_else(kind: str, share: float, tmp_path: Path) 
             opened(tmp_path, kind)
             tried += 1
         file.write_bytes(data)
-        sign(tmp_path, manifest)
+        sign_segment(tmp_path, files)
     count(HOSTILE, tried)
 
 
@@ -212,14 +218,13 @@ def test_names_of_arrays_stay_inside_the_folder(name: str, tmp_path: Path) -> No
     """On reading and on writing, where such a column overwrote a file of somebody else."""
     index = build("dense")
     index.save(tmp_path / "index")
-    manifest = read_manifest(tmp_path / "index")
-    manifest["columns"][name] = manifest["columns"]["spans"]
-    sign(tmp_path / "index", manifest)
+    files = read_segment(tmp_path / "index")
+    files["columns"][name] = files["columns"]["spans"]
+    sign_segment(tmp_path / "index", files)
     with pytest.raises(IndexFormatError, match="is not the name of an array"):
         load_index(tmp_path / "index", ENCODER)
-    object.__setattr__(
-        index._collection, "columns", {**index._collection.columns, name: np.zeros(len(index))}
-    )
+    collection = index._parts[0].segment.collection
+    object.__setattr__(collection, "columns", {**collection.columns, name: np.zeros(len(index))})
     with pytest.raises(PreciseRagError):
         index.save(tmp_path / "new")
     assert not (tmp_path / "spans.npy").exists()
@@ -230,7 +235,9 @@ def test_names_of_arrays_stay_inside_the_folder(name: str, tmp_path: Path) -> No
 )
 def test_the_data_folder_stays_inside_the_folder(name: str, tmp_path: Path) -> None:
     build("dense").save(tmp_path)
-    sign(tmp_path, {**read_manifest(tmp_path), "data": name})
+    manifest = read_manifest(tmp_path)
+    manifest["segments"][0]["data"] = name
+    sign(tmp_path, manifest)
     with pytest.raises(IndexFormatError, match="is not the name of a data folder"):
         load_index(tmp_path, ENCODER)
 

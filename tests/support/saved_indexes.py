@@ -57,7 +57,7 @@ def encoder_of(kind: str) -> HashEncoder | None:
 
 def content(index: DocumentIndex) -> tuple[list[Any], list[Any]]:
     """Documents as they are, and what each query finds: ids, and scores that agree within rounding."""
-    documents = [(d.id, d.text, dict(d.metadata)) for d in index._collection.documents.values()]
+    documents = [(d.id, d.text, dict(d.metadata)) for d in map(index.document, index.document_ids)]
     found = [
         [(c.id, c.text, pytest.approx(c.score, abs=1e-6)) for c in index.search(query, 100)]
         for query in QUERIES
@@ -71,32 +71,71 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def sign(path: Path, manifest: dict[str, Any]) -> None:
-    """Write a manifest with the checksum that belongs to it."""
+def sign(path: Path, manifest: dict[str, Any], name: str = "manifest.json") -> str:
+    """Write a manifest with the checksum that belongs to it, and return that."""
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    (path / "manifest.json").write_text(json.dumps({**content, "sha256": digest}))
+    (path / name).write_text(json.dumps({**content, "sha256": digest}))
+    return digest
+
+
+def data_folder(path: Path) -> Path:
+    """The folder of the only segment of the index in `path`."""
+    (folder,) = path.glob("data-*")
+    return folder
+
+
+def read_segment(path: Path) -> dict[str, Any]:
+    """What the only segment of the index in `path` says of its files."""
+    files: dict[str, Any] = json.loads((data_folder(path) / "segment.json").read_text("utf-8"))
+    return files
+
+
+def sign_segment(path: Path, files: dict[str, Any]) -> None:
+    """Write what a segment says of its files, with the checksums that belong to it."""
+    digest = sign(data_folder(path), files, "segment.json")
+    manifest = read_manifest(path)
+    manifest["segments"][0]["sha256"] = digest
+    sign(path, manifest)
+
+
+def as_version(version: int, path: Path) -> None:
+    """Give the index in `path` the form of an older version."""
+    manifest, files = read_manifest(path), read_segment(path)
+    data = data_folder(path)
+    (data / "segment.json").unlink()
+    old = {**manifest, **files, "version": version, "data": data.name}
+    del old["segments"], old["sha256"]
+    old["extras"] = {name: entry for name, entry in files["extras"].items() if name.endswith(".norms")}
+    if version < 3:
+        old["settings"].pop("headings", None)
+    if version == 1:
+        old |= {part: sorted(old[part]) for part in ("columns", "extras")}
+        del old["offsets"], old["documents"]
+        (path / "manifest.json").write_text(json.dumps(old, indent=1))
+    else:
+        sign(path, old)
 
 
 def replace_array(path: Path, part: str, name: str, array: np.ndarray[Any, Any]) -> None:
-    """Put another array in the place of one, with a manifest that agrees."""
-    manifest = read_manifest(path)
-    np.save(path / manifest["data"] / f"{name}.npy", array, allow_pickle=True)
+    """Put another array in the place of one, with checksums that agree."""
+    files = read_segment(path)
+    np.save(data_folder(path) / f"{name}.npy", array, allow_pickle=True)
     entry = {
         "shape": list(array.shape),
         "dtype": array.dtype.str,
         "sha256": hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest(),
     }
     if part == "offsets":
-        manifest["offsets"] = entry
+        files["offsets"] = entry
     else:
-        manifest[part][name] = entry
-    sign(path, manifest)
+        files[part][name] = entry
+    sign_segment(path, files)
 
 
 def replace_documents(path: Path, lines: bytes) -> None:
-    """Put other documents in the place of those there, with a manifest that agrees."""
-    manifest = read_manifest(path)
-    (path / manifest["data"] / "documents.jsonl").write_bytes(lines)
-    manifest["documents"] = {"size": len(lines), "sha256": hashlib.sha256(lines).hexdigest()}
-    sign(path, manifest)
+    """Put other documents in the place of those there, with checksums that agree."""
+    files = read_segment(path)
+    (data_folder(path) / "documents.jsonl").write_bytes(lines)
+    files["documents"] = {"size": len(lines), "sha256": hashlib.sha256(lines).hexdigest()}
+    sign_segment(path, files)

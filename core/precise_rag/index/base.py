@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,14 +17,16 @@ from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.matching import DocumentMatcher
+from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.queries import check_search, query_direction
+from precise_rag.index.segments import Part, Segment, changed, merged
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.index.storage.files import Verify
-from precise_rag.index.storage.folder import locked, read_index, write_index
+from precise_rag.index.storage.folder import locked, write_index
 from precise_rag.index.storage.layout import check_collection, check_finite, check_index, check_settings
 from precise_rag.index.storage.lock import WAIT
-from precise_rag.index.storage.manifest import read_manifest
+from precise_rag.index.storage.manifest import read_manifest, version_of
+from precise_rag.index.storage.reading import read_index
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
@@ -34,8 +36,11 @@ from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Sente
 class DocumentIndex(Portable, ABC):
     """A searchable collection of documents.
 
-    Subclasses define how a document becomes rows (`_read`), what to compute once from all rows
-    (`_prepare`) and how rows are scored (`_hits`).
+    Documents are kept in segments, see `precise_rag.index.segments`: a change costs what it changes, in
+    memory, in the folder and at the next search.
+
+    Subclasses define how a document becomes rows (`_read`), what to compute once from the rows of a
+    segment (`_prepare`) and how rows are scored (`_hits`).
 
     Threads may search while another one adds or deletes documents: a search uses the state before or
     after the change.
@@ -59,9 +64,9 @@ class DocumentIndex(Portable, ABC):
             self.settings: Any = self.settings_type(**settings)
         except TypeError as error:
             raise InputError(f"{type(self).__name__}: {error}") from error
-        self._snapshot: Snapshot | None = None
-        self._collection = Collection()
-        self._loaded: tuple[Collection | None, Columns] = (None, {})
+        self._stop_words: frozenset[str] = frozenset()
+        self._parts: tuple[Part, ...] = ()
+        self._present: tuple[tuple[Part, ...], Snapshot] | None = None
         self._loaded_from: tuple[Path, set[str]] | None = None
         self._writing, self._preparing = ProcessLock(), ProcessLock()
 
@@ -69,7 +74,7 @@ class DocumentIndex(Portable, ABC):
         parts = {"encoder": self.encoder, "settings": self.settings}
         check_picklable(self, parts, "save it, and load it in the worker: load_index(path, encoder)")
         with self._writing:
-            return {**self.__dict__, "_snapshot": None, "_loaded": (None, {})}
+            return {**self.__dict__, "_present": None}
 
     @classmethod
     def build(
@@ -93,16 +98,16 @@ class DocumentIndex(Portable, ABC):
         return index
 
     def __len__(self) -> int:
-        return len(self._collection)
+        return sum(len(part) for part in self._parts)
 
     @property
     def document_ids(self) -> tuple[str, ...]:
         """Ids of all documents, including those without text."""
-        return tuple(self._collection.documents)
+        return tuple(document.id for part in self._parts for document in part.documents)
 
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index."""
-        found = self._collection.documents.get(identifier)
+        found = _document(self._parts, identifier)
         if found is None:
             raise InputError(f"the index has no document {shown(identifier)}")
         return found
@@ -110,8 +115,14 @@ class DocumentIndex(Portable, ABC):
     @property
     def empty_document_ids(self) -> tuple[str, ...]:
         """Ids of the documents without text; searches cannot find them."""
-        sizes = np.diff(self._collection.offsets)
-        return tuple(i for i, size in zip(self._collection.documents, sizes, strict=True) if size == 0)
+        return tuple(
+            document.id
+            for part in self._parts
+            for document, size in zip(
+                part.segment.documents, np.diff(part.segment.collection.offsets).tolist(), strict=True
+            )
+            if size == 0 and part.get(document.id)
+        )
 
     def add(self, documents: Iterable[Document], *, show_progress: bool = False) -> None:
         """Add documents, or replace those whose ids are in the index.
@@ -121,26 +132,41 @@ class DocumentIndex(Portable, ABC):
         The index stays as it was if anything is raised.
         """
         given = unique_documents(documents)
-        with self._writing, self._undone_on_error():
-            known = self._collection.documents
+        with self._writing:
+            known = {d.id: found for d in given if (found := _document(self._parts, d.id))}
             same = {d.id for d in given if d.id in known and self._reads_same(known[d.id], d)}
             new = [d for d in given if d.id not in same]
-            blocks = list(self._read(new, show_progress))
-            kept = self._collection.without(d.id for d in new if d.id in known)
-            redescribed = [d for d in given if d.id in same and known[d.id] != d]
+            redescribed = {d.id: d for d in given if d.id in same and known[d.id] != d}
+            words = Vocabulary(self._stop_words)
+            blocks = list(self._read(new, words, show_progress))
             try:
-                added = Collection().extended(new, blocks)
+                added = Collection.of(new, blocks)
                 check_collection(added)
                 check_finite(added.columns)
-                self._collection = kept.described(redescribed).extended(new, blocks)
+                self._parts = changed(self._parts, Segment(added, words), known.keys() - same, redescribed)
             except ValueError as error:
                 raise InputError(f"the documents cannot be added: {error}") from error
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Delete documents by id. Raises InputError, and changes nothing, if an id is unknown."""
+        """Delete documents by id. Raises InputError, and changes nothing, if an id is unknown.
+
+        No search finds them or counts their words from then on. Their texts are removed from memory, and
+        by the next `save` from the folder, when their segment is merged; `compact` does that at once.
+        """
         with self._writing:
-            known = [ids] if isinstance(ids, str) else list(items_of("ids", ids, str))
-            self._collection = self._collection.without(known)
+            known = {ids} if isinstance(ids, str) else set(items_of("ids", ids, str))
+            if unknown := sorted(i for i in known if _document(self._parts, i) is None):
+                raise InputError(f"no document {unknown[0]!r} in the index ({len(unknown)} unknown ids)")
+            self._parts = changed(self._parts, None, known, {})
+
+    def compact(self) -> None:
+        """Merge all segments into one, without what is deleted; the next `save` writes everything.
+
+        Searches find the same as before, a little faster if there were many segments.
+        """
+        with self._writing:
+            if len(self._parts) > 1 or any(part.alive is not None for part in self._parts):
+                self._parts = (Part(merged(self._parts)),)
 
     def search(
         self,
@@ -176,20 +202,24 @@ class DocumentIndex(Portable, ABC):
     def save(self, path: str | Path) -> None:
         """Save the index into the folder `path`; an index that is there is replaced in one step.
 
+        Segments that the folder has are not written again.
         Raises InputError if the folder holds other files, or a document's metadata is not JSON;
         IndexLockedError if another process is writing the folder; IndexChangedError if this index was
         loaded from the folder and another one has been saved there since; IndexWriteError if the disk
         cannot be written. The folder then keeps the index it had.
         """
         with locked(path), self._writing:
-            manifest, collection, extras = self._saved_state()
+            self._prepared_snapshot()
+            manifest = self._manifest()
             loaded_from, versions = self._loaded_from or (None, None)
+            known = versions if Path(path).resolve() == loaded_from else None
+            parts = [(part, self._extras(part.segment)) for part in self._parts]
             try:
-                self._check(manifest, collection, extras)
+                for part, extras in parts:
+                    self._check(manifest, part.segment, extras)
             except ValueError as error:
                 raise InputError(f"the index cannot be saved: {error}") from error
-            known = versions if Path(path).resolve() == loaded_from else None
-            write_index(path, manifest, collection, extras, known=known)
+            write_index(path, manifest, parts, known=known)
 
     @staticmethod
     def lock(path: str | Path, timeout: float = WAIT) -> AbstractContextManager[None]:
@@ -230,7 +260,7 @@ class DocumentIndex(Portable, ABC):
                 f"{fixed[0]} cannot change in a saved {cls.__name__} (settings that can: "
                 f"{', '.join(sorted(cls.search_settings)) or 'none'}); build the index again"
             )
-        manifest, collection, extras = read_index(path, verify)
+        manifest, parts = read_index(path, verify)
         if manifest["kind"] != cls.kind:
             raise IndexFormatError(
                 f"{path} holds a {manifest['kind']!r} index, not {cls.kind!r}; open it with load_index(path)"
@@ -244,41 +274,40 @@ class DocumentIndex(Portable, ABC):
                 f"load it with load_encoder({built_with!r}) or build it again"
             )
         try:
-            cls._check(manifest, collection, extras)
+            for part in parts:
+                cls._check(manifest, part.segment, part.segment.extras)
         except (TypeError, ValueError) as error:
             raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
         index = cls(encoder, **{**without_models(manifest["settings"]), **settings})
-        index._collection = collection
-        index._loaded = collection, extras
-        index._loaded_from = Path(path).resolve(), {manifest["data"]}
-        try:
-            index._restore(manifest, extras)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
+        for part in parts:
+            part.segment.words = Vocabulary(index._stop_words, part.segment.words.words())
+        index._parts = tuple(parts)
+        index._loaded_from = Path(path).resolve(), {version_of(manifest)}
         return index
 
     @classmethod
-    def _check(cls, manifest: Mapping[str, Any], collection: Collection, extras: Columns) -> None:
+    def _check(cls, manifest: Mapping[str, Any], segment: Segment, extras: Columns) -> None:
         """Raise ValueError if what is saved cannot be loaded and searched."""
         check_settings(cls.kind, cls.settings_type, manifest["settings"])
         settings = cls.settings_type(**without_models(manifest["settings"]))
-        check_index(cls.kind, settings, manifest.get("vocabulary"), collection, extras)
-
-    def _undone_on_error(self) -> AbstractContextManager[object]:
-        """Context that undoes what `_read` changed beside the collection, if an exception leaves it."""
-        return nullcontext()
+        check_index(cls.kind, settings, len(segment.words), segment.collection, extras)
 
     def _reads_same(self, known: Document, given: Document) -> bool:
         """Whether `_read` finds the same in both documents, whatever else their metadata say."""
         return known.text == given.text
 
     @abstractmethod
-    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
-        """Yield the columns of each document, in order; they include "spans" (n, 2) and "n_tokens" (n,)."""
+    def _read(
+        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
+    ) -> Iterator[Columns]:
+        """Yield the columns of each document, in order; they include "spans" (n, 2) and "n_tokens" (n,).
+
+        words: numbers the words of columns that hold any; empty at first.
+        """
 
     @abstractmethod
-    def _prepare(self, collection: Collection) -> Any:
-        """Compute what all searches of a collection share; called once after each change."""
+    def _prepare(self, segment: Segment) -> Any:
+        """Compute what all searches of a segment share; called once for each segment that has rows."""
 
     @abstractmethod
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
@@ -307,25 +336,9 @@ class DocumentIndex(Portable, ABC):
             "settings": {f.name: as_json(getattr(self.settings, f.name)) for f in fields(self.settings)},
         }
 
-    def _saved_state(self) -> tuple[dict[str, Any], Collection, Columns]:
-        """The manifest, the collection and the extra arrays to save."""
-        return self._manifest(), self._collection, self._extras()
-
-    def _extras(self) -> Columns:
-        """Arrays to save that are not columns of the rows."""
+    def _extras(self, segment: Segment) -> Columns:
+        """Arrays to save with a segment that are not columns of its rows."""
         return {}
-
-    def _restore(self, manifest: Mapping[str, Any], extras: Columns) -> None:
-        """Restore what the subclass saved in the manifest and the extra arrays."""
-        return
-
-    def _saved(self, collection: Collection, part: str) -> Columns:
-        """Saved extra arrays "<part>.<name>", by name; empty if the collection has changed since loading."""
-        loaded, extras = self._loaded
-        if collection is not loaded:
-            return {}
-        prefix = f"{part}."
-        return {name.removeprefix(prefix): extras[name] for name in extras if name.startswith(prefix)}
 
     def _ready(
         self, top_k: int, query: str = "", filter: Filter | Mapping[str, Any] | None = None
@@ -333,7 +346,11 @@ class DocumentIndex(Portable, ABC):
         """The present state, for a search. Raises InputError if an argument is not valid."""
         check_search(query, top_k)
         wanted = None if filter is None else as_filter(filter)
-        snapshot = self._present()
+        snapshot = self._prepared_snapshot()
+        if not len(self):
+            raise EmptyIndexError(
+                f"the index holds {len(self.document_ids)} documents and no text; add documents first"
+            )
         if wanted is None:
             return snapshot
         if getattr(self.settings, "filter_statistics", "shared") == "shared":
@@ -341,26 +358,32 @@ class DocumentIndex(Portable, ABC):
         with self._preparing:
             return snapshot.holding_only(wanted, self._prepare)
 
-    def _present(self) -> Snapshot:
+    def _prepared_snapshot(self) -> Snapshot:
+        """The present state, with all segments prepared; without rows for an index without text."""
         with self._preparing:
-            collection = self._collection
-            if not len(collection):
-                raise EmptyIndexError(
-                    f"the index holds {len(collection.documents)} documents and no text; add documents first"
-                )
-            if self._snapshot is None or self._snapshot.collection is not collection:
-                documents = tuple(collection.documents.values())
-                self._snapshot = Snapshot(
-                    collection, documents, self._prepare(collection), DocumentMatcher(documents), {}
-                )
-            return self._snapshot
+            parts = self._parts
+            if self._present is None or self._present[0] is not parts:
+                snapshot = Snapshot.of(parts)
+                for part in snapshot.parts:
+                    if part.segment.prepared is None:
+                        part.segment.prepared = self._prepare(part.segment)
+                self._present = parts, snapshot
+            return self._present[1]
 
     def _query_vector(self, query: str, vector: FloatArray | None) -> FloatArray:
         """(d,) float32 vector of unit length."""
         if vector is None:
             assert self.encoder is not None
             vector = self.encoder.encode_queries([query])[0]
-        return query_direction(vector, self._collection.columns["vectors"].shape[1])
+        return query_direction(vector, self._dimension())
+
+    def _dimension(self) -> int:
+        """Length of the vectors."""
+        return int(self._parts[0].segment.collection.columns["vectors"].shape[1])
+
+
+def _document(parts: Iterable[Part], identifier: str) -> Document | None:
+    return next((found for part in parts if (found := part.get(identifier)) is not None), None)
 
 
 def as_json(value: object) -> object:
@@ -370,7 +393,7 @@ def as_json(value: object) -> object:
 
 
 def unique_documents(documents: Iterable[Document]) -> list[Document]:
-    """The documents as a list. Raises InputError if one is no Document, or two have one id."""
+    """The documents as a list. Raises InputError if one is not a Document, or two have the same id."""
     given: dict[str, Document] = {}
     for document in items_of("documents", documents, Document):
         if document.id in given:

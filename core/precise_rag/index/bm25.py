@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
-from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.bm25_base import BM25Base
 from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
+from precise_rag.index.segments import Segment
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import FloatArray, ScoreScale, SentenceTable
 
@@ -37,17 +39,19 @@ class BM25Index(BM25Base, ChunkIndex):
     needs_encoder = False
     search_settings = frozenset({"filter_statistics"})
 
-    def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
-        return self._vocabulary.columns(texts)
+    def _describe(
+        self, texts: Sequence[str], table: SentenceTable, groups: Groups, words: Vocabulary
+    ) -> Columns:
+        return words.columns(texts)
 
-    def _prepare(self, collection: Collection) -> Any:
-        return self._matrix(collection, "chunks")
+    def _prepare(self, segment: Segment) -> Any:
+        return self._matrix(segment, "chunks")
 
     def _matrices(self, prepared: Any) -> Mapping[str, BM25Matrix]:
         return {"chunks": prepared}
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        scores = snapshot.prepared.scores(self._vocabulary.terms(query))
+        scores = np.concatenate(self._bm25(snapshot, query)["chunks"])
         if snapshot.matching is not None:
             scores = np.where(snapshot.matching, scores, np.float32(0))
         rows = top_rows(scores, top_k)

@@ -4,39 +4,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.collection import Collection
-from precise_rag.index.arrays.groups import Groups
-from precise_rag.types import Candidate, Document, IntArray
+from precise_rag.types import Candidate
 
 
 def widen_to_passages(
-    candidates: Sequence[Candidate], rows: IntArray, passages: Groups, collection: Collection
+    candidates: Sequence[Candidate], texts: Sequence[str], n_tokens: Sequence[int]
 ) -> list[Candidate]:
     """Give each candidate the text of its whole passage.
 
     candidates: single sentences.
-    rows: (n,) row of each candidate in the collection.
-    passages: the rows of each passage.
+    texts: of the document of each candidate.
+    n_tokens: of the passage of each candidate.
     """
-    tokens = passages.sums(collection.columns["n_tokens"])[passages.of_row[rows]]
     wide = []
-    for candidate, n_tokens in zip(candidates, tokens, strict=True):
+    for candidate, text, tokens in zip(candidates, texts, n_tokens, strict=True):
         assert candidate.passage is not None
         start, end = candidate.passage
-        text = collection.documents[candidate.doc_id].text[start:end]
-        wide.append(replace(candidate, start=start, end=end, text=text, n_tokens=int(n_tokens)))
+        wide.append(replace(candidate, start=start, end=end, text=text[start:end], n_tokens=tokens))
     return wide
 
 
-def merge_neighbours(candidates: Sequence[Candidate], documents: Mapping[str, Document]) -> list[Candidate]:
+def merge_neighbours(candidates: Sequence[Candidate], texts: Mapping[str, str]) -> list[Candidate]:
     """Join neighbouring candidates of the same passage, and sort by score.
 
+    texts: of the documents, by id.
     A joined candidate has the text in document order and the best score of its parts.
     """
     merged: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: (c.doc_id, c.start)):
-        if merged and _adjacent(merged[-1], candidate, documents):
-            merged[-1] = _joined(merged[-1], candidate, documents)
+        if merged and _adjacent(merged[-1], candidate, texts):
+            merged[-1] = _joined(merged[-1], candidate, texts)
         else:
             merged.append(candidate)
     return sorted(merged, key=lambda c: -c.score)
@@ -55,14 +52,14 @@ def limit_tokens(candidates: Sequence[Candidate], max_tokens: int) -> list[Candi
     return kept
 
 
-def _adjacent(left: Candidate, right: Candidate, documents: Mapping[str, Document]) -> bool:
+def _adjacent(left: Candidate, right: Candidate, texts: Mapping[str, str]) -> bool:
     if left.doc_id != right.doc_id or left.passage != right.passage:
         return False
-    return not documents[left.doc_id].text[left.end : right.start].strip()
+    return not texts[left.doc_id][left.end : right.start].strip()
 
 
-def _joined(left: Candidate, right: Candidate, documents: Mapping[str, Document]) -> Candidate:
+def _joined(left: Candidate, right: Candidate, texts: Mapping[str, str]) -> Candidate:
     best = max(left, right, key=lambda c: c.score)
-    text = documents[left.doc_id].text[left.start : right.end]
+    text = texts[left.doc_id][left.start : right.end]
     n_tokens = (left.n_tokens or 0) + (right.n_tokens or 0)
     return replace(best, start=left.start, end=right.end, text=text, n_tokens=n_tokens)

@@ -9,13 +9,15 @@ import numpy as np
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
-from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import VectorSettings, dot, read_vectors, vector_columns
+from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
+from precise_rag.index.segments import Part, Segment
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import FloatArray, IntArray, ScoreScale, SentenceTable
 
@@ -56,7 +58,9 @@ class DenseIndex(ChunkIndex):
     def _needs_sentence_vectors(self) -> bool:
         return bool(self.settings.chunk_vectors != "encode" or self.settings.chunks == "sentences")
 
-    def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
+    def _describe(
+        self, texts: Sequence[str], table: SentenceTable, groups: Groups, words: Vocabulary
+    ) -> Columns:
         assert self.encoder is not None
         if table.vectors is None:
             return vector_columns(self.encoder.encode(texts), self.settings.precision)
@@ -65,30 +69,35 @@ class DenseIndex(ChunkIndex):
         vectors = chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
         return vector_columns(vectors, self.settings.precision)
 
-    def _prepare(self, collection: Collection) -> Any:
-        return load_products(collection.columns, self.settings.backend)
+    def _prepare(self, segment: Segment) -> Any:
+        return load_products(segment.collection.columns, self.settings.backend)
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        if snapshot.matching is not None:
-            rows = np.flatnonzero(snapshot.matching)
-            return self._best_of(snapshot, snapshot.prepared, rows, query, top_k, vector)
-        rows, scores = snapshot.prepared.best(self._query_vector(query, vector), top_k)
-        return Hits(rows, scores, {"dense": scores})
-
-    def _best_of(
-        self,
-        snapshot: Snapshot,
-        products: Products | None,
-        rows: IntArray,
-        query: str,
-        top_k: int,
-        vector: FloatArray | None,
-    ) -> Hits:
-        """The best of some rows; products: of all rows, None to read the vectors of these rows."""
         direction = self._query_vector(query, vector)
-        if products is None or len(rows) < _GATHER_SHARE * len(snapshot.collection):
-            scores = dot({"vectors": read_vectors(snapshot.collection.columns, rows)}, direction)
-        else:
-            scores = products.all(direction)[rows]
-        best = top_rows(scores, top_k)
-        return Hits(rows[best], scores[best], {"dense": scores[best]})
+        if snapshot.matching is not None:
+            return self._best_of(snapshot, np.flatnonzero(snapshot.matching), direction, top_k)
+        found = [self._products(part).best(direction, top_k) for part in snapshot.parts]
+        rows = [own + first for (own, _), first in zip(found, snapshot.firsts.tolist(), strict=False)]
+        return best_hits(np.concatenate(rows), np.concatenate([scores for _, scores in found]), top_k)
+
+    def _products(self, part: Part) -> Products:
+        """The products of a query with the rows of a part."""
+        products: Products = part.prepared
+        return products
+
+    def _best_of(self, snapshot: Snapshot, rows: IntArray, direction: FloatArray, top_k: int) -> Hits:
+        """The best of some rows, by their product with a query's vector (d,); rows: ascending."""
+        scores = []
+        for part, own in snapshot.split(rows):
+            columns = part.segment.collection.columns
+            if len(own) < _GATHER_SHARE * len(part.segment.collection):
+                scores.append(dot({"vectors": read_vectors(columns, own)}, direction))
+            else:
+                scores.append(self._products(part).all(direction)[own])
+        return best_hits(rows, np.concatenate(scores), top_k)
+
+
+def best_hits(rows: IntArray, scores: FloatArray, top_k: int) -> Hits:
+    """The best of some rows by their dense scores."""
+    best = top_rows(scores, top_k)
+    return Hits(rows[best], scores[best], {"dense": scores[best]})

@@ -8,7 +8,7 @@ import numpy as np
 
 from precise_rag.checks import check_number
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
-from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.context import GroupMeans, check_alpha
 from precise_rag.index.arrays.fusion import fuse, min_max, z_score
 from precise_rag.index.arrays.groups import Groups
@@ -16,7 +16,9 @@ from precise_rag.index.arrays.headings import Headings, heading_columns, heading
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings
+from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.bm25_base import BM25Base
+from precise_rag.index.segments import Segment
 from precise_rag.index.sentence_base import Returns, SentenceIndex, check_returns
 from precise_rag.index.snapshot import Snapshot
 from precise_rag.titles import title_of
@@ -74,10 +76,6 @@ class _Level:
     means: GroupMeans
     bm25: BM25Matrix
 
-    def bm25_scores(self, terms: Any) -> FloatArray:
-        """(n,) BM25 of the group of each sentence."""
-        return self.bm25.scores(terms)[self.means.groups.of_row]
-
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
@@ -117,37 +115,39 @@ class HybridIndex(BM25Base, SentenceIndex):
         """Default of `returns` in `search`."""
         return self.settings.returns
 
-    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
-        blocks = super()._read(documents, show_progress)
+    def _read(
+        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
+    ) -> Iterator[Columns]:
+        blocks = super()._read(documents, words, show_progress)
         if not self.settings.headings:
             return blocks
         assert self.encoder is not None
         read = list(blocks)
         above = [headings_above(d, block["spans"]) for d, block in zip(documents, read, strict=True)]
-        added = heading_columns(above, self.encoder.encode, self._vocabulary.columns, self.encoder.dimension)
+        added = heading_columns(above, self.encoder.encode, words.columns, self.encoder.dimension)
         return ({**block, **columns} for block, columns in zip(read, added, strict=True))
 
     def _reads_same(self, known: Document, given: Document) -> bool:
         above_same = not self.settings.headings or title_of(known.metadata) == title_of(given.metadata)
         return above_same and super()._reads_same(known, given)
 
-    def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
-        columns = super()._columns(document, table)
+    def _columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
+        columns = super()._columns(document, table, words)
         if self.settings.surroundings is not None:
             columns["surroundings"] = passage_ids(document, table, self.settings.surroundings)
         texts = (document.text[start:end] for start, end in columns["spans"])
-        return columns | self._vocabulary.columns(texts)
+        return columns | words.columns(texts)
 
-    def _prepare(self, collection: Collection) -> Any:
-        columns = collection.columns
+    def _prepare(self, segment: Segment) -> Any:
+        collection, columns = segment.collection, segment.collection.columns
         owners = collection.owners(np.arange(len(collection)))
         keys = [columns[name] for name in ("passage_spans", "surroundings") if name in columns]
         levels, headings = [], Headings.of(columns)
         for place, groups in enumerate(Groups.by_change(key, owners) for key in keys):
-            norms = self._saved(collection, f"means{place}").get("norms")
+            norms = segment.saved(f"means{place}").get("norms")
             means = GroupMeans.of(columns, groups, norms, headings)
-            levels.append(_Level(means, self._matrix(collection, f"level{place}", groups, headings)))
-        sentences = self._matrix(collection, "sentences")
+            levels.append(_Level(means, self._matrix(segment, f"level{place}", groups, headings)))
+        sentences = self._matrix(segment, "sentences")
         products = load_products(columns, self.settings.backend)
         return _Prepared(levels[0].means.groups, sentences, levels, products, headings)
 
@@ -158,13 +158,17 @@ class HybridIndex(BM25Base, SentenceIndex):
     def _scores(
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        prepared: _Prepared = snapshot.prepared
-        terms = self._vocabulary.terms(query)
-        core = prepared.products.all(vector)
-        sentence = prepared.sentences.scores(terms)
-        wider = [level.bm25_scores(terms) for level in prepared.levels]
-        above = None if prepared.headings is None else prepared.headings.scores(vector)
-        dense = _weighted(alpha, core, [level.means.scores(core, above) for level in prepared.levels])
+        parts = [part.prepared for part in snapshot.parts]
+        cosines = [_dense_scores(part, vector, alpha) for part in parts]
+        core, dense = (np.concatenate(arrays) for arrays in zip(*cosines, strict=True))
+        words = self._bm25(snapshot, query)
+        sentence = np.concatenate(words.pop("sentences"))
+        wider = [
+            np.concatenate(
+                [s[p.levels[place].means.groups.of_row] for s, p in zip(scores, parts, strict=True)]
+            )
+            for place, scores in enumerate(words.values())
+        ]
         rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
         bm25 = _weighted(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
         weight = self._dense_weight(core[rows])
@@ -177,12 +181,21 @@ class HybridIndex(BM25Base, SentenceIndex):
         adapted = adaptive_weight(core, float(core.max())) if self.settings.adaptive else 1.0
         return self.settings.dense_weight * adapted
 
-    def _extras(self) -> Columns:
-        if not len(self._collection):
+    def _extras(self, segment: Segment) -> Columns:
+        if segment.prepared is None:
             return {}
-        prepared: _Prepared = self._ready(top_k=1).prepared
-        norms = {f"means{place}.norms": level.means.norms for place, level in enumerate(prepared.levels)}
-        return {**super()._extras(), **norms}
+        levels = enumerate(segment.prepared.levels)
+        return {
+            **super()._extras(segment),
+            **{f"means{place}.norms": level.means.norms for place, level in levels},
+        }
+
+
+def _dense_scores(prepared: _Prepared, vector: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """(n,) cosines and dense scores of the sentences of a segment."""
+    core = prepared.products.all(vector)
+    above = None if prepared.headings is None else prepared.headings.scores(vector)
+    return core, _weighted(alpha, core, [level.means.scores(core, above) for level in prepared.levels])
 
 
 def adaptive_weight(scores: FloatArray, best: float) -> float:

@@ -7,13 +7,20 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.filters import Condition, Filter, field_value
+from precise_rag.index.arrays.collection import BoolArray
 from precise_rag.types import Document
-
-BoolArray = npt.NDArray[np.bool_]
 
 _log = logging.getLogger(__name__)
 _MOST_FILTERS = 64
 """Filters whose documents are remembered."""
+
+
+def matching_documents(matchers: Sequence["DocumentMatcher"], wanted: Filter) -> list[BoolArray]:
+    """For the documents of each matcher, whether each meets the filter; a field that none has is logged."""
+    for condition in wanted.conditions():
+        if condition.operator != "$exists" and not any(m.has(condition.field) for m in matchers):
+            warn_of_unknown_field(condition.field)
+    return [matcher.matching(wanted) for matcher in matchers]
 
 
 def warn_of_unknown_field(field: str) -> None:
@@ -32,11 +39,12 @@ class DocumentMatcher:
         self._fields: dict[str, tuple[npt.NDArray[np.int64], list[object]]] = {}
         self._matching: dict[Filter, BoolArray] = {}
 
+    def has(self, field: str) -> bool:
+        """Whether a document has the field in its metadata."""
+        return self._values(field)[1] != [None]
+
     def matching(self, wanted: Filter) -> BoolArray:
         """(n_documents,) whether each document meets the filter."""
-        for condition in wanted.conditions():
-            if condition.operator != "$exists" and self._values(condition.field)[1] == [None]:
-                warn_of_unknown_field(condition.field)
         found = self._matching.get(wanted)
         if found is None:
             found = wanted.fold(self._meeting, self._all, self._any)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from precise_rag.index.arrays.collection import Collection
+from precise_rag.index.snapshot import Snapshot
 from precise_rag.types import Candidate
 
 
@@ -24,25 +24,24 @@ def rows_around(rows: Iterable[int], n_rows: int, reach: int) -> list[tuple[int,
 
 
 def neighbour_rows(
-    collection: Collection, sentences: Sequence[Candidate], reach: int
+    snapshot: Snapshot, sentences: Sequence[Candidate], reach: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of rows of a collection around `sentences`; see `SentenceIndex.neighbours`."""
+    """Yield the ranges of rows around `sentences`; see `SentenceIndex.neighbours`."""
     wanted: dict[str, list[Candidate]] = {}
     for sentence in sentences:
         wanted.setdefault(sentence.doc_id, []).append(sentence)
-    blocks = {
-        identifier: place for place, identifier in enumerate(collection.documents) if identifier in wanted
-    }
-    for identifier, found in wanted.items():
-        if identifier not in blocks:
-            continue
-        first, end = map(int, collection.offsets[blocks[identifier] : blocks[identifier] + 2])
-        spans = collection.columns["spans"][first:end]
-        places = np.searchsorted(spans[:, 0], [sentence.start for sentence in found])
-        rows = [
-            int(row)
-            for row, sentence in zip(places, found, strict=True)
-            if row < len(spans) and tuple(spans[row]) == (sentence.start, sentence.end)
-        ]
-        for low, high in rows_around(rows, len(spans), reach):
-            yield first + low, first + high
+    for part, rows in snapshot.slices():
+        collection = part.segment.collection
+        for identifier in [identifier for identifier in wanted if part.get(identifier)]:
+            found = wanted.pop(identifier)
+            place = part.segment.places[identifier]
+            first, end = map(int, collection.offsets[place : place + 2])
+            spans = collection.columns["spans"][first:end]
+            places = np.searchsorted(spans[:, 0], [sentence.start for sentence in found])
+            own = [
+                int(row)
+                for row, sentence in zip(places, found, strict=True)
+                if row < len(spans) and tuple(spans[row]) == (sentence.start, sentence.end)
+            ]
+            for low, high in rows_around(own, len(spans), reach):
+                yield rows.start + first + low, rows.start + first + high

@@ -16,9 +16,11 @@ from precise_rag.index.arrays.passages import passage_ids
 from precise_rag.index.arrays.spans import trim_spans
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import vector_columns
+from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.base import DocumentIndex
 from precise_rag.index.candidates import limit_tokens, merge_neighbours, widen_to_passages
 from precise_rag.index.neighbours import neighbour_rows
+from precise_rag.index.segments import Part
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable, Stretch
 
@@ -70,46 +72,55 @@ class SentenceIndex(DocumentIndex):
         snapshot = self._ready(top_k, query, filter)
         if snapshot.matches_nothing:
             return []
-        passages: Groups = snapshot.prepared.passages
         scores, parts = self._scores(snapshot, query, self._query_vector(query, vector), self._alpha(alpha))
-        if snapshot.matching is not None:
-            scores = np.where(snapshot.matching, scores, np.float32(-np.inf))
-        hits = Hits.of(_ROWS[returns](scores, passages, top_k), scores, parts)
+        hits = Hits.of(_ROWS[returns](snapshot, scores, top_k), scores, parts)
         candidates = snapshot.candidates(hits, self.score_scale)
+        texts = {
+            c.doc_id: snapshot.document(row).text
+            for c, row in zip(candidates, hits.rows.tolist(), strict=True)
+        }
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(candidates)}[returns]
-        wide = widen_to_passages(candidates[:n_wide], hits.rows[:n_wide], passages, snapshot.collection)
-        candidates[:n_wide] = wide
+        candidates[:n_wide] = widen_to_passages(
+            candidates[:n_wide],
+            [texts[candidate.doc_id] for candidate in candidates[:n_wide]],
+            [_tokens_of_passage(snapshot, row) for row in hits.rows[:n_wide].tolist()],
+        )
         if merge_adjacent:
-            candidates = merge_neighbours(candidates, snapshot.collection.documents)
+            candidates = merge_neighbours(candidates, texts)
         return candidates if max_tokens is None else limit_tokens(candidates, max_tokens)
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.
 
         Each sentence is in one stretch; stretches of one document have a sentence between them. A candidate
-        that is not a sentence of the index is in none. Nothing is encoded.
+        that is not a sentence of the index is left out. Nothing is encoded.
         """
         if not sentences:
             return []
         snapshot = self._ready(top_k=1)
-        ranges = neighbour_rows(snapshot.collection, sentences, reach)
+        ranges = neighbour_rows(snapshot, sentences, reach)
         return [snapshot.stretch(first, end, self.score_scale) for first, end in ranges]
 
     @abstractmethod
     def _scores(
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        """(n,) scores of all sentences, -inf for those to leave out; and the scores behind them, by name."""
+        """(n,) scores of all sentences, -inf for those to leave out; and the scores behind them, by name.
+
+        Left out is at least what `Snapshot.matching` says.
+        """
 
     def _alpha(self, alpha: float | None) -> float:
         chosen: float = self.settings.alpha if alpha is None else check_alpha(alpha)
         return chosen
 
-    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
+    def _read(
+        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
+    ) -> Iterator[Columns]:
         for document, table in self._tables(documents, show_progress):
-            yield self._columns(document, table)
+            yield self._columns(document, table, words)
 
-    def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
+    def _columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
         spans = trim_spans(document.text, table.spans)
         assert table.vectors is not None
         passages = Groups.by_change(passage_ids(document, table, self.settings.passages))
@@ -125,15 +136,41 @@ class SentenceIndex(DocumentIndex):
         return Hits.of(top_rows(scores, top_k), scores, parts)
 
 
-def _best_passage_then_sentences(scores: FloatArray, passages: Groups, top_k: int) -> IntArray:
+def _passage_of(snapshot: Snapshot, row: int) -> tuple[Part, int, int]:
+    """The part that a row is in; the first row of its passage and the one behind the last, in the part."""
+    part, offset = snapshot.part_of(row)
+    passages: Groups = part.prepared.passages
+    return part, *passages.rows(int(passages.of_row[row - offset]))
+
+
+def _tokens_of_passage(snapshot: Snapshot, row: int) -> int:
+    part, first, end = _passage_of(snapshot, row)
+    return int(part.segment.collection.columns["n_tokens"][first:end].sum())
+
+
+def _best_sentences(snapshot: Snapshot, scores: FloatArray, top_k: int) -> IntArray:
+    return top_rows(scores, top_k)
+
+
+def _best_passages(snapshot: Snapshot, scores: FloatArray, top_k: int) -> IntArray:
+    found = [
+        rows.start + part.prepared.passages.best_rows(scores[rows], top_k) for part, rows in snapshot.slices()
+    ]
+    best = np.concatenate(found)
+    rows: IntArray = best[top_rows(scores[best], top_k)]
+    return rows
+
+
+def _best_passage_then_sentences(snapshot: Snapshot, scores: FloatArray, top_k: int) -> IntArray:
     best = int(np.argmax(scores))
-    passage = passages.of_row[best]
-    rows = top_rows(scores, top_k - 1 + int(passages.sizes[passage]))
-    return np.append(best, rows[passages.of_row[rows] != passage])[:top_k]
+    _, first, end = _passage_of(snapshot, best)
+    first, end = (place + snapshot.part_of(best)[1] for place in (first, end))
+    rows = top_rows(scores, top_k - 1 + end - first)
+    return np.append(best, rows[(rows < first) | (rows >= end)])[:top_k]
 
 
 _ROWS = {
-    "sentence": lambda scores, passages, top_k: top_rows(scores, top_k),
-    "passage": lambda scores, passages, top_k: passages.best_rows(scores, top_k),
+    "sentence": _best_sentences,
+    "passage": _best_passages,
     "mixed": _best_passage_then_sentences,
 }

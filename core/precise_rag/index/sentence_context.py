@@ -9,12 +9,13 @@ import numpy as np
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.context import SentenceContexts, check_alpha
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages, check_passages
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
+from precise_rag.index.arrays.words import Vocabulary
+from precise_rag.index.segments import Segment
 from precise_rag.index.sentence_base import SentenceIndex
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
@@ -68,19 +69,21 @@ class SentenceContextIndex(SentenceIndex):
         alpha: weight of a sentence against its context (0 to 1); default: the index's setting.
         """
         if not len(self):
-            return iter(())
+            return
         snapshot = self._ready(top_k=1)
-        vectors = snapshot.prepared.contexts.vectors(
-            read_vectors(snapshot.collection.columns, slice(None)),
-            self._alpha(alpha),
-            normalise=self.settings.similarity == "cosine",
-        )
-        rows = np.arange(len(vectors))
-        sentences = snapshot.candidates(Hits(rows, np.zeros(len(rows), dtype=np.float32)), self.score_scale)
-        return zip(sentences, vectors, strict=True)
+        normalise = self.settings.similarity == "cosine"
+        for part, rows in snapshot.slices():
+            vectors = part.prepared.contexts.vectors(
+                read_vectors(part.segment.collection.columns, slice(None)),
+                self._alpha(alpha),
+                normalise=normalise,
+            )
+            alive = np.arange(len(vectors)) if part.rows is None else np.flatnonzero(part.rows)
+            hits = Hits(alive + rows.start, np.zeros(len(alive), dtype=np.float32))
+            yield from zip(snapshot.candidates(hits, self.score_scale), vectors[alive], strict=True)
 
-    def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
-        columns = super()._columns(document, table)
+    def _columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
+        columns = super()._columns(document, table, words)
         if self.settings.context == "encode":
             columns["context"] = self._encoded_contexts(document, columns["spans"], columns["passage_spans"])
         return columns
@@ -100,9 +103,10 @@ class SentenceContextIndex(SentenceIndex):
             rows[list(others)] = self.encoder.encode(list(others.values()))
         return rows
 
-    def _prepare(self, collection: Collection) -> Any:
-        columns = collection.columns
-        passages = Groups.by_change(columns["passage_spans"], collection.owners(np.arange(len(collection))))
+    def _prepare(self, segment: Segment) -> Any:
+        columns = segment.collection.columns
+        owners = segment.collection.owners(np.arange(len(segment.collection)))
+        passages = Groups.by_change(columns["passage_spans"], owners)
         products = load_products(columns, self.settings.backend)
         if "context" not in columns:
             return _Prepared(passages, SentenceContexts.of_means(columns, passages), products)
@@ -114,12 +118,20 @@ class SentenceContextIndex(SentenceIndex):
     def _scores(
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        prepared: _Prepared = snapshot.prepared
+        found = [self._scores_of(part.prepared, vector, alpha) for part in snapshot.parts]
+        scores, core = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        if snapshot.matching is not None:
+            scores[~snapshot.matching] = -np.inf
+        return scores, {"dense": scores, "core": core}
+
+    def _scores_of(
+        self, prepared: "_Prepared", vector: FloatArray, alpha: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n,) scores and cosines of the rows of a segment."""
         core = prepared.products.all(vector)
         encoded = prepared.context_products.all(vector) if prepared.context_products else None
         normalise = self.settings.similarity == "cosine"
-        scores = prepared.contexts.scores(core, alpha, encoded, normalise=normalise)
-        return scores, {"dense": scores, "core": core}
+        return prepared.contexts.scores(core, alpha, encoded, normalise=normalise), core
 
 
 @dataclass(frozen=True, slots=True)

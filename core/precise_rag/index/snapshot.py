@@ -1,13 +1,15 @@
 """One state of an index, and the rows that a search finds in it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from precise_rag.filters import Filter
-from precise_rag.index.arrays.collection import Collection
-from precise_rag.index.matching import BoolArray, DocumentMatcher
+from precise_rag.index.arrays.collection import BoolArray
+from precise_rag.index.matching import matching_documents
+from precise_rag.index.segments import Part, Segment
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, Span, Stretch
 
 _MOST_NARROWED = 16
@@ -17,7 +19,7 @@ _MOST_NARROWED = 16
 class Hits(NamedTuple):
     """Rows found by a search, best first.
 
-    rows: (k,) row numbers of the collection.
+    rows: (k,) row numbers; see `Snapshot`.
     scores: (k,) score of each row.
     parts: (k,) scores behind `scores`, by name; they become `Candidate.scores`.
     """
@@ -44,53 +46,100 @@ class Hits(NamedTuple):
 class Snapshot(NamedTuple):
     """One state of an index; a search reads the same one from start to end.
 
-    collection: documents and rows.
-    documents: the documents in order.
-    prepared: what the subclass computed from the collection.
-    matcher: tells which documents meet a filter.
+    Rows are numbered through all parts, deleted ones included.
+
+    parts: the segments with rows, and what is deleted in them.
+    firsts: (n_parts + 1,) number of each part's first row, and behind the last row.
     narrowed: the states of `holding_only` for the latest filters.
     matching: (n,) whether a search may find each row; None for all.
     """
 
-    collection: Collection
-    documents: tuple[Document, ...]
-    prepared: Any
-    matcher: DocumentMatcher
+    parts: tuple[Part, ...]
+    firsts: IntArray
     narrowed: dict[Filter, "Snapshot"]
     matching: BoolArray | None = None
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> Self:
+        """Return the state of an index that has these parts."""
+        with_rows = tuple(part for part in parts if len(part))
+        sizes = [len(part.segment.collection) for part in with_rows]
+        matching = None
+        if any(part.rows is not None for part in with_rows):
+            matching = np.concatenate(
+                [_alive(part, size) for part, size in zip(with_rows, sizes, strict=True)]
+            )
+        return cls(with_rows, np.cumsum([0, *sizes]), {}, matching)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, deleted ones included."""
+        return int(self.firsts[-1])
 
     @property
     def matches_nothing(self) -> bool:
         """Whether a search can find no row."""
-        return not len(self.collection) or (self.matching is not None and not self.matching.any())
+        return not self.n_rows or (self.matching is not None and not self.matching.any())
 
     def within(self, wanted: Filter) -> Self:
         """Return the state for a search that keeps to a filter."""
-        found = self.matcher.matching(wanted)
-        return self._replace(matching=np.repeat(found, np.diff(self.collection.offsets)))
+        found = zip(self._meeting(wanted), self.parts, strict=True)
+        matching = [
+            np.repeat(documents, np.diff(part.segment.collection.offsets)) for documents, part in found
+        ]
+        rows = np.concatenate(matching)
+        return self._replace(matching=rows if self.matching is None else rows & self.matching)
 
-    def holding_only(self, wanted: Filter, prepare: Callable[[Collection], Any]) -> "Snapshot":
+    def holding_only(self, wanted: Filter, prepare: Callable[[Segment], Any]) -> "Snapshot":
         """Return the state of an index that holds only the documents that meet a filter.
 
-        prepare: computes `prepared` of a collection with rows.
+        prepare: computes `prepared` of a segment with rows.
         """
         if wanted not in self.narrowed:
-            collection = self.collection.only(self.matcher.matching(wanted))
-            documents = tuple(collection.documents.values())
-            prepared = prepare(collection) if len(collection) else None
+            segments = []
+            for found, part in zip(self._meeting(wanted), self.parts, strict=True):
+                kept = found if part.alive is None else found & part.alive
+                segment = Segment(part.segment.collection.only(kept), part.segment.words)
+                if len(segment.collection):
+                    segment.prepared = prepare(segment)
+                    segments.append(segment)
             if len(self.narrowed) >= _MOST_NARROWED:
                 self.narrowed.pop(next(iter(self.narrowed)))
-            self.narrowed[wanted] = Snapshot(collection, documents, prepared, self.matcher, {})
+            self.narrowed[wanted] = Snapshot.of(map(Part, segments))
         return self.narrowed[wanted]
+
+    def slices(self) -> Iterator[tuple[Part, slice]]:
+        """Yield each part with its rows."""
+        return zip(self.parts, (slice(a, b) for a, b in pairwise(self.firsts.tolist())), strict=True)
+
+    def split(self, rows: IntArray) -> Iterator[tuple[Part, IntArray]]:
+        """Yield each part with those of ascending `rows` that are its own, as row numbers of the part."""
+        places = np.searchsorted(rows, self.firsts).tolist()
+        for (first, end), part, offset in zip(
+            pairwise(places), self.parts, self.firsts.tolist(), strict=False
+        ):
+            yield part, rows[first:end] - offset
+
+    def part_of(self, row: int) -> tuple[Part, int]:
+        """Return the part that a row is in, and the number of the part's first row."""
+        place = int(np.searchsorted(self.firsts, row, side="right")) - 1
+        return self.parts[place], int(self.firsts[place])
+
+    def document(self, row: int) -> Document:
+        """Return the document that a row is in."""
+        part, offset = self.part_of(row)
+        owner = np.searchsorted(part.segment.collection.offsets, row - offset, side="right") - 1
+        return part.segment.documents[int(owner)]
 
     def candidates(self, hits: Hits, score_scale: ScoreScale) -> list[Candidate]:
         """Return the rows of `hits` as candidates, in the same order; score_scale: scale of their scores."""
-        columns = self.collection.columns
-        spans, n_tokens, passages = columns["spans"], columns["n_tokens"], columns.get("passage_spans")
         candidates = []
-        for place, (row, owner) in enumerate(zip(hits.rows, self.collection.owners(hits.rows), strict=True)):
-            document = self.documents[owner]
-            start, end = map(int, spans[row])
+        for place, row in enumerate(hits.rows.tolist()):
+            part, offset = self.part_of(row)
+            collection, own = part.segment.collection, row - offset
+            document = self.document(row)
+            start, end = map(int, collection.columns["spans"][own])
+            passages = collection.columns.get("passage_spans")
             candidates.append(
                 Candidate(
                     doc_id=document.id,
@@ -99,8 +148,8 @@ class Snapshot(NamedTuple):
                     text=document.text[start:end],
                     score=float(hits.scores[place]),
                     score_scale=score_scale,
-                    n_tokens=int(n_tokens[row]),
-                    passage=None if passages is None else Span(*map(int, passages[row])),
+                    n_tokens=int(collection.columns["n_tokens"][own]),
+                    passage=None if passages is None else Span(*map(int, passages[own])),
                     scores={name: float(values[place]) for name, values in hits.parts.items()},
                     metadata=document.metadata,
                 )
@@ -111,5 +160,12 @@ class Snapshot(NamedTuple):
         """Return the rows `first` to `end` of one document as sentences with score 0."""
         rows = np.arange(first, end, dtype=np.int64)
         sentences = self.candidates(Hits(rows, np.zeros(len(rows), dtype=np.float32)), score_scale)
-        text = self.collection.documents[sentences[0].doc_id].text
+        text = self.document(first).text
         return Stretch(text[sentences[0].start : sentences[-1].end], tuple(sentences))
+
+    def _meeting(self, wanted: Filter) -> list[BoolArray]:
+        return matching_documents([part.segment.matcher for part in self.parts], wanted)
+
+
+def _alive(part: Part, n_rows: int) -> BoolArray:
+    return np.ones(n_rows, dtype=np.bool_) if part.rows is None else part.rows

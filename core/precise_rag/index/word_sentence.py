@@ -13,14 +13,16 @@ import numpy.typing as npt
 from precise_rag.checks import check_number
 from precise_rag.encoders.packaged import MINILM_COMMAND, packaged_minilm
 from precise_rag.errors import ModelError
-from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages
-from precise_rag.index.arrays.postings import Postings
+from precise_rag.index.arrays.postings import Postings, idf
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.stop_words import WordSettings, load_stop_words
 from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.dense import DenseIndex, DenseSettings
+from precise_rag.index.segments import Part, Segment
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.protocols import Encoder
 from precise_rag.tokens import readable_texts
@@ -52,7 +54,6 @@ class WordSentenceSettings(DenseSettings, WordSettings):
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     postings: Postings
-    idf: FloatArray
     products: Products
 
 
@@ -83,38 +84,51 @@ class WordSentenceIndex(DenseIndex):
         snapshot = self._ready(top_k=1)
         return self._passing(snapshot, query)
 
-    def _describe(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> Columns:
+    def _describe(
+        self, texts: Sequence[str], table: SentenceTable, groups: Groups, words: Vocabulary
+    ) -> Columns:
         tokens = self._tokens(texts)
         return {
-            **super()._describe(texts, table, groups),
+            **super()._describe(texts, table, groups, words),
             "pieces.values": np.concatenate([np.zeros(0, dtype=np.int32), *tokens]),
             "pieces.lengths": np.array([len(row) for row in tokens], dtype=np.int32),
         }
 
-    def _prepare(self, collection: Collection) -> Any:
-        values, lengths = collection.columns["pieces.values"], collection.columns["pieces.lengths"]
-        postings = Postings.of(values, lengths, len(self._is_content))
-        products = load_products(collection.columns, self.settings.backend)
-        return _Prepared(postings, postings.idf(), products)
+    def _prepare(self, segment: Segment) -> Any:
+        columns = segment.collection.columns
+        postings = Postings.of(columns["pieces.values"], columns["pieces.lengths"], len(self._is_content))
+        return _Prepared(postings, load_products(columns, self.settings.backend))
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         rows = self._passing(snapshot, query)
         if not len(rows):
             return Hits(rows, np.zeros(0, dtype=np.float32))
-        return self._best_of(snapshot, snapshot.prepared.products, rows, query, top_k, vector)
+        return self._best_of(snapshot, rows, self._query_vector(query, vector), top_k)
+
+    def _products(self, part: Part) -> Products:
+        products: Products = part.prepared.products
+        return products
 
     def _passing(self, snapshot: Snapshot, query: str) -> npt.NDArray[np.int64]:
-        prepared: _Prepared = snapshot.prepared
-        terms = np.unique(self._tokens([query])[0])
-        passes = prepared.postings.overlap(terms) >= self.settings.min_overlap
+        terms = np.unique(self._tokens([query])[0]).astype(np.int64)
+        overlap = np.concatenate([part.prepared.postings.overlap(terms) for part in snapshot.parts])
+        passes = overlap >= self.settings.min_overlap
         rows = np.flatnonzero(passes if snapshot.matching is None else passes & snapshot.matching)
         limit = self.settings.max_candidates
         if limit is None or len(rows) <= limit:
             return rows
-        shared = np.zeros(prepared.postings.n_rows, dtype=np.float32)
-        for term in terms:
-            shared[prepared.postings.rows_of(term)] += prepared.idf[term]
+        shared = self._shared(snapshot, terms)
         return np.sort(rows[top_rows(shared[rows], limit)])
+
+    def _shared(self, snapshot: Snapshot, terms: npt.NDArray[np.int64]) -> FloatArray:
+        """(n,) sum of the idf of those of distinct terms that each row contains."""
+        counts = [part.prepared.postings.frequencies(terms, part.rows) for part in snapshot.parts]
+        weights = idf(np.sum(counts, axis=0), sum(len(part) for part in snapshot.parts))
+        shared = np.zeros(snapshot.n_rows, dtype=np.float32)
+        for part, rows in snapshot.slices():
+            for term, weight in zip(terms.tolist(), weights, strict=True):
+                shared[rows][part.prepared.postings.rows_of(term)] += weight
+        return shared
 
     def _tokens(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
         """The content tokens of each text: those that are not stop words, punctuation or special tokens."""

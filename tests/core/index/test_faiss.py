@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag.index import (
-    DenseIndex,
-    FaissIndex,
-)
+from precise_rag.errors import InputError
+from precise_rag.index import DenseIndex, FaissIndex, segments
+from precise_rag.index import faiss as faiss_module
 from precise_rag.index.arrays.collection import Collection
+from precise_rag.index.arrays.faiss_rows import FaissRows
+from precise_rag.index.arrays.words import Vocabulary
+from precise_rag.index.segments import Part, Segment
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.vectors import clustered
@@ -30,15 +32,18 @@ NEW = [Document(f"new{i}", f"A new dog number {i} barks. It runs.") for i in ran
         ("SQfp16", "", 0.99),
     ],
 )
-def test_faiss_finds_what_exact_search_finds(factory: str, search: str, least: float) -> None:
+def test_faiss_finds_what_exact_search_finds(
+    factory: str, search: str, least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     faiss = pytest.importorskip("faiss")
+    monkeypatch.setattr(faiss_module, "EXACT_ROWS", 1)
     faiss.omp_set_num_threads(1)
     rows = clustered(2000)
     spans = np.stack([np.arange(2000), np.arange(2000) + 1], axis=1)
     columns = {"spans": spans, "n_tokens": np.ones(2000, dtype=np.int64), "vectors": rows}
-    collection = Collection().extended([Document("d", "x" * 2000)], [columns])
+    collection = Collection.of([Document("d", "x" * 2000)], [columns])
     index = FaissIndex(HashEncoder(), factory=factory, search=search)
-    index._collection = collection
+    index._parts = (Part(Segment(collection, Vocabulary(frozenset()))),)
     shared = 0
     for query in clustered(20, seed=1):
         exact = np.argsort(-(rows @ query), kind="stable")[:10]
@@ -49,24 +54,41 @@ def test_faiss_finds_what_exact_search_finds(factory: str, search: str, least: f
     assert shared / 200 >= least
 
 
-def test_faiss_adds_without_training_again_and_refuses_what_it_cannot_build() -> None:
+def test_new_documents_are_compared_until_they_are_many_and_what_cannot_be_built_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("faiss")
-    index = FaissIndex.build(OLD, HashEncoder())
-    before = built(index)
-    index.add(NEW)
-    assert index.search("new dog number 7 barks", 1)[0].doc_id == "new7"
-    assert built(index).ntotal == len(index)
-    assert before.ntotal == 20
+    monkeypatch.setattr(segments, "SMALL", 0)
+    monkeypatch.setattr(faiss_module, "EXACT_ROWS", 40)
+    index = FaissIndex.build(OLD, HashEncoder(), chunks="sentences")
+    (first,) = built(index)
+    index.add(NEW[:5])
+    assert index.search("new dog number 3 barks", 1)[0].doc_id == "new3"
+    assert built(index)[0] is first
+    assert built(index)[1] is None
+    index.add(NEW[5:])
+    assert built(index)[-1].ntotal == len(index) == 100
     for factory in ("Nonsense", "IVF4096,PQ7"):
         with pytest.raises(Exception, match="faiss cannot build"):
-            FaissIndex.build(OLD, HashEncoder(), factory=factory).search("cat")
+            FaissIndex.build(OLD, HashEncoder(), chunks="sentences", factory=factory).search("cat")
 
 
-def built(index: FaissIndex) -> Any:
-    """The faiss index itself."""
+def test_a_gpu_without_a_gpu_build_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    faiss = pytest.importorskip("faiss")
+    monkeypatch.delattr(faiss, "index_cpu_to_all_gpus", raising=False)
+    with pytest.raises(InputError, match=r"has no GPU support.*faiss-gpu"):
+        FaissIndex(HashEncoder(), gpu=True)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda index: index, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0, raising=False)
+    with pytest.raises(InputError, match="sees no GPU"):
+        FaissIndex(HashEncoder(), gpu=True)
+
+
+def built(index: FaissIndex) -> list[Any]:
+    """The faiss index of each segment; None for one that has none."""
     index.search("cat", 1)
-    assert index._built is not None
-    return index._built.index
+    prepared = [part.segment.prepared for part in index._parts]
+    return [each.index if isinstance(each, FaissRows) else None for each in prepared]
 
 
 def nearest(index: DenseIndex, query: str, top_k: int) -> dict[str, float]:
@@ -74,13 +96,15 @@ def nearest(index: DenseIndex, query: str, top_k: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("factory", ["Flat", "HNSW16", "IVF4,Flat", "SQfp16"])
-def test_faiss_passes_over_what_was_deleted_and_builds_again_when_a_third_is_dead(factory: str) -> None:
+def test_faiss_passes_over_what_was_deleted(factory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each document's own text asks for it, so the deleted ones are always the nearest."""
     faiss = pytest.importorskip("faiss")
     faiss.omp_set_num_threads(1)
+    monkeypatch.setattr(segments, "SMALL", 0)
+    monkeypatch.setattr(faiss_module, "EXACT_ROWS", 1)
     search = {"IVF4,Flat": "nprobe=4", "HNSW16": "efSearch=64"}.get(factory, "")
     index = FaissIndex.build(OLD + NEW, HashEncoder(), factory=factory, search=search)
-    first = built(index)
+    (first,) = built(index)
     gone: set[str] = set()
     for document in [*OLD[3:8], *NEW[:5]]:
         index.delete([document.id])
@@ -94,28 +118,29 @@ def test_faiss_passes_over_what_was_deleted_and_builds_again_when_a_third_is_dea
             among = nearest(index, document.text, 100)
             assert found == pytest.approx({id: among[id] for id in found}, abs=1e-4)
             assert not gone & {id.partition(":")[0] for id in found}
-        assert built(index) is first
+        assert built(index) == [first]
     index.delete([d.id for d in OLD[8:]])
-    assert built(index) is not first
-    assert built(index).ntotal == len(index) == 28
+    (second,) = built(index)
+    assert second is not first
+    assert second.ntotal == len(index) == 28
 
 
-def test_faiss_keeps_its_dead_entries_over_saving_and_replaces_changed_documents(tmp_path: Path) -> None:
+def test_a_saved_faiss_index_is_used_if_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("faiss")
+    monkeypatch.setattr(segments, "SMALL", 0)
+    monkeypatch.setattr(faiss_module, "EXACT_ROWS", 1)
     index = FaissIndex.build(OLD, HashEncoder(), factory="HNSW32")
-    first = built(index)
     index.delete(["old1", "old2"])
     index.add([Document("old7", "A heron waits in the reeds."), OLD[2]])
-    expected = DenseIndex.build(
-        [d for d in OLD if d.id not in ("old1", "old7")] + [Document("old7", "A heron waits in the reeds.")],
-        HashEncoder(),
-    )
+    rest = [d for d in OLD if d.id not in ("old1", "old7")]
+    expected = DenseIndex.build([*rest, Document("old7", "A heron waits in the reeds.")], HashEncoder())
     index.save(tmp_path / "index")
+    monkeypatch.setattr(FaissRows, "of", lambda *_: pytest.fail("was built again"))
     trusting = FaissIndex.load(tmp_path / "index", HashEncoder(), search="", trusted=True)
-    assert built(trusting).ntotal == first.ntotal + 1  # old2 was there still; the heron is new
-    loaded = FaissIndex.load(tmp_path / "index", HashEncoder())
-    assert built(loaded).ntotal == len(loaded) == len(index)
-    for asked in (index, loaded, trusting):
+    assert [each.ntotal for each in built(trusting)] == [each.ntotal for each in built(index)]
+    for asked in (index, trusting):
         assert nearest(asked, "heron in the reeds", 100) == pytest.approx(
             nearest(expected, "heron in the reeds", 100), abs=1e-4
         )

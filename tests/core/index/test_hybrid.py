@@ -1,6 +1,5 @@
 """Hybrid search: its scores by hand, and the weight of the dense scores."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import pytest
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex
 from precise_rag.index.arrays.fusion import min_max
-from precise_rag.index.storage.manifest import write_manifest
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
+from support.saved_indexes import as_version
 
 STORY = Document("story", "A cat sits. A cat runs. It rained.\n\nThe sun rose. A cat sleeps.")
 
@@ -145,10 +144,7 @@ def test_titles_are_saved_and_deleted_with_their_documents(tmp_path: Path) -> No
 
 def test_an_index_of_an_older_version_is_searched_without_headings(tmp_path: Path) -> None:
     HybridIndex.build(PUMPS, HashEncoder(), headings=False).save(tmp_path)
-    file = tmp_path / "manifest.json"
-    manifest = json.loads(file.read_text())
-    del manifest["settings"]["headings"], manifest["sha256"]
-    write_manifest(file, manifest | {"version": 2})
+    as_version(2, tmp_path)
     loaded = HybridIndex.load(tmp_path, HashEncoder())
     assert loaded.settings.headings is False
     loaded.add([STORY])

@@ -1,17 +1,18 @@
-"""BM25 over rows of word numbers, as one sparse matrix."""
+"""BM25 over the texts of all segments of an index."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.checks import check_number
-from precise_rag.index.arrays.collection import Columns
+from precise_rag.index.arrays.collection import BoolArray, Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import Headings
+from precise_rag.index.arrays.postings import Postings, idf
 from precise_rag.index.arrays.stop_words import WordSettings
 from precise_rag.types import FloatArray, IntArray
 
@@ -35,69 +36,107 @@ class BM25Settings(WordSettings):
 
 
 class BM25Matrix:
-    """Okapi BM25 in Lucene's form, computed by bm25s; each row is one text.
+    """Word counts of the texts of one segment, for BM25; a text is a row or a group of rows.
 
-    terms: word numbers of all rows, one row after another.
-    lengths: (n_rows,) number of words in each row.
-    n_terms: size of the vocabulary.
-    settings: k1 and b.
-    saved: `arrays` of an earlier matrix of the same rows, to skip the computation; optional.
+    postings: the texts of each word.
+    lengths: (n_texts,) float32 number of words in each text.
+    starts: (n_texts,) first row of each text; None if every row is a text.
     """
 
-    def __init__(
-        self,
-        terms: npt.NDArray[np.int32],
-        lengths: IntArray,
-        n_terms: int,
-        settings: BM25Settings,
-        saved: Columns | None = None,
-    ) -> None:
-        self._n_rows = len(lengths)
-        self._n_terms = n_terms if len(terms) else 0
-        self._arrays: Columns = {}
-        if saved:
-            self._n_terms = len(saved["indptr"]) - 1  # the vocabulary may have grown since
-            self._arrays = saved
-        elif len(terms):
-            import bm25s  # slow to import, and not needed to search a saved index
-
-            matrix = bm25s.BM25(method="lucene", k1=settings.k1, b=settings.b)
-            numbers, ends = terms.tolist(), np.cumsum(lengths).tolist()
-            rows = [numbers[first:last] for first, last in pairwise([0, *ends])]
-            matrix.index((rows, {str(i): i for i in range(n_terms)}), show_progress=False)
-            self._arrays = {part: matrix.scores[part] for part in ("data", "indices", "indptr")}
+    def __init__(self, postings: Postings, lengths: FloatArray, starts: IntArray | None = None) -> None:
+        self.postings, self.lengths, self._starts = postings, lengths, starts
+        self._total = float(lengths.sum(dtype=np.float64))
 
     @classmethod
     def of(
         cls,
         columns: Columns,
         n_terms: int,
-        settings: BM25Settings,
         groups: Groups | None = None,
-        saved: Columns | None = None,
         headings: Headings | None = None,
+        saved: Columns | None = None,
     ) -> BM25Matrix:
-        """BM25 over the ragged column "words".
+        """Count the words of the ragged column "words".
 
         groups: rows to join into one text each; default: every row is a text.
         headings: of the rows; the words of a group's headings belong to its text. Default: none.
+        saved: `arrays` of an earlier matrix of the same texts, to skip the counting; optional.
         """
+        starts = None if groups is None else groups.starts
+        if saved:
+            postings = Postings(len(saved["lengths"]), saved["indptr"], saved["rows"], saved["counts"])
+            return cls(postings, saved["lengths"], starts)
         terms, lengths = columns["words.values"], np.asarray(columns["words.lengths"], dtype=np.int64)
         if groups is not None and headings is not None:
             terms, lengths = headings.words_with(columns, groups)
         elif groups is not None:
             lengths = np.add.reduceat(lengths, groups.starts)
-        return cls(terms, lengths, n_terms, settings, saved)
+        return cls(Postings.of(terms, lengths, n_terms), lengths.astype(np.float32), starts)
 
     @property
     def arrays(self) -> Columns:
-        """The sparse matrix: "data", "indices" and "indptr" by column; empty if there are no words."""
-        return self._arrays if self._n_terms else {}
+        """What to save."""
+        postings = self.postings
+        return {
+            "rows": postings.rows,
+            "counts": postings.counts,
+            "indptr": postings.indptr,
+            "lengths": self.lengths,
+        }
 
-    def scores(self, terms: npt.NDArray[np.int32]) -> FloatArray:
-        """(n_rows,) BM25 of each row for distinct query terms; 0 for rows that hold none of them."""
-        scores = np.zeros(self._n_rows, dtype=np.float32)
-        for term in terms[terms < self._n_terms].tolist():
-            first, last = self._arrays["indptr"][term : term + 2]
-            scores[self._arrays["indices"][first:last]] += self._arrays["data"][first:last]
+    def living(self, rows: BoolArray | None) -> Living:
+        """What to count; rows: (n_rows,) whether each row of the segment is not deleted, None for all."""
+        if rows is None:
+            return Living(None, self.postings.n_rows, self._total)
+        texts = rows if self._starts is None else rows[self._starts]
+        dead = np.flatnonzero(~texts)
+        lost = float(self.lengths[dead].sum(dtype=np.float64))
+        return Living(texts, self.postings.n_rows - len(dead), self._total - lost)
+
+    def scores(self, terms: IntArray, weights: FloatArray, slope: float, base: float) -> FloatArray:
+        """(n_texts,) sum of `weight * count / (count + base + slope * length)` over terms.
+
+        terms: (k,) distinct words; -1 for one that is not known here. weights: (k,) their idf.
+        """
+        scores = np.zeros(self.postings.n_rows, dtype=np.float32)
+        for term, weight in zip(terms.tolist(), weights, strict=True):
+            places = self.postings.places_of(term)
+            texts, counts = self.postings.rows[places], self.postings.counts[places].astype(np.float32)
+            scores[texts] += weight * counts / (counts + (base + slope * self.lengths[texts]))
         return scores
+
+
+class Living(NamedTuple):
+    """The texts of a matrix that are not deleted.
+
+    texts: (n_texts,) whether each is not deleted; None for all.
+    n_texts: their number.
+    n_words: the words in them.
+    """
+
+    texts: BoolArray | None
+    n_texts: int
+    n_words: float
+
+
+def bm25_scores(
+    matrices: Sequence[BM25Matrix],
+    rows: Sequence[BoolArray | None],
+    terms: Sequence[IntArray],
+    settings: BM25Settings,
+) -> list[FloatArray]:
+    """Okapi BM25 in Lucene's form: (n_texts,) scores of the texts of each segment.
+
+    matrices: of all segments of an index. Texts and words are counted in all of them together, without what
+        is deleted, so the scores are those of one matrix.
+    rows: of each segment, whether each of its rows is not deleted; None for all.
+    terms: of each segment, the numbers of the query's distinct words, in one order; -1 for unknown ones.
+    """
+    living = [matrix.living(alive) for matrix, alive in zip(matrices, rows, strict=True)]
+    n_texts = sum(part.n_texts for part in living)
+    mean_length = max(sum(part.n_words for part in living), 1.0) / max(n_texts, 1)
+    counted = zip(matrices, terms, living, strict=True)
+    frequencies = sum(matrix.postings.frequencies(t, part.texts) for matrix, t, part in counted)
+    weights = idf(np.asarray(frequencies), n_texts)
+    slope, base = settings.k1 * settings.b / mean_length, settings.k1 * (1 - settings.b)
+    return [m.scores(t, weights, slope, base) for m, t in zip(matrices, terms, strict=True)]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.errors import InputError
 from precise_rag.types import Document, IntArray
 
+BoolArray = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
 """Arrays by name; the first axis of each is rows. A ragged column x is two arrays: "x.values", all values
 one row after another, and "x.lengths", how many values each row has."""
@@ -38,51 +39,40 @@ class Collection:
         owners: IntArray = np.searchsorted(self.offsets, rows, side="right") - 1
         return owners
 
-    def without(self, ids: Iterable[str]) -> Collection:
-        """Return the collection without these documents. Raises InputError if one is unknown."""
-        ids = set(ids)
-        if unknown := sorted(ids - self.documents.keys()):
-            raise InputError(f"no document {unknown[0]!r} in the index ({len(unknown)} unknown ids)")
-        if not ids:
-            return self
-        kept = np.array([identifier not in ids for identifier in self.documents], dtype=bool)
-        sizes = np.diff(self.offsets)
-        rows = np.repeat(kept, sizes)
-        return Collection(
-            {
-                identifier: self.documents[identifier]
-                for identifier in self.documents
-                if identifier not in ids
-            },
-            np.concatenate([[0], np.cumsum(sizes[kept])]),
-            {name: column[self._mask(name, rows)] for name, column in self.columns.items()},
+    @classmethod
+    def of(cls, documents: Iterable[Document], blocks: Iterable[Columns]) -> Collection:
+        """Build the collection of some documents; blocks[i] has the rows of documents[i]."""
+        blocks = list(blocks)
+        found = {document.id: document for document in documents}
+        assert len(found) == len(blocks)
+        if not blocks:
+            return cls()
+        sizes = [len(block["spans"]) for block in blocks]
+        columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+        return cls(found, np.concatenate([[0], np.cumsum(sizes)]), columns)
+
+    @classmethod
+    def joined(cls, collections: Iterable[Collection]) -> Collection:
+        """Return one collection with the documents of several, in order; their ids must differ."""
+        given = [collection for collection in collections if collection.documents]
+        if len(given) < 2:
+            return given[0] if given else cls()
+        sizes = np.concatenate([np.diff(collection.offsets) for collection in given])
+        return cls(
+            {identifier: document for c in given for identifier, document in c.documents.items()},
+            np.concatenate([[0], np.cumsum(sizes)]),
+            {name: np.concatenate([c.columns[name] for c in given]) for name in given[0].columns},
         )
 
     def only(self, kept: npt.NDArray[np.bool_]) -> Collection:
         """Return the collection with the documents for which `kept` (n_documents,) is true."""
-        return self.without([i for i, stays in zip(self.documents, kept.tolist(), strict=True) if not stays])
-
-    def extended(self, documents: Iterable[Document], blocks: Iterable[Columns]) -> Collection:
-        """Return the collection with new documents at its end; blocks[i] has the rows of documents[i]."""
-        blocks = list(blocks)
-        added = {document.id: document for document in documents}
-        assert len(added) == len(blocks)
-        assert not added.keys() & self.documents.keys()
-        if not blocks:
-            return self
-        parts = [self.columns, *blocks] if self.columns else blocks
-        sizes = [len(block["spans"]) for block in blocks]
+        sizes = np.diff(self.offsets)
+        rows = np.repeat(kept, sizes)
         return Collection(
-            {**self.documents, **added},
-            np.concatenate([self.offsets, self.offsets[-1] + np.cumsum(sizes)]),
-            {name: np.concatenate([part[name] for part in parts]) for name in blocks[0]},
+            dict(compress(self.documents.items(), kept.tolist())),
+            np.concatenate([[0], np.cumsum(sizes[kept])]),
+            {name: column[self._mask(name, rows)] for name, column in self.columns.items()},
         )
-
-    def described(self, documents: Iterable[Document]) -> Collection:
-        """Return the collection with these documents' metadata; their texts must be unchanged."""
-        changed = {document.id: document for document in documents}
-        documents_ = {**self.documents, **changed} if changed else self.documents
-        return Collection(documents_, self.offsets, self.columns)
 
     def _mask(self, name: str, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Mask of a column's first axis; a ragged column has several values per row."""

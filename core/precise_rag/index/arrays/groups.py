@@ -37,6 +37,11 @@ class Groups:
         """(n_groups,) number of rows in each group."""
         return np.diff(np.append(self.starts, len(self.of_row)))
 
+    def rows(self, group: int) -> tuple[int, int]:
+        """Return the first row of a group and the row behind its last."""
+        end = self.starts[group + 1] if group + 1 < len(self.starts) else len(self.of_row)
+        return int(self.starts[group]), int(end)
+
     def spans(self, spans: IntArray) -> IntArray:
         """(n_groups, 2) from the first row's start to the last row's end; spans: (n, 2) of the rows."""
         last = self.starts + self.sizes - 1

@@ -4,13 +4,31 @@ import numpy as np
 
 from precise_rag.types import FloatArray, IntArray
 
+_BLOCK = 256
+"""Most scores in a block."""
+
 
 def top_rows(scores: FloatArray, top_k: int) -> IntArray:
     """The rows of the `top_k` best scores, best first; equal scores keep row order."""
-    if top_k < len(scores):
-        threshold = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
-        rows = np.flatnonzero(scores >= threshold)
-    else:
-        rows = np.arange(len(scores))
-    order: IntArray = rows[np.argsort(-scores[rows], kind="stable")][:top_k]
-    return order
+    if top_k >= len(scores):
+        order: IntArray = np.argsort(-scores, kind="stable")
+        return order
+    bound = _bound(scores, top_k)
+    above = np.flatnonzero(scores > bound)
+    if len(above) >= top_k:
+        values = scores[above]
+        above = above[values >= np.partition(values, len(values) - top_k)[len(values) - top_k]]
+    best: IntArray = above[np.argsort(-scores[above], kind="stable")][:top_k]
+    if len(best) == top_k:
+        return best
+    return np.append(best, np.flatnonzero(scores == bound)[: top_k - len(best)])
+
+
+def _bound(scores: FloatArray, top_k: int) -> float:
+    """A score that at least `top_k` scores reach: the best score of the worst of the `top_k` best blocks."""
+    block = min(_BLOCK, len(scores) // (2 * top_k))
+    best = scores
+    if block > 1:
+        n_blocks = len(scores) // block
+        best = scores[: n_blocks * block].reshape(n_blocks, block).max(axis=1)
+    return float(np.partition(best, len(best) - top_k)[len(best) - top_k])

@@ -3,15 +3,18 @@
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.index.arrays.stop_words import load_stop_words
+from precise_rag.index.arrays.collection import Columns
+from precise_rag.types import IntArray
+
+WORD_COLUMNS = ("words.values", "heading_words.values")
+"""Columns that hold numbers of words."""
 
 _WITH_MARKS = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xFB00, 0xFE30))
 """Code points with all combining marks of the basic plane: Chinese characters and Hangul have none."""
@@ -41,16 +44,25 @@ def split_words(text: str) -> list[str]:
 class Vocabulary:
     """Numbers for words, in the order in which they were first seen; it grows as texts are added.
 
-    stop_words: words to leave out; see `load_stop_words`.
+    stop_words: words to leave out.
     known: words of an earlier vocabulary, in order; default: none.
     """
 
-    def __init__(self, stop_words: str | tuple[str, ...], known: Iterable[str] = ()) -> None:
-        self._stop_words = load_stop_words(stop_words)
+    def __init__(self, stop_words: frozenset[str], known: Iterable[str] = ()) -> None:
+        self._stop_words = stop_words
         self._number = {word: i for i, word in enumerate(known)}
 
     def __len__(self) -> int:
         return len(self._number)
+
+    def without_words(self) -> "Vocabulary":
+        """Return an empty vocabulary with the same stop words."""
+        return Vocabulary(self._stop_words)
+
+    def learned(self, words: Iterable[str]) -> list[int]:
+        """The number of each word; new words get the next numbers."""
+        number = self._number
+        return [number.setdefault(sys.intern(word), len(number)) for word in words]
 
     def words(self) -> list[str]:
         """All words in the order of their numbers."""
@@ -58,34 +70,39 @@ class Vocabulary:
 
     def columns(self, texts: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
         """Ragged column "words": the numbers of each text's words; new words get the next numbers."""
-        number = self._number
-        rows = [
-            np.array(
-                [number.setdefault(sys.intern(word), len(number)) for word in self._kept(text)],
-                dtype=np.int32,
-            )
-            for text in texts
-        ]
+        rows = [np.array(self.learned(self._kept(text)), dtype=np.int32) for text in texts]
         return {
             "words.values": np.concatenate([np.zeros(0, dtype=np.int32), *rows]),
             "words.lengths": np.array([len(row) for row in rows], dtype=np.int32),
         }
 
-    @contextmanager
-    def undone_on_error(self) -> Iterator[None]:
-        """Context that forgets the words learned in it, if an exception leaves it."""
-        known = len(self._number)
-        try:
-            yield
-        except BaseException:
-            while len(self._number) > known:
-                self._number.popitem()
-            raise
+    def numbers(self, words: Iterable[str]) -> IntArray:
+        """The number of each word; -1 for one that is not known."""
+        return np.array([self._number.get(word, -1) for word in words], dtype=np.int64)
 
-    def terms(self, query: str) -> npt.NDArray[np.int32]:
-        """Numbers of the distinct known words of a query, ascending."""
-        known = {self._number[word] for word in self._kept(query) if word in self._number}
-        return np.array(sorted(known), dtype=np.int32)
+    def distinct(self, query: str) -> list[str]:
+        """The distinct words of a query, without stop words."""
+        return list(dict.fromkeys(self._kept(query)))
 
     def _kept(self, text: str) -> list[str]:
         return [word for word in split_words(text) if word not in self._stop_words]
+
+
+def joined_words(
+    vocabularies: Sequence[Vocabulary], columns: Sequence[Columns]
+) -> tuple[Vocabulary, list[Columns]]:
+    """Return one vocabulary of the words that rows hold, and the columns of words with its numbers.
+
+    vocabularies: of the same stop words. columns: of each vocabulary's rows.
+    """
+    joined = vocabularies[0].without_words()
+    renumbered: list[Columns] = []
+    for vocabulary, given in zip(vocabularies, columns, strict=True):
+        texts = {name: given[name] for name in WORD_COLUMNS if name in given}
+        used = np.zeros(len(vocabulary), dtype=np.bool_)
+        for values in texts.values():
+            used[values] = True
+        numbers = np.zeros(len(vocabulary), dtype=np.int32)
+        numbers[used] = joined.learned(compress(vocabulary.words(), used.tolist()))
+        renumbered.append({name: numbers[values] for name, values in texts.items()})
+    return joined, renumbered

@@ -36,7 +36,7 @@ def array_file(name: str) -> str:
 def is_index_file(name: str) -> bool:
     """Whether a data folder of ours may hold a file of this name."""
     stem, dot, ending = name.rpartition(".")
-    return name in (DOCUMENTS, "manifest.json") or (
+    return name in (DOCUMENTS, "segment.json", "manifest.json") or (
         dot + ending == ".npy" and _ARRAY_NAME.fullmatch(stem) is not None
     )
 

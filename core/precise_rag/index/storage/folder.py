@@ -1,22 +1,27 @@
-"""A saved index: a manifest that names a folder of arrays, replaced in one step.
+"""A saved index: a manifest that names the folders of its segments, replaced in one step.
 
-    path/manifest.json         format, kind, encoder, settings; shape or size and sha256 of each file
+    path/manifest.json         format, kind, encoder, settings; of each segment the folder, its checksum and
+                               what is deleted
+    path/data-…/segment.json   vocabulary; shape or size and sha256 of each file
     path/data-…/*.npy          one array per column, memory-mapped on load
     path/data-…/documents.jsonl
     path/precise-rag.lock      locked while a process writes, which precise-rag.lock.holder names
 
-The data folder is complete and on disk before the manifest that names it replaces the old one, so a
-crash at any moment leaves the old index or the new one. One process at a time writes; any number reads.
+A data folder never changes: a save writes those of new segments, and keeps those of the others. New folders
+are complete and on disk before the manifest that names them replaces the old one, so a crash at any moment
+leaves the old index or the new one. One process at a time writes; any number reads.
 """
 
 import logging
 import os
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from precise_rag.checks import as_path, check_number
 from precise_rag.errors import (
@@ -26,12 +31,10 @@ from precise_rag.errors import (
     InputError,
     PreciseRagError,
 )
-from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.collection import Columns
+from precise_rag.index.segments import Part, Segment, Stored
 from precise_rag.index.storage.files import (
-    Verify,
     is_index_file,
-    read_array,
-    read_documents_file,
     write_array,
     write_documents,
 )
@@ -43,14 +46,18 @@ from precise_rag.index.storage.manifest import (
     FILES_PART,
     FORMAT,
     MANIFEST,
+    MANIFEST_PART,
+    SEGMENT,
     VERSION,
     has_index,
     parse_manifest,
     read_manifest,
+    version_of,
     write_manifest,
 )
 
 _log = logging.getLogger(__name__)
+_FILES = {MANIFEST, MANIFEST_PART, FILES, FILES_PART, *LOCK_FILES}
 
 
 @contextmanager
@@ -75,96 +82,99 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
 def write_index(
     path: str | Path,
     manifest: dict[str, Any],
-    collection: Collection,
-    extras: Columns | None = None,
+    parts: Sequence[tuple[Part, Columns]],
     *,
     known: set[str] | None = None,
 ) -> None:
     """Save, replacing an index that is already there.
 
-    extras: arrays that do not go by rows; optional.
-    known: data folders of which the manifest must still name one; the new one is added. Default: any.
+    parts: the parts of the index, each with the arrays to save that do not go by rows.
+    known: versions of which the folder must still have one, see `version_of`; the new one is added.
+        Default: any.
     Raises InputError if `path` holds anything but an index, or a document cannot be saved as it is;
     IndexChangedError if another writer has replaced the index; IndexLockedError; IndexWriteError.
     """
-    path, extras = as_path("path", path), extras or {}
+    path = as_path("path", path)
     try:
-        check_collection(collection)
+        for part, _ in parts:
+            check_collection(part.segment.collection)
     except ValueError as error:
         raise InputError(f"the index cannot be saved: {error}") from error
     with locked(path), _write_errors(path):
-        old = _check_folder(path)
-        if known is not None and _data_name(path) not in {None, *known}:
+        data = _check_folder(path)
+        present = _present_manifest(path)
+        if known is not None and present is not None and version_of(present) not in known:
             raise IndexChangedError(
                 f"{path} was saved by another writer since this index was loaded; "
                 "load it again, repeat the change and save, or save into another folder"
             )
-        folder = path / f"data-{uuid.uuid4().hex}"
-        try:
-            folder.mkdir()
-            columns = {n: write_array(folder, n, column) for n, column in collection.columns.items()}
-            others = {n: write_array(folder, n, array) for n, array in extras.items()}
-            offsets = write_array(folder, "offsets", collection.offsets)
-            documents = write_documents(folder, collection.documents.values())
-            _flush_folder(folder)
-            manifest = {
-                "format": FORMAT,
-                "version": VERSION,
-                **manifest,
-                "columns": columns,
-                "extras": others,
-                "offsets": offsets,
-                "documents": documents,
-                "data": folder.name,
-            }
-            write_manifest(folder / MANIFEST, manifest)
-        except BaseException:
-            _remove(folder)
-            raise
-        if known is not None:
-            known.add(folder.name)  # before it is replaced, so that an interruption cannot come between
-        try:
-            os.replace(folder / MANIFEST, path / MANIFEST)
-        except OSError:
-            _remove(folder)
-            raise
+        in_use = {(entry["data"], entry["sha256"]) for entry in present["segments"]} if present else set()
+        with _written(path) as new:
+            stored = [_stored(path, part.segment, extras, in_use, new) for part, extras in parts]
+            entries = [_entry(place, part) for place, (part, _) in zip(stored, parts, strict=True)]
+            manifest = {"format": FORMAT, "version": VERSION, **manifest, "segments": entries}
+            version = write_manifest(path / MANIFEST_PART, manifest)
+            if known is not None:
+                known.add(version)  # before it is replaced, so that an interruption cannot come between
+            os.replace(path / MANIFEST_PART, path / MANIFEST)
+        for place, (part, _) in zip(stored, parts, strict=True):
+            part.segment.stored = place
         try:
             _flush_folder(path)
         except OSError as error:
             _log.warning("%s was saved, but the disk did not confirm it: %s", path, error)
-        for data in old:
-            _remove(data)
+        named = {place.data for place in stored}
+        for folder in data:
+            if folder.name not in named:
+                _remove(folder)
 
 
-def read_index(path: str | Path, verify: Verify = "full") -> tuple[dict[str, Any], Collection, Columns]:
-    """Manifest, collection and extra arrays; arrays are memory-mapped, read-only.
-
-    verify: see `Verify`.
-    Raises IndexFormatError if the index is missing, damaged or of another version.
-    """
-    if verify not in ("full", "shape"):
-        raise InputError(f"verify must be 'full' or 'shape', got {verify!r}")
-    manifest = read_manifest(path)
-    while True:
-        try:
-            return manifest, *_read_data(Path(path) / manifest["data"], manifest, verify)
-        except (OSError, ValueError, RecursionError, MemoryError) as error:
-            newer = read_manifest(path)
-            if newer == manifest:
-                raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
-            manifest = newer  # a writer replaced the index while it was read
+@contextmanager
+def _written(path: Path) -> Iterator[list[Path]]:
+    """Context for new data folders, which are removed if an exception leaves it."""
+    new: list[Path] = []
+    try:
+        yield new
+    except BaseException:
+        for folder in new:
+            _remove(folder)
+        with suppress(OSError):
+            (path / MANIFEST_PART).unlink(missing_ok=True)
+        raise
 
 
-def _read_data(folder: Path, manifest: dict[str, Any], verify: Verify) -> tuple[Collection, Columns]:
-    if not stat.S_ISDIR(os.lstat(folder).st_mode):
-        raise ValueError(f"{folder.name} is not a folder")
-    offsets = read_array(folder, "offsets", manifest["offsets"], verify)
-    columns = {n: read_array(folder, n, entry, verify) for n, entry in manifest["columns"].items()}
-    extras = {n: read_array(folder, n, entry, verify) for n, entry in manifest["extras"].items()}
-    documents = read_documents_file(folder, manifest["documents"], verify)
-    collection = Collection(documents, offsets, columns)
-    check_collection(collection)
-    return collection, extras
+def _stored(
+    path: Path, segment: Segment, extras: Columns, in_use: set[tuple[str, str]], new: list[Path]
+) -> Stored:
+    """Where a segment is saved in `path`; it is written if it is not there yet."""
+    place = segment.stored
+    if place is not None and place.path == path.resolve() and place[1:] in in_use:
+        return place
+    return _write_segment(path, segment, extras, new)
+
+
+def _write_segment(path: Path, segment: Segment, extras: Columns, new: list[Path]) -> Stored:
+    """Write a segment into a new data folder, which is added to `new` before anything is written."""
+    folder = path / f"data-{uuid.uuid4().hex}"
+    new.append(folder)
+    folder.mkdir()
+    collection = segment.collection
+    files = {
+        "columns": {n: write_array(folder, n, column) for n, column in collection.columns.items()},
+        "extras": {n: write_array(folder, n, array) for n, array in extras.items()},
+        "offsets": write_array(folder, "offsets", collection.offsets),
+        "documents": write_documents(folder, collection.documents.values()),
+        "vocabulary": segment.words.words(),
+    }
+    digest = write_manifest(folder / SEGMENT, files)
+    _flush_folder(folder)
+    return Stored(path.resolve(), folder.name, digest)
+
+
+def _entry(place: Stored, part: Part) -> dict[str, Any]:
+    """What the manifest says of a part."""
+    deleted = [] if part.alive is None else np.flatnonzero(~part.alive).tolist()
+    return {"data": place.data, "sha256": place.sha256, "deleted": deleted}
 
 
 def _check_folder(path: Path) -> list[Path]:
@@ -179,7 +189,13 @@ def _check_folder(path: Path) -> list[Path]:
             mode = entry.stat(follow_symlinks=False).st_mode
             if DATA_NAME.fullmatch(entry.name) and stat.S_ISDIR(mode) and _holds_only_ours(Path(entry)):
                 data.append(Path(entry))
-            elif entry.name not in {MANIFEST, FILES, FILES_PART, *LOCK_FILES} or not stat.S_ISREG(mode):
+            elif entry.name not in {
+                MANIFEST,
+                MANIFEST_PART,
+                FILES,
+                FILES_PART,
+                *LOCK_FILES,
+            } or not stat.S_ISREG(mode):
                 raise InputError(
                     f"{path} holds other files ({entry.name!r}); give an empty or new folder for the index"
                 )
@@ -205,10 +221,10 @@ def _is_our_manifest(file: Path, data: list[Path]) -> bool:
     return isinstance(manifest, dict) and manifest.get("format") == FORMAT
 
 
-def _data_name(path: Path) -> str | None:
-    """The data folder of the index in `path`; None if there is no index, or a damaged one."""
+def _present_manifest(path: Path) -> dict[str, Any] | None:
+    """The manifest of the index in `path`; None for a folder without one, and for a damaged one."""
     try:
-        return str(read_manifest(path)["data"])
+        return read_manifest(path)
     except IndexFormatError:
         return None
 

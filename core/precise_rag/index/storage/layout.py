@@ -29,10 +29,16 @@ _FORMS = {
     "pieces.values": ("i", 1),
     "pieces.lengths": ("i", 1),
     "faiss": ("u", 1),
-    "faiss_rows": ("i", 1),
 }
 """Kinds of number and number of axes of each array, by its name."""
-_MATRIX_FORMS = {"data": ("f", 1), "indices": ("i", 1), "indptr": ("i", 1), "norms": ("f", 1)}
+_MATRIX_PARTS = ("rows", "counts", "indptr", "lengths")
+_EXTRA_FORMS = {
+    "rows": ("i", 1),
+    "counts": ("u", 1),
+    "indptr": ("i", 1),
+    "lengths": ("f", 1),
+    "norms": ("f", 1),
+}
 _KINDS = ("dense", "faiss", "bm25", "sentence-context", "word-sentence", "hybrid")
 """The kinds whose settings and columns are known here; an index class of the user's has others."""
 _STOP_WORDS = re.compile(r"english|none|nltk:[a-z]+")
@@ -81,20 +87,14 @@ def check_finite(columns: Columns) -> None:
         _check(finite, f"column {name!r} holds numbers that are not finite")
 
 
-def check_index(
-    kind: str, settings: Any, vocabulary: object, collection: Collection, extras: Columns
-) -> None:
-    """Raises ValueError if an index of this kind cannot be searched with these arrays.
+def check_index(kind: str, settings: Any, n_words: int, collection: Collection, extras: Columns) -> None:
+    """Raises ValueError if an index of this kind cannot search a segment with these arrays.
 
-    vocabulary: its words in order; None for a kind without words.
+    n_words: size of its vocabulary.
     """
     if kind not in _KINDS:
         return
     columns = collection.columns
-    _check(isinstance(vocabulary, list | None), "the vocabulary is not a list")
-    words = vocabulary if isinstance(vocabulary, list) else []
-    _check(all(isinstance(word, str) for word in words), "the vocabulary holds something else than words")
-    _check(len(set(words)) == len(words), "the vocabulary holds a word twice")
     if columns:
         expected = _columns(kind, settings)
         _check(expected == columns.keys(), f"columns are {sorted(columns)}, {sorted(expected)} expected")
@@ -103,12 +103,20 @@ def check_index(
         _check_vectors(columns, getattr(settings, "precision", ""))
         for name in ("words.values", "heading_words.values"):
             if name in columns:
-                _check_numbers(name, columns[name], 0, len(words))
+                _check_numbers(name, columns[name], 0, n_words)
         if "heading_vectors.lengths" in columns:
             _check_headings(collection)
         if "pieces.values" in columns:
             _check_numbers("pieces.values", columns["pieces.values"], 0, np.iinfo(np.int32).max)
-    _check_extras(kind, settings, len(words), collection, extras)
+    _check_extras(kind, settings, n_words, collection, extras)
+
+
+def read_vocabulary(words: object) -> list[str]:
+    """Return a saved vocabulary. Raises ValueError if it is not a list of different words."""
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ValueError("the vocabulary is not a list of words")
+    _check(len(set(words)) == len(words), "the vocabulary holds a word twice")
+    return words
 
 
 def check_settings(kind: str, settings_type: type, values: Mapping[str, Any]) -> None:
@@ -184,7 +192,7 @@ def _check_headings(collection: Collection) -> None:
 def _check_extras(kind: str, settings: Any, n_words: int, collection: Collection, extras: Columns) -> None:
     left = set(extras)
     for name, groups in _scales(kind, settings, collection):
-        parts = {f"{name}.{part}" for part in ("data", "indices", "indptr")}
+        parts = {f"{name}.{part}" for part in _MATRIX_PARTS}
         if present := parts & left:
             _check(present == parts, f"a part of the matrix {name!r} is missing")
             _check_matrix(name, extras, n_words, len(collection) if groups is None else len(groups.starts))
@@ -198,10 +206,6 @@ def _check_extras(kind: str, settings: Any, n_words: int, collection: Collection
     if kind == "faiss" and "faiss" in left:
         _check_form("faiss", extras["faiss"])
         left.remove("faiss")
-        if "faiss_rows" in left:
-            _check_form("faiss_rows", extras["faiss_rows"])
-            _check_numbers("faiss_rows", extras["faiss_rows"], -1, len(collection))
-            left.remove("faiss_rows")
     _check(not left, f"unknown arrays {sorted(left)}")
 
 
@@ -219,17 +223,18 @@ def _scales(kind: str, settings: Any, collection: Collection) -> Iterable[tuple[
 
 
 def _check_matrix(name: str, extras: Columns, n_words: int, n_rows: int) -> None:
-    data, indices, indptr = (extras[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    for part, array in (("data", data), ("indices", indices), ("indptr", indptr)):
-        _check_form(f"{name}.{part}", array)
-    _check(1 <= len(indptr) <= n_words + 1, f"{name}.indptr has {len(indptr)} numbers for {n_words} words")
+    rows, counts, indptr, lengths = (extras[f"{name}.{part}"] for part in _MATRIX_PARTS)
+    for part in _MATRIX_PARTS:
+        _check_form(f"{name}.{part}", extras[f"{name}.{part}"])
+    _check(len(indptr) == n_words + 1, f"{name}.indptr has {len(indptr)} numbers for {n_words} words")
     _check(indptr[0] == 0 and _ascends(indptr), f"{name}.indptr does not ascend from 0")
-    _check(indptr[-1] == len(indices) == len(data), f"{name}.indices and {name}.data have the wrong length")
-    _check_numbers(f"{name}.indices", indices, 0, n_rows)
+    _check(indptr[-1] == len(rows) == len(counts), f"{name}.rows and {name}.counts have the wrong length")
+    _check(len(lengths) == n_rows and _least(lengths) >= 0, f"{name}.lengths are not those of its texts")
+    _check_numbers(f"{name}.rows", rows, 0, n_rows)
 
 
 def _check_form(name: str, array: npt.NDArray[Any]) -> None:
-    kinds, axes = _FORMS.get(name) or _MATRIX_FORMS[name.rpartition(".")[2]]
+    kinds, axes = _FORMS.get(name) or _EXTRA_FORMS[name.rpartition(".")[2]]
     _check(
         array.dtype.kind in kinds and array.ndim == axes, f"{name} is {array.dtype} with {array.ndim} axes"
     )

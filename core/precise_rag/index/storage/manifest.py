@@ -11,10 +11,11 @@ from typing import Any
 from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.index.storage.files import open_regular
 
-MANIFEST = "manifest.json"
+MANIFEST, MANIFEST_PART, SEGMENT = "manifest.json", "manifest.json.part", "segment.json"
+"""The manifest of an index, the same while it is written, and what is in a data folder."""
 FORMAT = "precise-rag-index"
-VERSION = 3
-_READABLE = (1, 2, 3)
+VERSION = 4
+_READABLE = (1, 2, 3, 4)
 FILES, FILES_PART = "files.json", "files.json.part"
 """Beside the manifest: which files `precise index` made the index of, and the same while it is written."""
 DATA_NAME = re.compile(r"data-[0-9a-f]{32}")
@@ -73,21 +74,46 @@ def _finite(number: str) -> float:
     return value
 
 
+def version_of(manifest: dict[str, Any]) -> str:
+    """What tells a saved state of an index from the others."""
+    return str(manifest.get("sha256") or manifest["segments"][0]["data"])
+
+
+def read_segment(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
+    """Read what a data folder holds; entry: the segment's in the manifest of its index.
+
+    Raises OSError or ValueError if it is not what the manifest names.
+    """
+    if "files" in entry:
+        found: dict[str, Any] = entry["files"]
+        return found
+    files = parse_manifest(folder / SEGMENT)
+    if not isinstance(files, dict) or files.get("sha256") != entry["sha256"]:
+        raise ValueError(f"{folder.name} is not the one that belongs to the index")
+    _check_entries(files)
+    return files
+
+
 def _checked(manifest: dict[str, Any]) -> dict[str, Any]:
     """A manifest in the form of the newest version. Raises ValueError for what no save writes.
 
     A hybrid index of version 1 or 2 has no headings; it is searched, added to and saved without them.
     """
-    if manifest["version"] == 1:
-        manifest = _upgraded(manifest)
-    else:
-        _check_entries(manifest)
-    if not isinstance(manifest.get("data"), str) or not DATA_NAME.fullmatch(manifest["data"]):
-        raise ValueError(f"{manifest.get('data')!r} is not the name of a data folder")
     if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("settings"), dict):
         raise ValueError("the kind or the settings are missing")
-    if manifest["version"] < 3 and manifest["kind"] == "hybrid":
-        manifest = {**manifest, "settings": {"headings": False, **manifest["settings"]}}
+    if manifest["version"] < VERSION:
+        manifest = _upgraded(manifest)
+    else:
+        _check_digest(manifest)
+    segments = manifest.get("segments")
+    if not isinstance(segments, list) or not all(_is_segment_entry(entry) for entry in segments):
+        raise ValueError("a segment has no sha256 or no list of what is deleted")
+    names = [entry.get("data") for entry in segments]
+    for name in names:
+        if not isinstance(name, str) or not DATA_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a data folder")
+    if len(set(names)) < len(names):
+        raise ValueError("a data folder is named twice")
     encoder = manifest.get("encoder")
     if not isinstance(encoder, dict) or not {"name", "source"} <= encoder.keys():
         raise ValueError("the encoder is missing")
@@ -97,23 +123,50 @@ def _checked(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _upgraded(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A manifest of version 1, which named arrays and kept no shapes and checksums."""
-    names = {part: manifest.get(part) for part in ("columns", "extras")}
-    for part, value in names.items():
-        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            raise ValueError(f"{part} are not a list of names")
-        names[part] = dict.fromkeys(value)
-    return {**manifest, **names, "offsets": None, "documents": None}
+    """A manifest of an index of one segment, whose files it named itself.
+
+    Its BM25 matrices and faiss index are left out; the first search computes them again.
+    """
+    files = dict(manifest)
+    if manifest["version"] == 1:  # named arrays, and kept no shapes and checksums
+        for part in ("columns", "extras"):
+            names = manifest.get(part)
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise ValueError(f"{part} are not a list of names")
+            files[part] = dict.fromkeys(names)
+        files |= {"offsets": None, "documents": None}
+    else:
+        _check_entries(manifest)
+    files["extras"] = {name: e for name, e in files["extras"].items() if name.endswith(".norms")}
+    files["vocabulary"] = manifest.get("vocabulary") or []
+    settings = manifest["settings"]
+    if manifest["version"] < 3 and manifest["kind"] == "hybrid":
+        settings = {"headings": False, **settings}
+    entry: dict[str, Any] = {"data": manifest.get("data"), "sha256": "", "deleted": [], "files": files}
+    return {**manifest, "settings": settings, "segments": [entry]}
+
+
+def _check_digest(manifest: dict[str, Any]) -> None:
+    if manifest.get("sha256") != _digest(manifest):
+        raise ValueError("its checksum is wrong")
 
 
 def _check_entries(manifest: dict[str, Any]) -> None:
-    if manifest.get("sha256") != _digest(manifest):
-        raise ValueError("its checksum is wrong")
+    _check_digest(manifest)
     arrays = [manifest.get("offsets"), *_values(manifest, "columns"), *_values(manifest, "extras")]
     if not all(_is_array_entry(entry) for entry in arrays):
         raise ValueError("an array has no shape, dtype or sha256")
     if not _is_documents_entry(manifest.get("documents")):
         raise ValueError("documents have no size or sha256")
+
+
+def _is_segment_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("sha256"), str)
+        and isinstance(entry.get("deleted"), list)
+        and all(type(place) is int and place >= 0 for place in entry["deleted"])
+    )
 
 
 def _values(manifest: dict[str, Any], part: str) -> list[Any]:
@@ -143,10 +196,11 @@ def _digest(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def write_manifest(file: Path, manifest: dict[str, Any]) -> None:
-    """Write a manifest with its own checksum. Raises InputError if a setting is not JSON."""
+def write_manifest(file: Path, manifest: dict[str, Any]) -> str:
+    """Write a manifest with its own checksum, and return that. Raises InputError if a setting is not JSON."""
     try:
-        manifest = {**manifest, "sha256": _digest(manifest)}
+        digest = _digest(manifest)
+        manifest = {**manifest, "sha256": digest}
         text = json.dumps(manifest, ensure_ascii=False, indent=1, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"the settings of the index cannot be saved as JSON: {error}") from error
@@ -154,3 +208,4 @@ def write_manifest(file: Path, manifest: dict[str, Any]) -> None:
         opened.write(text.encode("utf-8", "surrogatepass"))
         opened.flush()
         os.fsync(opened.fileno())
+    return digest

@@ -1,12 +1,13 @@
 import math
 
+import bm25s
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
+from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings, bm25_scores
 
 
 @settings(max_examples=40, deadline=None)
@@ -18,7 +19,7 @@ def test_scores_equal_its_formula(rows: list[list[int]], query: set[int]) -> Non
     """sum of idf * tf / (tf + k1 * (1 - b + b * length / mean)), idf = ln(1 + (N - df + .5) / (df + .5))"""
     terms = np.array([term for row in rows for term in row], dtype=np.int32)
     lengths = np.array([len(row) for row in rows])
-    index = BM25Matrix(terms, lengths, 12, BM25Settings(k1=1.2, b=0.7))
+    index = BM25Matrix.of({"words.values": terms, "words.lengths": lengths}, 12)
     mean = lengths.mean() or 1
 
     def score(row: list[int]) -> float:
@@ -30,8 +31,28 @@ def test_scores_equal_its_formula(rows: list[list[int]], query: set[int]) -> Non
             total += idf * tf / (tf + 1.2 * (0.3 + 0.7 * len(row) / mean))
         return total
 
-    got = index.scores(np.array(sorted(query), dtype=np.int32))
+    asked, settings = [np.array(sorted(query))], BM25Settings(k1=1.2, b=0.7)
+    (got,) = bm25_scores([index], [None], asked, settings)
     np.testing.assert_allclose(got, [score(row) for row in rows], rtol=1e-4, atol=1e-6)
+
+
+def counted(rows: list[np.ndarray]) -> BM25Matrix:
+    lengths = np.array([len(row) for row in rows])
+    return BM25Matrix.of({"words.values": np.concatenate(rows), "words.lengths": lengths}, 9)
+
+
+def test_segments_score_as_one_matrix_and_as_bm25s_without_what_is_deleted() -> None:
+    random = np.random.default_rng(0)
+    rows = [random.integers(0, 9, random.integers(1, 7)) for _ in range(40)]
+    alive = random.random(40) < 0.7
+    corpus = [[str(word) for word in row] for row, stays in zip(rows, alive, strict=True) if stays]
+    matrix = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    matrix.index(corpus, show_progress=False)
+    expected = matrix.get_scores(["2", "5", "8"])
+    parts = [slice(0, 25), slice(25, 40)]
+    matrices = [counted(rows[part]) for part in parts]
+    found = bm25_scores(matrices, [alive[part] for part in parts], [np.array([2, 5, 8])] * 2, BM25Settings())
+    np.testing.assert_allclose(np.concatenate(found)[alive], expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "value"), [("k1", -1.0), ("b", -0.1), ("b", 1.1)])

@@ -16,7 +16,7 @@ def columns() -> tuple[dict[str, np.ndarray], list[str], Vocabulary]:
         encoded.extend(texts)
         return np.eye(4, dtype=np.float32)[: len(texts)]
 
-    vocabulary = Vocabulary("none")
+    vocabulary = Vocabulary(frozenset())
     texts = ["one", "two words", "three", "four", "five", "six"]
     words = vocabulary.columns(texts)
     blocks = heading_columns(TEXTS, encode, vocabulary.columns, 4)

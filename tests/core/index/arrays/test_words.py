@@ -1,6 +1,6 @@
 import pytest
 
-from precise_rag.index.arrays.words import Vocabulary, split_words
+from precise_rag.index.arrays.words import Vocabulary, joined_words, split_words
 
 
 @pytest.mark.parametrize(
@@ -21,18 +21,28 @@ def test_a_text_is_split_into_words(text: str, expected: str) -> None:
 
 
 def test_words_are_numbered_in_the_order_in_which_they_are_seen() -> None:
-    vocabulary = Vocabulary("none")
+    vocabulary = Vocabulary(frozenset())
     columns = vocabulary.columns(["b a", "", "b"])
     assert columns["words.values"].tolist() == [0, 1, 0]
     assert columns["words.lengths"].tolist() == [2, 0, 1]
-    assert vocabulary.terms("a new a b").tolist() == [0, 1]
+    assert vocabulary.distinct("a new a b") == ["a", "new", "b"]
+    assert vocabulary.numbers(["a", "new", "b"]).tolist() == [1, -1, 0]
     assert len(vocabulary) == 2
     assert vocabulary.words() == ["b", "a"]
-    assert Vocabulary("none", vocabulary.words()).words() == ["b", "a"]
+    assert Vocabulary(frozenset(), vocabulary.words()).words() == ["b", "a"]
 
 
 def test_stop_words_are_left_out() -> None:
-    vocabulary = Vocabulary(("the",))
+    vocabulary = Vocabulary(frozenset({"the"}))
     assert vocabulary.columns(["The cat, the dog"])["words.values"].tolist() == [0, 1]
     assert vocabulary.words() == ["cat", "dog"]
-    assert vocabulary.terms("the dog").tolist() == [1]
+    assert vocabulary.distinct("the dog") == ["dog"]
+
+
+def test_joined_words_are_those_that_rows_hold() -> None:
+    one, two = Vocabulary(frozenset()), Vocabulary(frozenset())
+    first, second = one.columns(["gone", "b a"]), two.columns(["c b b"])
+    first["words.values"] = first["words.values"][1:]
+    joined, columns = joined_words([one, two], [first, second])
+    assert joined.words() == ["b", "a", "c"]
+    assert [column["words.values"].tolist() for column in columns] == [[0, 1], [2, 0, 0]]

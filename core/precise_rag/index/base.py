@@ -337,8 +337,8 @@ class DocumentIndex(Portable, ABC):
         }
 
     def _extras(self, segment: Segment) -> Columns:
-        """Arrays to save with a segment that are not columns of its rows."""
-        return {}
+        """Arrays to save with a prepared segment that are not columns of its rows."""
+        return segment.extras
 
     def _ready(
         self, top_k: int, query: str = "", filter: Filter | Mapping[str, Any] | None = None

@@ -4,8 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from precise_rag.index.arrays.bm25_matrix import BM25Matrix, bm25_scores
-from precise_rag.index.arrays.collection import Columns
+from precise_rag.index.arrays.bm25_matrix import BM25Matrix, bm25_scores, counted_words
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import Headings
 from precise_rag.index.arrays.stop_words import load_stop_words
@@ -36,7 +35,8 @@ class BM25Base(DocumentIndex):
     ) -> BM25Matrix:
         """BM25 over rows or groups of rows of a segment; name: what its arrays are saved under."""
         columns, n_terms = segment.collection.columns, len(segment.words)
-        return BM25Matrix.of(columns, n_terms, groups, headings, segment.saved(name))
+        arrays = segment.kept(name, lambda: counted_words(columns, n_terms, groups, headings))
+        return BM25Matrix(arrays, None if groups is None else groups.starts)
 
     def _bm25(self, snapshot: Snapshot, query: str) -> dict[str, list[FloatArray]]:
         """The scores of the texts of each matrix, by its name: one array for each part."""
@@ -48,14 +48,4 @@ class BM25Base(DocumentIndex):
         return {
             name: bm25_scores([found[name] for found in matrices], rows, terms, self.settings)
             for name in matrices[0]
-        }
-
-    def _extras(self, segment: Segment) -> Columns:
-        if segment.prepared is None:
-            return {}
-        matrices = self._matrices(segment.prepared)
-        return {
-            f"{name}.{part}": array
-            for name, matrix in matrices.items()
-            for part, array in matrix.arrays.items()
         }

@@ -14,15 +14,12 @@ from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.vectors import VectorSettings, dot, read_vectors, vector_columns
+from precise_rag.index.arrays.vectors import VectorSettings, vector_columns
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
 from precise_rag.index.segments import Part, Segment
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import FloatArray, IntArray, ScoreScale, SentenceTable
-
-_GATHER_SHARE = 0.2
-"""If more rows may be found than this share, all are compared: that is faster than picking rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,31 +67,28 @@ class DenseIndex(ChunkIndex):
         return vector_columns(vectors, self.settings.precision)
 
     def _prepare(self, segment: Segment) -> Any:
-        return load_products(segment.collection.columns, self.settings.backend)
+        return load_products(segment.collection.columns, self.settings.backend, segment.kept)
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         direction = self._query_vector(query, vector)
-        if snapshot.matching is not None:
-            return self._best_of(snapshot, np.flatnonzero(snapshot.matching), direction, top_k)
-        found = [self._products(part).best(direction, top_k) for part in snapshot.parts]
-        rows = [own + first for (own, _), first in zip(found, snapshot.firsts.tolist(), strict=False)]
-        return best_hits(np.concatenate(rows), np.concatenate([scores for _, scores in found]), top_k)
+        rows = None if snapshot.matching is None else np.flatnonzero(snapshot.matching)
+        return self._best_of(snapshot, rows, direction, top_k)
 
     def _products(self, part: Part) -> Products:
         """The products of a query with the rows of a part."""
         products: Products = part.prepared
         return products
 
-    def _best_of(self, snapshot: Snapshot, rows: IntArray, direction: FloatArray, top_k: int) -> Hits:
-        """The best of some rows, by their product with a query's vector (d,); rows: ascending."""
-        scores = []
-        for part, own in snapshot.split(rows):
-            columns = part.segment.collection.columns
-            if len(own) < _GATHER_SHARE * len(part.segment.collection):
-                scores.append(dot({"vectors": read_vectors(columns, own)}, direction))
-            else:
-                scores.append(self._products(part).all(direction)[own])
-        return best_hits(rows, np.concatenate(scores), top_k)
+    def _best_of(self, snapshot: Snapshot, rows: IntArray | None, direction: FloatArray, top_k: int) -> Hits:
+        """The best of some rows, by their product with a query's vector (d,).
+
+        rows: ascending; None for all.
+        """
+        every = ((part, None) for part in snapshot.parts)
+        asked = every if rows is None else snapshot.split(rows)
+        found = [self._products(part).best(direction, top_k, own) for part, own in asked]
+        numbered = [own + first for (own, _), first in zip(found, snapshot.firsts.tolist(), strict=False)]
+        return best_hits(np.concatenate(numbered), np.concatenate([scores for _, scores in found]), top_k)
 
 
 def best_hits(rows: IntArray, scores: FloatArray, top_k: int) -> Hits:

@@ -127,11 +127,11 @@ class FaissIndex(DenseIndex):
         return index
 
     def _extras(self, segment: Segment) -> Columns:
-        if (
-            not isinstance(segment.prepared, FaissRows) or self.settings.factory == "Flat"
-        ):  # holds the vectors
-            return {}
-        return {"faiss": require("faiss", extra="faiss").serialize_index(segment.prepared.index)}
+        prepared = segment.prepared
+        if not isinstance(prepared, FaissRows) or self.settings.factory == "Flat":  # a copy of the vectors
+            return segment.extras
+        faiss = require("faiss", extra="faiss")
+        return {**segment.extras, "faiss": faiss.serialize_index(prepared.index)}
 
     def _saved_rows(self, segment: Segment) -> FaissRows:
         """The faiss index that was saved with a segment. Raises what faiss raises."""

@@ -9,8 +9,8 @@ import numpy as np
 from precise_rag.checks import check_number
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
 from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.context import GroupMeans, check_alpha
-from precise_rag.index.arrays.fusion import fuse, min_max, z_score
+from precise_rag.index.arrays.context import GroupMeans, check_alpha, group_norms
+from precise_rag.index.arrays.fusion import min_max, pooled, weighted_sum, z_score
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import Headings, heading_columns, headings_above
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
@@ -22,7 +22,7 @@ from precise_rag.index.segments import Segment
 from precise_rag.index.sentence_base import Returns, SentenceIndex, check_returns
 from precise_rag.index.snapshot import Snapshot
 from precise_rag.titles import title_of
-from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
+from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +91,9 @@ class HybridIndex(BM25Base, SentenceIndex):
 
     A dense score is `alpha * sentence + (1 - alpha) * mean(passage, surroundings)` of cosines with the
     query; passages and surroundings have the mean vector of their sentences and of the heading above them,
-    and hold its words. A BM25 score is the same
-    of BM25 scores, each scaled to [0, 1]. Both are fused by `fuse`. By default a search returns the
-    passage of the best sentence, then single sentences.
+    and hold its words. A BM25 score is the same of BM25 scores, each scaled to [0, 1]. The best sentences by
+    each kind of score are pooled; in the pool both are scaled to [0, 1], weighted and added. By default a
+    search returns the passage of the best sentence, then single sentences.
 
     Only the order of fused scores has a meaning (`score_scale="rank"`). `Candidate.scores` has "dense"
     (the dense score), "core" (cosine of the sentence), "bm25" (of the sentence) and "bm25_passage".
@@ -142,14 +142,20 @@ class HybridIndex(BM25Base, SentenceIndex):
         collection, columns = segment.collection, segment.collection.columns
         owners = collection.owners(np.arange(len(collection)))
         keys = [columns[name] for name in ("passage_spans", "surroundings") if name in columns]
-        levels, headings = [], Headings.of(columns)
-        for place, groups in enumerate(Groups.by_change(key, owners) for key in keys):
-            norms = segment.saved(f"means{place}").get("norms")
-            means = GroupMeans.of(columns, groups, norms, headings)
-            levels.append(_Level(means, self._matrix(segment, f"level{place}", groups, headings)))
+        headings = Headings.of(columns)
+        levels = [
+            self._level(segment, place, Groups.by_change(key, owners), headings)
+            for place, key in enumerate(keys)
+        ]
         sentences = self._matrix(segment, "sentences")
-        products = load_products(columns, self.settings.backend)
+        products = load_products(columns, self.settings.backend, segment.kept)
         return _Prepared(levels[0].means.groups, sentences, levels, products, headings)
+
+    def _level(self, segment: Segment, place: int, groups: Groups, headings: Headings | None) -> _Level:
+        columns = segment.collection.columns
+        kept = segment.kept(f"means{place}", lambda: {"norms": group_norms(columns, groups, headings)})
+        means = GroupMeans.of(columns, groups, kept["norms"], headings)
+        return _Level(means, self._matrix(segment, f"level{place}", groups, headings))
 
     def _matrices(self, prepared: _Prepared) -> Mapping[str, BM25Matrix]:
         levels = {f"level{place}": level.bm25 for place, level in enumerate(prepared.levels)}
@@ -158,22 +164,22 @@ class HybridIndex(BM25Base, SentenceIndex):
     def _scores(
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        parts = [part.prepared for part in snapshot.parts]
-        cosines = [_dense_scores(part, vector, alpha) for part in parts]
-        core, dense = (np.concatenate(arrays) for arrays in zip(*cosines, strict=True))
+        searches = [_DenseSearch.of(part.prepared, vector, alpha) for part in snapshot.parts]
+        core = np.concatenate([search.core for search in searches])
+        dense = np.concatenate([search.scores() for search in searches])
         words = self._bm25(snapshot, query)
         sentence = np.concatenate(words.pop("sentences"))
-        wider = [
-            np.concatenate(
-                [s[p.levels[place].means.groups.of_row] for s, p in zip(scores, parts, strict=True)]
-            )
-            for place, scores in enumerate(words.values())
-        ]
+        wider = [_of_rows(snapshot, place, scores) for place, scores in enumerate(words.values())]
         rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
         bm25 = _weighted(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
         weight = self._dense_weight(core[rows])
+        pool = pooled([dense[rows], bm25], self.settings.pool)
+        found = pool if snapshot.matching is None else rows[pool]
+        own = (rows for _, rows in snapshot.split(found))
+        exact = [search.exact(rows) for search, rows in zip(searches, own, strict=True)]
+        core[found], dense[found] = (np.concatenate(arrays) for arrays in zip(*exact, strict=True))
         fused = np.full(len(core), -np.inf, dtype=np.float32)
-        fused[rows] = fuse([dense[rows], bm25], [weight, 1 - weight], self.settings.pool)
+        fused[found] = weighted_sum([dense[found], bm25[pool]], [weight, 1 - weight])
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": wider[0]}
 
     def _dense_weight(self, core: FloatArray) -> float:
@@ -181,21 +187,51 @@ class HybridIndex(BM25Base, SentenceIndex):
         adapted = adaptive_weight(core, float(core.max())) if self.settings.adaptive else 1.0
         return self.settings.dense_weight * adapted
 
-    def _extras(self, segment: Segment) -> Columns:
-        if segment.prepared is None:
-            return {}
-        levels = enumerate(segment.prepared.levels)
-        return {
-            **super()._extras(segment),
-            **{f"means{place}.norms": level.means.norms for place, level in levels},
-        }
+
+@dataclass(frozen=True, slots=True)
+class _DenseSearch:
+    """The dense scores of a segment for a query.
+
+    core: (n,) cosine of each sentence, or nearly so if `is_rough`.
+    headings: (k,) cosine of each heading; None without headings.
+    """
+
+    prepared: _Prepared
+    vector: FloatArray
+    alpha: float
+    core: FloatArray
+    is_rough: bool
+    headings: FloatArray | None
+
+    @classmethod
+    def of(cls, prepared: _Prepared, vector: FloatArray, alpha: float) -> "_DenseSearch":
+        rough = prepared.products.rough(vector)
+        core = prepared.products.all(vector) if rough is None else rough
+        above = None if prepared.headings is None else prepared.headings.scores(vector)
+        return cls(prepared, vector, alpha, core, rough is not None, above)
+
+    def scores(self) -> FloatArray:
+        """(n,) dense score of each sentence."""
+        means = [level.means for level in self.prepared.levels]
+        return _weighted(self.alpha, self.core, [m.scores(self.core, self.headings) for m in means])
+
+    def exact(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(k,) cosines and dense scores of some rows, exactly."""
+        means = [level.means for level in self.prepared.levels]
+        if self.is_rough and len(rows):
+            is_near = np.zeros(len(self.core), dtype=np.bool_)
+            for m in means:
+                is_near[m.groups.members(np.unique(m.groups.of_row[rows]))[0]] = True
+            near = np.flatnonzero(is_near)
+            self.core[near] = self.prepared.products.of_rows(near, self.vector)
+        wider = [m.scores_of(rows, self.core, self.headings) for m in means]
+        return self.core[rows], _weighted(self.alpha, self.core[rows], wider)
 
 
-def _dense_scores(prepared: _Prepared, vector: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
-    """(n,) cosines and dense scores of the sentences of a segment."""
-    core = prepared.products.all(vector)
-    above = None if prepared.headings is None else prepared.headings.scores(vector)
-    return core, _weighted(alpha, core, [level.means.scores(core, above) for level in prepared.levels])
+def _of_rows(snapshot: Snapshot, place: int, scores: Sequence[FloatArray]) -> FloatArray:
+    """(n,) scores of the group of each row; place: of the level. scores: of its groups, for each part."""
+    levels = [part.prepared.levels[place] for part in snapshot.parts]
+    return np.concatenate([own[level.means.groups.of_row] for own, level in zip(scores, levels, strict=True)])
 
 
 def adaptive_weight(scores: FloatArray, best: float) -> float:

@@ -6,8 +6,8 @@ stays as it is, in memory and on disk. `tidied` merges segments now and then, so
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as SizedIterable
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -43,14 +43,14 @@ class Segment:
 
     collection: documents and rows.
     words: the vocabulary that numbers the words in its columns.
-    extras: arrays to save that are not columns of the rows, by name.
+    extras: arrays to save that are not columns of the rows, by name; `kept` adds to them.
     stored: where it was loaded from or last saved; None if nowhere.
     prepared: what searches read, computed by the index from the rows; None until a search needs it.
     """
 
     collection: Collection
     words: Vocabulary
-    extras: Columns = field(default_factory=dict)
+    extras: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     stored: Stored | None = None
     prepared: Any = None
 
@@ -78,9 +78,11 @@ class Segment:
         """Tells which documents meet a filter."""
         return DocumentMatcher(self.documents)
 
-    def saved(self, part: str) -> Columns:
-        """The arrays "<part>.<name>" of `extras`, by name."""
+    def kept(self, part: str, make: Callable[[], Columns]) -> Columns:
+        """The arrays "<part>.<name>" of `extras`, by name; `make` makes them at the first call."""
         prefix = f"{part}."
+        if not any(name.startswith(prefix) for name in self.extras):
+            self.extras |= {prefix + name: array for name, array in make().items()}
         return {n.removeprefix(prefix): array for n, array in self.extras.items() if n.startswith(prefix)}
 
 

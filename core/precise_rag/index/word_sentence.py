@@ -97,7 +97,7 @@ class WordSentenceIndex(DenseIndex):
     def _prepare(self, segment: Segment) -> Any:
         columns = segment.collection.columns
         postings = Postings.of(columns["pieces.values"], columns["pieces.lengths"], len(self._is_content))
-        return _Prepared(postings, load_products(columns, self.settings.backend))
+        return _Prepared(postings, load_products(columns, self.settings.backend, segment.kept))
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         rows = self._passing(snapshot, query)

@@ -18,6 +18,7 @@ from precise_rag.index import (
     load_index,
     segments,
 )
+from precise_rag.index.arrays import rough
 from precise_rag.testing import HashEncoder
 from precise_rag.testing.index_contract import IndexContract
 from precise_rag.types import Document
@@ -27,6 +28,7 @@ from precise_rag.types import Document
 def segmented(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faiss, "EXACT_ROWS", 1)
     if request.param != "one segment":
+        monkeypatch.setattr(rough, "LEAST_ROWS", 1)
         monkeypatch.setattr(segments, "SMALL", 0)
         monkeypatch.setattr(segments, "FACTOR", 0)
         monkeypatch.setattr(segments, "MOST_DELETED", 1)

@@ -35,54 +35,40 @@ class BM25Settings(WordSettings):
         check_number("b", self.b, least=0, most=1)
 
 
+def counted_words(
+    columns: Columns, n_terms: int, groups: Groups | None = None, headings: Headings | None = None
+) -> Columns:
+    """Count the words of texts, from the ragged column "words"; returns the arrays of a `BM25Matrix`.
+
+    n_terms: size of the vocabulary.
+    groups: rows to join into one text each; default: every row is a text.
+    headings: of the rows; the words of a group's headings belong to its text. Default: none.
+    """
+    terms, lengths = columns["words.values"], np.asarray(columns["words.lengths"], dtype=np.int64)
+    if groups is not None and headings is not None:
+        terms, lengths = headings.words_with(columns, groups)
+    elif groups is not None:
+        lengths = np.add.reduceat(lengths, groups.starts)
+    postings = Postings.of(terms, lengths, n_terms)
+    return {
+        "rows": postings.rows,
+        "counts": postings.counts,
+        "indptr": postings.indptr,
+        "lengths": lengths.astype(np.float32),
+    }
+
+
 class BM25Matrix:
     """Word counts of the texts of one segment, for BM25; a text is a row or a group of rows.
 
-    postings: the texts of each word.
-    lengths: (n_texts,) float32 number of words in each text.
+    arrays: what `counted_words` returns.
     starts: (n_texts,) first row of each text; None if every row is a text.
     """
 
-    def __init__(self, postings: Postings, lengths: FloatArray, starts: IntArray | None = None) -> None:
-        self.postings, self.lengths, self._starts = postings, lengths, starts
-        self._total = float(lengths.sum(dtype=np.float64))
-
-    @classmethod
-    def of(
-        cls,
-        columns: Columns,
-        n_terms: int,
-        groups: Groups | None = None,
-        headings: Headings | None = None,
-        saved: Columns | None = None,
-    ) -> BM25Matrix:
-        """Count the words of the ragged column "words".
-
-        groups: rows to join into one text each; default: every row is a text.
-        headings: of the rows; the words of a group's headings belong to its text. Default: none.
-        saved: `arrays` of an earlier matrix of the same texts, to skip the counting; optional.
-        """
-        starts = None if groups is None else groups.starts
-        if saved:
-            postings = Postings(len(saved["lengths"]), saved["indptr"], saved["rows"], saved["counts"])
-            return cls(postings, saved["lengths"], starts)
-        terms, lengths = columns["words.values"], np.asarray(columns["words.lengths"], dtype=np.int64)
-        if groups is not None and headings is not None:
-            terms, lengths = headings.words_with(columns, groups)
-        elif groups is not None:
-            lengths = np.add.reduceat(lengths, groups.starts)
-        return cls(Postings.of(terms, lengths, n_terms), lengths.astype(np.float32), starts)
-
-    @property
-    def arrays(self) -> Columns:
-        """What to save."""
-        postings = self.postings
-        return {
-            "rows": postings.rows,
-            "counts": postings.counts,
-            "indptr": postings.indptr,
-            "lengths": self.lengths,
-        }
+    def __init__(self, arrays: Columns, starts: IntArray | None = None) -> None:
+        self.lengths, self._starts = arrays["lengths"], starts
+        self.postings = Postings(len(self.lengths), arrays["indptr"], arrays["rows"], arrays["counts"])
+        self._total = float(self.lengths.sum(dtype=np.float64))
 
     def living(self, rows: BoolArray | None) -> Living:
         """What to count; rows: (n_rows,) whether each row of the segment is not deleted, None for all."""

@@ -133,43 +133,50 @@ class GroupMeans:
     """
 
     groups: Groups
-    weights: npt.NDArray[np.float64]
-    norms: npt.NDArray[np.float64]
+    weights: FloatArray
+    norms: FloatArray
     headings: IntArray | None = None
 
     @classmethod
     def of(
-        cls,
-        columns: Columns,
-        groups: Groups,
-        norms: npt.NDArray[np.float64] | None = None,
-        headings: Headings | None = None,
+        cls, columns: Columns, groups: Groups, norms: FloatArray, headings: Headings | None = None
     ) -> GroupMeans:
-        """Build from columns "vectors" and "n_tokens".
-
-        norms: saved ones of the same groups and headings, optional.
-        """
-        weights = _weights(columns)
+        """Build from column "n_tokens"; norms: from `group_norms` of the same groups and headings."""
         above = None if headings is None else headings.of_row[groups.starts]
-        if norms is not None:
-            return cls(groups, weights, norms, above)
-        norms = np.ones(len(groups.starts))
-        for _, members, _, sums in _group_sums(columns, weights, groups):
-            if headings is not None and above is not None:
-                sums = sums + WEIGHT * headings.vectors[above[members]]
-            norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))
-        return cls(groups, weights, np.maximum(norms, _TINY), above)
+        return cls(groups, _weights(columns).astype(np.float32), norms.astype(np.float32), above)
 
     def scores(self, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:
         """(n,) cosine of the query with the mean of each sentence's group.
 
         core: (n,) cosine of the query with each sentence. headings: (k,) with each heading, if there are any.
         """
-        sums = self.groups.sums(core * self.weights)
+        sums = np.add.reduceat(core * self.weights, self.groups.starts)
         if headings is not None and self.headings is not None:
             sums += WEIGHT * headings[self.headings]
-        means = sums / self.norms
-        return means.astype(np.float32)[self.groups.of_row]
+        sums /= self.norms
+        means: FloatArray = sums[self.groups.of_row]
+        return means
+
+    def scores_of(self, rows: IntArray, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:
+        """(k,) what `scores` returns for some rows; core: only the rows of their groups are read."""
+        groups, places = np.unique(self.groups.of_row[rows], return_inverse=True)
+        members, begins = self.groups.members(groups)
+        sums = np.add.reduceat(core[members] * self.weights[members], begins)
+        if headings is not None and self.headings is not None:
+            sums += WEIGHT * headings[self.headings[groups]]
+        means: FloatArray = (sums / self.norms[groups])[places]
+        return means
+
+
+def group_norms(columns: Columns, groups: Groups, headings: Headings | None = None) -> FloatArray:
+    """(n_groups,) norms of `GroupMeans`, from columns "vectors" and "n_tokens"."""
+    weights = _weights(columns)
+    norms = np.ones(len(groups.starts))
+    for _, members, _, sums in _group_sums(columns, weights, groups):
+        if headings is not None:
+            sums = sums + WEIGHT * headings.vectors[headings.of_row[groups.starts[members]]]
+        norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))
+    return np.maximum(norms, _TINY).astype(np.float32)
 
 
 def _weights(columns: Columns) -> npt.NDArray[np.float64]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.types import FloatArray
+from precise_rag.types import FloatArray, IntArray
 
 
 def min_max(scores: FloatArray) -> FloatArray:
@@ -15,18 +15,23 @@ def min_max(scores: FloatArray) -> FloatArray:
     return scaled
 
 
-def fuse(parts: Sequence[FloatArray], weights: Sequence[float], pool: int) -> FloatArray:
-    """(n,) weighted sum of min-max scores over the union of each part's `pool` best rows.
+def pooled(parts: Sequence[FloatArray], pool: int) -> IntArray:
+    """The rows that are among the `pool` best of one part, ascending; parts: (n,) scores of all rows."""
+    rows: IntArray = np.unique(np.concatenate([top_rows(part, pool) for part in parts]))
+    return rows
 
-    parts: (n,) scores of all rows, one array per kind of score.
+
+def weighted_sum(parts: Sequence[FloatArray], weights: Sequence[float]) -> FloatArray:
+    """(n,) weighted sum of min-max scores.
+
+    parts: (n,) scores of the pooled rows, one array per kind of score.
     weights: one per part.
-    pool: number of best rows of each part; a row outside the union scores -inf.
     Differs from ChunkRAG: a row found by one part has its true score in the other parts, too.
     """
-    union = np.unique(np.concatenate([top_rows(part, pool) for part in parts]))
-    fused = np.full(len(parts[0]), -np.inf, dtype=np.float32)
-    fused[union] = sum(w * min_max(part[union]) for w, part in zip(weights, parts, strict=True))
-    return fused
+    total: FloatArray = sum(
+        (weight * min_max(part) for weight, part in zip(weights, parts, strict=True)), np.float32(0)
+    )
+    return total
 
 
 def z_score(scores: FloatArray, score: float) -> float:

@@ -42,6 +42,13 @@ class Groups:
         end = self.starts[group + 1] if group + 1 < len(self.starts) else len(self.of_row)
         return int(self.starts[group]), int(end)
 
+    def members(self, groups: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the rows of some groups, one group after another, and where each group begins among them."""
+        ends = np.append(self.starts[1:], len(self.of_row))
+        sizes = ends[groups] - self.starts[groups]
+        begins = np.cumsum(sizes) - sizes
+        return np.repeat(self.starts[groups] - begins, sizes) + np.arange(sizes.sum()), begins
+
     def spans(self, spans: IntArray) -> IntArray:
         """(n_groups, 2) from the first row's start to the last row's end; spans: (n, 2) of the rows."""
         last = self.starts + self.sizes - 1

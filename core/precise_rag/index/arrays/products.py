@@ -1,5 +1,6 @@
 """Dot products of a query with all vectors of an index, by numpy or by torch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -9,33 +10,64 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag._processes import native_work
 from precise_rag.errors import InputError
+from precise_rag.index.arrays import rough
 from precise_rag.index.arrays.collection import Columns
+from precise_rag.index.arrays.rough import RoughVectors
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.vectors import dot
+from precise_rag.index.arrays.vectors import dot, read_vectors
 from precise_rag.types import FloatArray, IntArray
+
+Kept = Callable[[str, Callable[[], Columns]], Columns]
+"""Returns the arrays of a name, which the function makes if there are none."""
+_GATHER_SHARE = 0.2
+"""If more rows are compared than this share, all products are computed: that is faster than picking rows."""
 
 
 class Products(Protocol):
-    """Dot products with the vectors of a collection."""
+    """Dot products with the vectors of a segment."""
 
     def all(self, query: FloatArray) -> FloatArray:
         """(n,) float32 product of each vector with `query` (d,)."""
         ...
 
-    def best(self, query: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
-        """Rows of the `top_k` largest products, largest first, and the products."""
+    def rough(self, query: FloatArray) -> FloatArray | None:
+        """(n,) nearly the products, in less time; None if `all` is as fast."""
+        ...
+
+    def of_rows(self, rows: IntArray, query: FloatArray) -> FloatArray:
+        """(k,) the products of some rows."""
+        ...
+
+    def best(
+        self, query: FloatArray, top_k: int, rows: IntArray | None = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Rows of the `top_k` largest products, largest first, and the products.
+
+        rows: ascending, those to compare; default: all.
+        """
         ...
 
 
-def load_products(columns: Columns, backend: str) -> Products:
+def load_products(columns: Columns, backend: str, kept: Kept | None = None) -> Products:
     """Prepare the vectors of `columns` for a backend.
 
     backend: "numpy", "torch" or a torch device; see `VectorSettings`.
+    kept: keeps the rough vectors of many rows, which are then used; see `Segment.kept`. Default: none.
     Raises MissingExtra if torch is not installed, and InputError if the device does not exist.
     """
     if backend == "numpy":
-        return NumpyProducts(columns)
+        return NumpyProducts(columns, _rough_vectors(columns, kept))
     return TorchProducts.of(columns, backend.removeprefix("torch").removeprefix(":"))
+
+
+def _rough_vectors(columns: Columns, kept: Kept | None) -> RoughVectors | None:
+    vectors = columns["vectors"]
+    if kept is None or len(vectors) < rough.LEAST_ROWS:
+        return None
+    if vectors.dtype == np.int8:
+        return RoughVectors(vectors, columns["vector_scales"])
+    arrays = kept("rough", lambda: RoughVectors.of(vectors).arrays)
+    return RoughVectors(arrays["codes"], arrays["scales"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +75,44 @@ class NumpyProducts:
     """Products by numpy; the vectors stay where they are, memory-mapped or not."""
 
     columns: Columns
+    rough_vectors: RoughVectors | None = None
 
     def all(self, query: FloatArray) -> FloatArray:
         """See `Products`."""
         return dot(self.columns, query)
 
-    def best(self, query: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
+    def rough(self, query: FloatArray) -> FloatArray | None:
         """See `Products`."""
-        scores = self.all(query)
-        rows = top_rows(scores, top_k)
-        return rows, scores[rows]
+        return None if self.rough_vectors is None else self.rough_vectors.products(query)
+
+    def of_rows(self, rows: IntArray, query: FloatArray) -> FloatArray:
+        """See `Products`."""
+        return dot({"vectors": read_vectors(self.columns, rows)}, query)
+
+    def best(
+        self, query: FloatArray, top_k: int, rows: IntArray | None = None
+    ) -> tuple[IntArray, FloatArray]:
+        """See `Products`."""
+        n_rows = len(self.columns["vectors"])
+        if rows is not None and len(rows) < _GATHER_SHARE * n_rows:
+            return _best(rows, self.of_rows(rows, query), top_k)
+        if self.rough_vectors is None:
+            scores = self.all(query)
+            return _best(rows, scores if rows is None else scores[rows], top_k)
+        nearly = self.rough_vectors.products(query)
+        nearly = nearly if rows is None else nearly[rows]
+        if top_k < len(nearly):
+            least = nearly[top_rows(nearly, top_k)[-1]] - 2 * self.rough_vectors.margin
+            kept = np.flatnonzero(nearly >= least)
+            rows = kept if rows is None else rows[kept]
+        rows = np.arange(n_rows) if rows is None else rows
+        return _best(rows, self.of_rows(rows, query), top_k)
+
+
+def _best(rows: IntArray | None, scores: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
+    """The best of some rows, and their scores; rows: None for all."""
+    best = top_rows(scores, top_k)
+    return best if rows is None else rows[best], scores[best]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +150,26 @@ class TorchProducts:
             scores: FloatArray = self._scores(query).cpu().numpy()
         return scores
 
-    def best(self, query: FloatArray, top_k: int) -> tuple[IntArray, FloatArray]:
+    def rough(self, query: FloatArray) -> FloatArray | None:
+        """See `Products`."""
+        return None
+
+    def of_rows(self, rows: IntArray, query: FloatArray) -> FloatArray:
+        """See `Products`."""
+        return self.all(query)[rows]
+
+    def best(
+        self, query: FloatArray, top_k: int, rows: IntArray | None = None
+    ) -> tuple[IntArray, FloatArray]:
         """See `Products`. Only the best rows are copied from the device."""
+        if rows is not None:
+            return _best(rows, self.of_rows(rows, query), top_k)
         with native_work(self.vectors.device.type):
             scores = self._scores(query)
             threshold = scores.topk(min(top_k, len(scores))).values[-1]
-            rows = (scores >= threshold).nonzero()[:, 0]
-            found: npt.NDArray[np.int64] = rows.cpu().numpy()
-            values: FloatArray = scores[rows].cpu().numpy()
+            reached = (scores >= threshold).nonzero()[:, 0]
+            found: npt.NDArray[np.int64] = reached.cpu().numpy()
+            values: FloatArray = scores[reached].cpu().numpy()
         order = np.argsort(-values, kind="stable")[:top_k]
         return found[order], values[order]
 

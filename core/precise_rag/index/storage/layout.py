@@ -203,10 +203,21 @@ def _check_extras(kind: str, settings: Any, n_words: int, collection: Collection
             _check(len(extras[norms]) == len(groups.starts), f"{norms} has the wrong length")
             _check(_least(extras[norms]) > 0, f"{norms} has numbers that are not positive")
             left.remove(norms)
+    if rough := {"rough.codes", "rough.scales"} & left:
+        _check(len(rough) == 2, "a part of the rough vectors is missing")
+        _check_rough(collection.columns, extras["rough.codes"], extras["rough.scales"])
+        left -= rough
     if kind == "faiss" and "faiss" in left:
         _check_form("faiss", extras["faiss"])
         left.remove("faiss")
     _check(not left, f"unknown arrays {sorted(left)}")
+
+
+def _check_rough(columns: Columns, codes: npt.NDArray[Any], scales: npt.NDArray[Any]) -> None:
+    expected = columns["vectors"].shape if "vectors" in columns else (0, 0)
+    _check(codes.dtype == np.int8 and codes.shape == expected, "rough.codes are not those of the vectors")
+    _check(scales.dtype == np.float32 and scales.shape == expected[:1], "rough.scales have the wrong form")
+    _check(_least(scales) >= 0, "rough.scales has negative numbers")
 
 
 def _scales(kind: str, settings: Any, collection: Collection) -> Iterable[tuple[str, Groups | None]]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings, bm25_scores
+from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings, bm25_scores, counted_words
 
 
 @settings(max_examples=40, deadline=None)
@@ -19,7 +19,7 @@ def test_scores_equal_its_formula(rows: list[list[int]], query: set[int]) -> Non
     """sum of idf * tf / (tf + k1 * (1 - b + b * length / mean)), idf = ln(1 + (N - df + .5) / (df + .5))"""
     terms = np.array([term for row in rows for term in row], dtype=np.int32)
     lengths = np.array([len(row) for row in rows])
-    index = BM25Matrix.of({"words.values": terms, "words.lengths": lengths}, 12)
+    index = BM25Matrix(counted_words({"words.values": terms, "words.lengths": lengths}, 12))
     mean = lengths.mean() or 1
 
     def score(row: list[int]) -> float:
@@ -38,7 +38,7 @@ def test_scores_equal_its_formula(rows: list[list[int]], query: set[int]) -> Non
 
 def counted(rows: list[np.ndarray]) -> BM25Matrix:
     lengths = np.array([len(row) for row in rows])
-    return BM25Matrix.of({"words.values": np.concatenate(rows), "words.lengths": lengths}, 9)
+    return BM25Matrix(counted_words({"words.values": np.concatenate(rows), "words.lengths": lengths}, 9))
 
 
 def test_segments_score_as_one_matrix_and_as_bm25s_without_what_is_deleted() -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from precise_rag.index.arrays.context import GroupMeans
+from precise_rag.index.arrays.context import GroupMeans, group_norms
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import WEIGHT, Headings, heading_columns
 from precise_rag.index.arrays.words import Vocabulary
@@ -60,7 +60,10 @@ def test_a_heading_counts_as_one_more_sentence_of_a_mean() -> None:
     headings = Headings.of(found)
     assert headings is not None
     query = random.normal(size=4).astype(np.float32)
-    scores = GroupMeans.of(found, groups, headings=headings).scores(vectors @ query, headings.scores(query))
+    means = GroupMeans.of(found, groups, group_norms(found, groups, headings), headings)
+    scores = means.scores(vectors @ query, headings.scores(query))
+    some = means.scores_of(np.array([4, 1]), vectors @ query, headings.scores(query))
+    np.testing.assert_allclose(some, scores[[4, 1]], rtol=1e-6)
     care = np.eye(4)[1]
     mean = (vectors[3:5] * tokens[3:5, None]).sum(axis=0) + WEIGHT * care
     np.testing.assert_allclose(scores[3:5], mean @ query / np.linalg.norm(mean), rtol=1e-5)

@@ -150,7 +150,7 @@ class GroupMeans:
 
         core: (n,) cosine of the query with each sentence. headings: (k,) with each heading, if there are any.
         """
-        sums = np.add.reduceat(core * self.weights, self.groups.starts)
+        sums: FloatArray = np.add.reduceat(core * self.weights, self.groups.starts)
         if headings is not None and self.headings is not None:
             sums += WEIGHT * headings[self.headings]
         sums /= self.norms
@@ -161,10 +161,11 @@ class GroupMeans:
         """(k,) what `scores` returns for some rows; core: only the rows of their groups are read."""
         groups, places = np.unique(self.groups.of_row[rows], return_inverse=True)
         members, begins = self.groups.members(groups)
-        sums = np.add.reduceat(core[members] * self.weights[members], begins)
+        sums: FloatArray = np.add.reduceat(core[members] * self.weights[members], begins)
         if headings is not None and self.headings is not None:
             sums += WEIGHT * headings[self.headings[groups]]
-        means: FloatArray = (sums / self.norms[groups])[places]
+        sums /= self.norms[groups]
+        means: FloatArray = sums[places]
         return means
 
 

@@ -28,9 +28,9 @@ def weighted_sum(parts: Sequence[FloatArray], weights: Sequence[float]) -> Float
     weights: one per part.
     Differs from ChunkRAG: a row found by one part has its true score in the other parts, too.
     """
-    total: FloatArray = sum(
-        (weight * min_max(part) for weight, part in zip(weights, parts, strict=True)), np.float32(0)
-    )
+    total = np.zeros(len(parts[0]), dtype=np.float32)
+    for weight, part in zip(weights, parts, strict=True):
+        total += weight * min_max(part)
     return total
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ class RoughVectors:
         The errors of the components are independent of each other and of the query, so that their sum has
         the standard deviation of one component.
         """
-        return _DEVIATIONS * 2 * float(self.scales.max()) / np.sqrt(12)
+        return _DEVIATIONS * 2 * float(self.scales.max()) / math.sqrt(12)
 
     def products(self, query: FloatArray) -> FloatArray:
         """(n,) rough product of each vector with `query` (d,)."""

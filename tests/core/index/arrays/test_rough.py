@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from precise_rag.index.arrays import rough
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.products import load_products
 from precise_rag.index.arrays.rough import RoughVectors, code_products
 from support.vectors import clustered
@@ -29,7 +30,7 @@ def test_the_best_rows_are_those_of_all_products(
 ) -> None:
     monkeypatch.setattr(rough, "LEAST_ROWS", 1)
     columns = {"vectors": clustered(2000)}
-    kept: dict[str, np.ndarray] = {}
+    kept: dict[str, Columns] = {}
     products = load_products(columns, "numpy", lambda name, make: kept.setdefault(name, make()))
     exact = load_products(columns, "numpy")
     assert exact.rough(columns["vectors"][0]) is None

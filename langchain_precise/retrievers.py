@@ -1,19 +1,22 @@
 """Retrievers over the core's indexes, and over the whole retrieval path."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.runnables.config import run_in_executor
+from langchain_core.vectorstores import VectorStore
 from pydantic import Field, SkipValidation
 
 from langchain_precise.convert import from_candidate, from_selection, to_core_documents
 from langchain_precise.events import observe, observing
+from langchain_precise.stores import StoreSource
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.index import (
@@ -79,11 +82,15 @@ class IndexRetriever(BaseRetriever):
         """Return a retriever over an index that was built by the core or loaded from disk."""
         return cls(index=index, **fields)
 
-    def add_documents(self, documents: Iterable[Document]) -> list[str]:
-        """Index more documents and return their ids; one with a known id replaces the old one."""
-        added = to_core_documents(documents)
-        self.index.add(added)
-        return [document.id for document in added]
+    def add_documents(
+        self, documents: Iterable[Document], embeddings: Sequence[Sequence[float]] | None = None
+    ) -> list[str]:
+        """Index more documents and return their ids; one with a known id replaces the old one.
+
+        embeddings: those of the documents, by the index's model, for an index in a database: all sentences
+            of a document share it, and nothing is embedded again. Default: sentences are embedded.
+        """
+        return _add(self.index, documents, embeddings)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
@@ -153,7 +160,8 @@ class HybridRetriever(IndexRetriever):
     ) -> Self:
         """Return a retriever over a collection in a database, which need not exist yet.
 
-        location: "name.lance" or "postgresql://…"; see `load_engine`.
+        location: "name.lance", "postgresql://…", "qdrant:http://…" or "milvus:http://…"; see
+            `load_engine`.
         encoder: as for `from_documents`; the one that the collection was made with.
         """
         return cls.from_index(DatabaseIndex(location, load_encoder(encoder)), k=k, **fields)
@@ -194,15 +202,36 @@ class PreciseRetriever(BaseRetriever):
         return cls(rag=PreciseRAG(index, **options), k=k)
 
     @classmethod
+    def from_store(
+        cls,
+        store: VectorStore,
+        *,
+        k: int | None = None,
+        fetch_k: int = 20,
+        search_kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Return a retriever over the chunks of a vector store that you have; nothing is indexed again.
+
+        The sentences of the chunks that the store finds are reranked and grow to evidence.
+
+        store: a LangChain vector store.
+        fetch_k: chunks to fetch from the store for each question.
+        search_kwargs: other options of the store's search. A `filter`, also that of a call, is the store's.
+        options: of `PreciseRAG`.
+        """
+        return cls(rag=PreciseRAG(StoreSource(store, fetch_k, search_kwargs or {}), **options), k=k)
+
+    @classmethod
     def from_rag(cls, rag: PreciseRAG, *, k: int | None = None) -> Self:
         """Return a retriever by a pipeline."""
         return cls(rag=rag, k=k)
 
-    def add_documents(self, documents: Iterable[Document]) -> list[str]:
-        """Index more documents and return their ids; one with a known id replaces the old one."""
-        added = to_core_documents(documents)
-        self._index.add(added)
-        return [document.id for document in added]
+    def add_documents(
+        self, documents: Iterable[Document], embeddings: Sequence[Sequence[float]] | None = None
+    ) -> list[str]:
+        """Index more documents and return their ids, as `IndexRetriever.add_documents` does."""
+        return _add(self._index, documents, embeddings)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
@@ -264,3 +293,22 @@ class PreciseRetriever(BaseRetriever):
                 return await rag.aretrieve(search.query, filter=search.filter, trace=trace)
             except EmptyIndexError:
                 return Selection()
+
+
+def _add(
+    index: Index, documents: Iterable[Document], embeddings: Sequence[Sequence[float]] | None
+) -> list[str]:
+    added = to_core_documents(documents)
+    ids = [document.id for document in added]
+    if embeddings is None:
+        index.add(added)
+        return ids
+    if not isinstance(index, DatabaseIndex):
+        raise InputError("embeddings are for an index in a database; leave them out")
+    if len(embeddings) != len(ids):
+        raise InputError(
+            f"there are {len(ids)} documents and {len(embeddings)} embeddings; give one for each"
+        )
+    vectors = zip(ids, (np.asarray(one, dtype=np.float32) for one in embeddings), strict=True)
+    index.add(added, vectors=dict(vectors))
+    return ids

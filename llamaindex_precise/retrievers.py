@@ -7,14 +7,22 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.indices.base import BaseIndex
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle, QueryType
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    MetadataFilter,
+    MetadataFilters,
+)
 
 from llamaindex_precise.convert import from_candidate, from_selection, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
+from llamaindex_precise.stores import StoreSource
 from precise_rag._pickling import Portable
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.index import (
@@ -97,8 +105,11 @@ class IndexRetriever(Portable, BaseRetriever):
         return cls(index, similarity_top_k, **kwargs)
 
     def add_documents(self, documents: Sequence[BaseNode]) -> None:
-        """Index more documents; one with a known id replaces the old one."""
-        self.index.add(to_core_documents(documents))
+        """Index more documents; one with a known id replaces the old one.
+
+        In a database, a node that comes with an embedding is not embedded again: its sentences share it.
+        """
+        _add(self.index, documents)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
@@ -171,6 +182,15 @@ def query_vector(bundle: QueryBundle, encoder: Encoder | None) -> FloatArray | N
     return None
 
 
+def _add(index: Index | DocumentIndex | DatabaseIndex, nodes: Sequence[BaseNode]) -> None:
+    if isinstance(index, DatabaseIndex):
+        embedded = {node.node_id: node.embedding for node in nodes if node.embedding is not None}
+        vectors = {name: np.asarray(vector, dtype=np.float32) for name, vector in embedded.items()}
+        index.add(to_core_documents(nodes), vectors=vectors)
+    else:
+        index.add(to_core_documents(nodes))
+
+
 def _bundle(query: QueryBundle | str) -> QueryBundle:
     """Return the query as a bundle. Its text may be blank if it brings what to search for."""
     bundle = query if isinstance(query, QueryBundle) else QueryBundle(check_query(query))
@@ -202,7 +222,8 @@ class HybridRetriever(IndexRetriever):
     ) -> Self:
         """Return a retriever over a collection in a database, which need not exist yet.
 
-        location: "name.lance" or "postgresql://…"; see `load_engine`.
+        location: "name.lance", "postgresql://…", "qdrant:http://…" or "milvus:http://…"; see
+            `load_engine`.
         embed_model: as for `from_documents`; the one that the collection was made with.
         """
         return cls.from_index(
@@ -262,13 +283,39 @@ class PreciseRetriever(Portable, BaseRetriever):
         return cls(PreciseRAG(index, **options), similarity_top_k)
 
     @classmethod
+    def from_store(
+        cls,
+        store: BasePydanticVectorStore | BaseIndex[Any],
+        embed_model: BaseEmbedding | None = None,
+        similarity_top_k: int | None = None,
+        *,
+        fetch_k: int = 20,
+        filters: MetadataFilters | MetadataFilter | None = None,
+        **options: Any,
+    ) -> Self:
+        """Return a retriever over the chunks of a vector store that you have; nothing is indexed again.
+
+        The sentences of the chunks that the store finds are reranked and grow to evidence.
+
+        store: a vector store, or an index over one.
+        embed_model: the embedding that a vector store was filled with; default: `Settings.embed_model` if
+            the application has set one, otherwise the offline encoder. An index has its own.
+        fetch_k: chunks to fetch from the store for each question.
+        filters: the store's own.
+        options: of `PreciseRAG`.
+        """
+        return cls(
+            PreciseRAG(StoreSource(store, embed_model, fetch_k), **options), similarity_top_k, filters=filters
+        )
+
+    @classmethod
     def from_rag(cls, rag: PreciseRAG, similarity_top_k: int | None = None) -> Self:
         """Return a retriever by a pipeline."""
         return cls(rag, similarity_top_k)
 
     def add_documents(self, documents: Sequence[BaseNode]) -> None:
-        """Index more documents; one with a known id replaces the old one."""
-        self._index.add(to_core_documents(documents))
+        """Index more documents, as `IndexRetriever.add_documents` does."""
+        _add(self._index, documents)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
@@ -315,9 +362,12 @@ class PreciseRetriever(Portable, BaseRetriever):
     def _arguments(self, query: QueryBundle | str) -> dict[str, Any]:
         bundle = _bundle(query)
         text = check_query(bundle.query_str)
+        wanted: Any = self.filters
+        if wanted is not None and not isinstance(self.rag.index, StoreSource):
+            wanted = to_core_filter(wanted)
         return {
             "query": text,
-            "filter": None if self.filters is None else to_core_filter(self.filters),
+            "filter": wanted,
             "vector": query_vector(bundle, getattr(self.rag.index, "encoder", None)),
             "trace": Trace(text, observer=observing(dispatcher)),
         }

@@ -9,7 +9,9 @@ import pytest
 from langchain_core.documents import Document as LangDocument
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import Document as LlamaDocument
+from llama_index.core import VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
 
@@ -57,6 +59,9 @@ def test_a_llamaindex_replacement_works(code):
         **vars(llamaindex_precise),
         "documents": documents,
         "embed_model": llamaindex_precise.PreciseEmbedding(),
+        "index": VectorStoreIndex.from_documents(
+            documents, embed_model=llamaindex_precise.PreciseEmbedding()
+        ),
         "llm": MockLLM(),
         "model": "packaged",
         "retriever": llamaindex_precise.HybridRetriever.from_documents(documents),
@@ -81,6 +86,7 @@ def test_a_langchain_replacement_works(code):
     replies = [AIMessage("Ilse Brandt [1]."), *[AIMessage(JUDGEMENT)] * 3]
     values = {
         **vars(langchain_precise),
+        "vectorstore": InMemoryVectorStore.from_documents(documents, langchain_precise.PreciseEmbeddings()),
         "documents": documents,
         "embeddings": langchain_precise.PreciseEmbeddings(),
         "llm": GenericFakeChatModel(messages=iter(replies)),

@@ -7,12 +7,15 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_precise import (
     GradientSelectionCompressor,
+    HybridRetriever,
     PreciseEmbeddings,
+    PreciseRetriever,
     RerankCompressor,
     SemanticSegmentationTextSplitter,
     SentenceContextRetriever,
 )
 from precise_rag import read_facts
+from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
 
 TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
@@ -91,3 +94,39 @@ def test_a_parent_document_retriever_finds_its_parents():
     )
     retriever.add_documents(SOURCES)
     assert "".join(sorted((d.page_content for d in retriever.invoke(QUESTION)), key=TOWN.index)) == TOWN
+
+
+def test_a_retriever_over_a_filled_store_sends_sentences_and_takes_its_filters():
+    store = in_memory()
+    store.add_documents([*SOURCES, Document("The ferry sails at nine. It carries mail.", id="ferry")])
+    retriever = PreciseRetriever.from_store(store, k=1)
+    [best] = retriever.invoke(QUESTION)
+    assert best.page_content in TOWN
+    assert len(best.page_content) < len(TOWN)
+    assert best.metadata["doc_id"] == "mine"
+    [other] = retriever.invoke(QUESTION, filter=lambda document: document.id == "ferry")
+    assert other.page_content.startswith(("The ferry", "It carries"))
+    with pytest.raises(InputError, match="change the collection where it is"):
+        retriever.add_documents(SOURCES)
+
+
+def test_a_retriever_over_no_store_is_an_error():
+    with pytest.raises(InputError, match="store must be a LangChain vector store"):
+        PreciseRetriever.from_store(in_memory().as_retriever())
+    with pytest.raises(InputError, match="fetch_k must be"):
+        PreciseRetriever.from_store(in_memory(), fetch_k=0)
+
+
+@pytest.mark.parametrize("location", ["rows.lance", "qdrant::memory:"])
+def test_documents_with_embeddings_are_not_embedded_again(location, tmp_path):
+    pytest.importorskip("qdrant_client" if "qdrant" in location else "lancedb")
+    encoder = HashEncoder()
+    place = location if "qdrant" in location else tmp_path / location
+    retriever = HybridRetriever.from_database(place, encoder, k=1)
+    [vector] = encoder.encode(["clock"]).tolist()
+    encoder.calls.clear()
+    assert retriever.add_documents(SOURCES, embeddings=[vector]) == ["town"]
+    assert not encoder.calls
+    assert retriever.search("clock")[0].scores["dense"] > 0.9
+    with pytest.raises(InputError, match="1 documents and 2 embeddings"):
+        retriever.add_documents(SOURCES, embeddings=[vector, vector])

@@ -1,17 +1,22 @@
 """Nodes and results in stores, and stores in front of postprocessors: everything arrives as it was."""
 
+from typing import Any
+
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.schema import Document, NodeWithScore
-from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.schema import Document, NodeWithScore, TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
 
 from llamaindex_precise import (
     GradientSelectionPostprocessor,
+    HybridRetriever,
     PreciseRerankPostprocessor,
+    PreciseRetriever,
     SemanticSegmentationNodeParser,
     SentenceContextRetriever,
 )
 from precise_rag import read_facts
+from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
 from support.llamaindex import HashEmbedding
 
@@ -68,3 +73,55 @@ def test_ids_of_nodes_are_the_same_in_every_run_unless_the_caller_makes_them():
     assert len({node.node_id for node in first}) == len(first) > 1
     own = SemanticSegmentationNodeParser(max_tokens=14, id_func=lambda i, document: f"{document.node_id}/{i}")
     assert own.get_nodes_from_documents(SOURCES)[0].node_id == "town/0"
+
+
+@pytest.mark.parametrize("is_index", [True, False])
+def test_a_retriever_over_a_filled_store_sends_sentences_and_takes_its_filters(is_index):
+    other = TextNode(text="The ferry sails at nine. It carries mail.", metadata={"year": 2})
+    town = TextNode(text=TOWN, metadata={"year": 1911})
+    index = VectorStoreIndex([town, other], embed_model=HashEmbedding())
+    given: dict[str, Any] = {"store": index, "similarity_top_k": 1}
+    if not is_index:
+        given |= {"store": qdrant_filled(index), "embed_model": HashEmbedding()}
+    [best] = PreciseRetriever.from_store(**given).retrieve(QUESTION)
+    assert best.node.text in TOWN
+    assert len(best.node.text) < len(TOWN)
+    assert best.node.metadata["year"] == 1911
+    wanted = MetadataFilters(filters=[MetadataFilter(key="year", value=2)])
+    for filters in (wanted, wanted.filters[0]):
+        [found] = PreciseRetriever.from_store(**given, filters=filters).retrieve(QUESTION)
+        assert found.node.text in other.text
+
+
+def qdrant_filled(index):
+    store = qdrant()
+    nodes = [node.model_copy(update={"embedding": None}) for node in index.docstore.docs.values()]
+    VectorStoreIndex(
+        nodes,
+        storage_context=StorageContext.from_defaults(vector_store=store),
+        embed_model=HashEmbedding(),
+    )
+    return store
+
+
+def test_a_retriever_over_no_store_is_an_error():
+    with pytest.raises(InputError, match="store must be a vector store or an index"):
+        PreciseRetriever.from_store(SOURCES)
+    index = VectorStoreIndex([], embed_model=HashEmbedding())
+    with pytest.raises(InputError, match="an index has its own embed_model"):
+        PreciseRetriever.from_store(index, HashEmbedding())
+    with pytest.raises(InputError, match="filters of a store must be MetadataFilters"):
+        PreciseRetriever.from_store(index, filters={"year": 2}).retrieve(QUESTION)
+
+
+@pytest.mark.parametrize("location", ["rows.lance", "qdrant::memory:"])
+def test_nodes_with_embeddings_are_not_embedded_again(location, tmp_path):
+    pytest.importorskip("qdrant_client" if "qdrant" in location else "lancedb")
+    encoder = HashEncoder()
+    place = location if "qdrant" in location else tmp_path / location
+    retriever = HybridRetriever.from_database(place, encoder, 1)
+    [vector] = encoder.encode(["clock"]).tolist()
+    encoder.calls.clear()
+    retriever.add_documents([TextNode(text=TOWN, id_="town", embedding=vector)])
+    assert not encoder.calls
+    assert retriever.search("clock")[0].scores["dense"] > 0.9

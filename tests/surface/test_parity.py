@@ -291,6 +291,21 @@ def test_stock_nodes_and_documents_are_treated_alike(postprocessor, compressor, 
     assert 0 < len(sent) < len(found)
 
 
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_filled_store_gives_the_same_sentences(question):
+    texts = [text for text in TEXTS.values() if text.strip()]
+    store = InMemoryVectorStore(langchain_precise.PreciseEmbeddings(HashEncoder()))
+    store.add_documents([LangChainDocument(text, id=f"c{i}") for i, text in enumerate(texts)])
+    nodes = [TextNode(text=text, id_=f"c{i}") for i, text in enumerate(texts)]
+    index = VectorStoreIndex(nodes, embed_model=HashEmbedding())
+    sent = langchain_precise.PreciseRetriever.from_store(store).invoke(question)
+    kept = llamaindex_precise.PreciseRetriever.from_store(index).retrieve(question)
+    assert [item.node.get_content() for item in kept] == [document.page_content for document in sent]
+    assert [read_facts(item)["score"] for item in kept] == pytest.approx(
+        [read_facts(document)["score"] for document in sent], abs=1e-6
+    )
+
+
 def verdict(score: int, adjustment: int) -> str:
     return json.dumps({"reason": "r", "score": score, "adjustment": adjustment})
 

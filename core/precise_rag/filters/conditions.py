@@ -268,7 +268,8 @@ def _joined(parts: Sequence[tuple[Condition, ...]]) -> tuple[Condition, ...]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it is a number that a condition can have; NaN, infinity and larger ones equal nothing."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and finite_score(value) is not None
 
 
 def _kind(value: object) -> str:

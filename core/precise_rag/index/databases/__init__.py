@@ -2,11 +2,13 @@
 
 index.py     DatabaseIndex: adds, deletes, searches
 engine.py    what an engine must do, and the values that it stores and returns
-sentences.py documents as rows to store: weighted vectors and weighted words
-facets.py    metadata as what engines index and compare
+search.py    searches in one state of the collection
+reading.py   documents read, encoded and checked
+sentences.py a document as rows: weighted vectors and weighted words
+headings.py, words.py, facets.py   headings, words and metadata as rows have them
 location.py  which engine a location such as "my.lance" or "postgresql://…" means
 
-An engine a folder: lance, postgres.
+An engine a folder: lance, postgres, qdrant, milvus; and clusters, which the last two share.
 """
 
 from precise_rag.index.databases.index import DatabaseIndex as DatabaseIndex

@@ -4,9 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from precise_rag.filters import Filter
 from precise_rag.types import FloatArray, IntArray, Span
 
@@ -40,7 +37,7 @@ class StoredDocument(NamedTuple):
     """A document and its rows; a document without text has none.
 
     id: the document's id.
-    digest: hash of the text, and of what else decides its rows.
+    digest: hash of the text and the title, which decide its rows.
     metadata: the document's metadata; JSON.
     sentences: its rows, in order.
     """
@@ -80,6 +77,10 @@ class FoundSentence(NamedTuple):
     metadata: Mapping[str, Any]
 
 
+class StateChangedError(Exception):
+    """The state that a view reads is gone, as the engine keeps no old ones; the search begins again."""
+
+
 class View(Protocol):
     """One state of the collection; a search reads it from start to end.
 
@@ -112,6 +113,10 @@ class View(Protocol):
         self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
     ) -> list[list[FoundSentence]]:
         """For each (document, first, end) the rows whose start, or whose place, is in it, in order."""
+        ...
+
+    def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
+        """The metadata of a document; None if it is not there."""
         ...
 
     def has_field(self, field: str) -> bool:
@@ -167,19 +172,3 @@ class Engine(Protocol):
     def close(self) -> None:
         """End connections."""
         ...
-
-
-def words_score(
-    terms: npt.NDArray[Any], weights: npt.NDArray[Any], lengths: IntArray, query: IntArray, idf: FloatArray
-) -> FloatArray:
-    """(n,) score by words of rows whose terms and weights come one row after another.
-
-    lengths: (n,) number of terms of each row.
-    query: numbers of the query's words, ascending; idf: their weights.
-    """
-    if not len(query):
-        return np.zeros(len(lengths), dtype=np.float32)
-    places = np.minimum(np.searchsorted(query, terms), len(query) - 1)
-    shares = np.where(query[places] == terms, weights * idf[places], 0.0)
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    return np.bincount(rows, shares, minlength=len(lengths)).astype(np.float32)

@@ -5,6 +5,7 @@ labels           texts that name a field, a value of a field, or an item of a li
 numbers, texts   by the names of the fields: for ranges and for parts of strings
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -57,6 +58,16 @@ def item_label(field: str, value: object) -> str:
     return json.dumps([field, [_canonical(value)]])
 
 
+def number_label(field: str) -> str:
+    """The label of documents whose field is a number; `labels` has none of these."""
+    return json.dumps([field, {"is": "number"}])
+
+
+def text_label(field: str) -> str:
+    """The label of documents whose field is a string; `labels` has none of these."""
+    return json.dumps([field, {"is": "text"}])
+
+
 def numbers(metadata: Mapping[str, Any]) -> dict[str, float]:
     """The fields that have a number."""
     return {
@@ -77,3 +88,8 @@ def _is_comparable(value: object) -> bool:
 
 def _canonical(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def hashed(text: str) -> str:
+    """A short name of a label or a field, of letters and digits only."""
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

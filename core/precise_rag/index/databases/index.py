@@ -1,43 +1,33 @@
 """An index whose rows live in a database."""
 
-import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self
-
-import numpy as np
+from typing import Any, ClassVar, Self, TypeVar
 
 from precise_rag._pickling import Portable
-from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
+from precise_rag.checks import shown
+from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
-from precise_rag.index.arrays.fusion import min_max
-from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.base import as_json, unique_documents
 from precise_rag.index.candidates import limit_tokens
-from precise_rag.index.databases.engine import Engine, FoundSentence, Pool, StoredDocument, View
+from precise_rag.index.databases.engine import Engine, StateChangedError, View
 from precise_rag.index.databases.location import load_engine
-from precise_rag.index.databases.sentences import digest, query_terms, stored
-from precise_rag.index.hybrid import HybridSettings, adaptive_weight
-from precise_rag.index.matching import warn_of_unknown_field
-from precise_rag.index.neighbours import rows_around
+from precise_rag.index.databases.reading import check_document, read_documents
+from precise_rag.index.databases.search import Searcher
+from precise_rag.index.databases.sentences import digest
+from precise_rag.index.hybrid import HybridSettings
 from precise_rag.index.queries import check_search, query_direction
 from precise_rag.index.sentence_base import Returns, check_returns
-from precise_rag.index.storage.files import check_metadata
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
-from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
 
 _BATCH = 256
 """Documents that are read, encoded and written together."""
-_SAMPLE = 1_000
-"""Rows whose scores stand for those of all, to see whether the best one stands out."""
-_EXACT_UP_TO = 5_000
-"""Up to this many rows the sample is read for each search; above, again when the number has changed."""
-_DRIFT = 0.05
+_ATTEMPTS = 20
+_T = TypeVar("_T")
 _SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
 
 
@@ -78,7 +68,7 @@ class DatabaseIndex(Portable):
             raise InputError(
                 "precision must be 'float32' or 'float16', and backend 'numpy', in a DatabaseIndex"
             )
-        self._samples: dict[Filter | None, tuple[int, FloatArray]] = {}
+        self._searcher = Searcher(self.settings, self.score_scale)
 
     @classmethod
     def build(
@@ -106,6 +96,23 @@ class DatabaseIndex(Portable):
         """Ids of all documents, including those without text, in no order."""
         return tuple(self.engine.digests()) if self._exists else ()
 
+    def document(self, identifier: str) -> Document:
+        """Return a document by its id. Raises InputError if it is not in the index.
+
+        White space before the first sentence is written as spaces, and a document without sentences is empty.
+        """
+
+        def found(view: View) -> Document | None:
+            metadata = view.metadata(identifier)
+            (rows,) = view.between([(identifier, 0, 2**31 - 1)], "place")
+            text = " " * rows[0].start + "".join(row.text for row in rows) if rows else ""
+            return None if metadata is None else Document(identifier, text, metadata)
+
+        document = self._viewed(found) if self._exists else None
+        if document is None:
+            raise InputError(f"the index has no document {shown(identifier)}")
+        return document
+
     @property
     def empty_document_ids(self) -> tuple[str, ...]:
         """Ids of the documents without text; searches cannot find them."""
@@ -123,20 +130,23 @@ class DatabaseIndex(Portable):
 
         A document with the same text as before is not encoded again; only its metadata changes. Documents
         are read, encoded and written in batches, so they may come from a generator; if anything is raised,
-        earlier batches stay.
+        earlier batches stay. A list is checked as a whole before anything is written.
 
         documents: the documents; their metadata must be JSON.
         vectors: by document id, (d,) vectors that stand for all sentences of a document, which is then not
             encoded: those of nodes that come with embeddings of the same model. Default: none.
         show_progress: show a progress bar.
         """
+        if isinstance(documents, Sequence):
+            for document in unique_documents(documents):
+                check_document(document)
         remaining, seen = iter(documents), set[str]()
         while batch := unique_documents(islice(remaining, _BATCH)):
             for document in batch:
                 if document.id in seen:
                     raise InputError(f"two documents have the id {document.id!r}; give each its own id")
                 seen.add(document.id)
-                _check_document(document)
+                check_document(document)
             self._write(batch, vectors or {}, show_progress)
 
     def delete(self, ids: Iterable[str]) -> None:
@@ -181,28 +191,13 @@ class DatabaseIndex(Portable):
         check_search(query, top_k)
         returns = check_returns(returns or self.settings.returns)
         wanted = None if filter is None else as_filter(filter)
-        if vector is None and self._exists:
-            vector = self.encoder.encode_queries([query])[0]
         if not self._exists and not self._appeared():
             raise EmptyIndexError("the index holds no documents and no text; add documents first")
+        vector = self.encoder.encode_queries([query])[0] if vector is None else vector
         direction = query_direction(vector, self.encoder.dimension)
-        with self.engine.view() as view:
-            if not view.count():
-                raise EmptyIndexError("the index holds no text; add documents first")
-            pool = self._pool(view, query, direction, max(top_k, self.settings.pool), wanted)
-            if not len(pool.keys):
-                self._warn(view, wanted)
-                return []
-            fused = self._fused(view, direction, pool, wanted)
-            chosen = _chosen(fused, pool, returns, top_k)
-            found = view.read([pool.keys[i] for i in chosen])
-            n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
-            ranges = [(sentence.doc_id, *sentence.passage) for sentence in found[:n_wide]]
-            wide = [_joined(rows) for rows in view.between(ranges, "start")] if ranges else []
-        candidates = [
-            self._candidate(sentence, float(fused[i]), {"dense": pool.dense[i], "words": pool.words[i]})
-            for i, sentence in zip(chosen, [*wide, *found[n_wide:]], strict=True)
-        ]
+        candidates = self._viewed(
+            lambda view: self._searcher.find(view, query, direction, top_k, wanted, returns)
+        )
         return candidates if max_tokens is None else limit_tokens(candidates, max_tokens)
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
@@ -213,25 +208,7 @@ class DatabaseIndex(Portable):
         """
         if not sentences or not self._exists:
             return []
-        spans = {(c.doc_id, c.start, c.end) for c in sentences}
-        with self.engine.view() as view:
-            starts = [(doc_id, start, start + 1) for doc_id, start, _ in sorted(spans)]
-            found = [row for rows in view.between(starts, "start") for row in rows]
-            places: dict[str, list[int]] = {}
-            for row in found:
-                if (row.doc_id, row.start, row.end) in spans:
-                    places.setdefault(row.doc_id, []).append(row.place)
-            ranges = [
-                (doc_id, first, end)
-                for doc_id, of_document in places.items()
-                for first, end in rows_around(of_document, max(of_document) + reach + 1, reach)
-            ]
-            stretches = view.between(ranges, "place") if ranges else []
-        return [self._stretch(rows) for rows in stretches if rows]
-
-    def _stretch(self, rows: Sequence[FoundSentence]) -> Stretch:
-        text = "".join(row.text for row in rows)[: rows[-1].end - rows[0].start]
-        return Stretch(text, tuple(self._candidate(row, 0.0, {}) for row in rows))
+        return self._viewed(lambda view: self._searcher.around(view, sentences, reach))
 
     def save(self, path: str | Path) -> None:
         """Do nothing: the rows are in the database. Raises InputError if `path` is another place."""
@@ -256,6 +233,11 @@ class DatabaseIndex(Portable):
     def _write(
         self, batch: Sequence[Document], vectors: Mapping[str, FloatArray], show_progress: bool
     ) -> None:
+        digests = {document.id: digest(document, self.settings) for document in batch}
+        known = self.engine.digests(list(digests)) if self._exists else {}
+        new = [document for document in batch if known.get(document.id) != digests[document.id]]
+        same = [document for document in batch if known.get(document.id) == digests[document.id]]
+        rows = read_documents(new, self.encoder, self.settings, vectors, show_progress)
         if not self._exists:
             names = [field.name for field in fields(HybridSettings)]
             values = {name: as_json(getattr(self.settings, name)) for name in names}
@@ -263,81 +245,22 @@ class DatabaseIndex(Portable):
             about = {"encoder": {"name": self.encoder.name, "source": source}, "settings": values}
             self.engine.create(about, self.encoder.dimension)
             self._exists = True
-        known = self.engine.digests([document.id for document in batch])
-        texts = {document.id: digest(document.text) for document in batch}
-        new = [document for document in batch if known.get(document.id) != texts[document.id]]
-        same = [document for document in batch if known.get(document.id) == texts[document.id]]
         if same:
             self.engine.describe({document.id: document.metadata for document in same})
-        if new:
-            self.engine.write(list(self._stored(new, vectors, show_progress)))
+        if rows:
+            self.engine.write(rows)
 
-    def _stored(
-        self, documents: Sequence[Document], vectors: Mapping[str, FloatArray], show_progress: bool
-    ) -> Iterable[StoredDocument]:
-        given = [d for d in documents if d.text.strip() and d.id in vectors]
-        unread = [d for d in documents if d.text.strip() and d.id not in vectors]
-        ready = build_tables(given, self.encoder, vectors=False)
-        tables = build_tables(unread, self.encoder, show_progress=show_progress)
-        for document in documents:
-            if not document.text.strip():
-                yield StoredDocument(document.id, digest(document.text), document.metadata, ())
-            elif document.id in vectors:
-                table = next(ready)
-                row = query_direction(vectors[document.id], self.encoder.dimension)
-                table = replace(table, vectors=np.tile(row, (len(table), 1)))
-                yield stored(document, table, self.settings)
-            else:
-                yield stored(document, next(tables), self.settings)
-
-    def _pool(self, view: View, query: str, direction: FloatArray, size: int, wanted: Filter | None) -> Pool:
-        terms = query_terms(query, self.settings.stop_words)
-        counted = wanted if self.settings.filter_statistics == "matching" else None
-        frequencies, n_rows = view.frequencies(terms, counted)
-        frequencies = np.minimum(frequencies, n_rows)
-        idf = np.log1p((n_rows - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
-        return view.pool(direction, terms, idf, size, wanted)
-
-    def _fused(self, view: View, direction: FloatArray, pool: Pool, wanted: Filter | None) -> FloatArray:
-        """(n,) score of each row of the pool."""
-        weight = self.settings.dense_weight
-        if self.settings.adaptive:
-            usual = self._sample(view, wanted) @ direction
-            weight *= adaptive_weight(usual, float(pool.dense.max()))
-        fused: FloatArray = weight * min_max(pool.dense) + (1 - weight) * min_max(pool.words)
-        return fused
-
-    def _sample(self, view: View, wanted: Filter | None) -> FloatArray:
-        count = view.count()
-        at, sample = self._samples.get(wanted, (0, None))
-        if sample is None or count <= _EXACT_UP_TO or not math.isclose(count, at, rel_tol=_DRIFT):
-            sample = view.sample(_SAMPLE, wanted)
-            if len(self._samples) > _BATCH:
-                self._samples.clear()
-            self._samples[wanted] = count, sample
-        return sample
-
-    def _candidate(self, sentence: FoundSentence, score: float, scores: Mapping[str, Any]) -> Candidate:
-        return Candidate(
-            doc_id=sentence.doc_id,
-            start=sentence.start,
-            end=sentence.end,
-            text=sentence.text[: sentence.end - sentence.start],
-            score=score,
-            score_scale=self.score_scale,
-            n_tokens=sentence.n_tokens,
-            passage=sentence.passage,
-            scores={name: float(value) for name, value in scores.items()},
-            metadata=sentence.metadata,
+    def _viewed(self, read: Callable[[View], _T]) -> _T:
+        """Read one state of the collection."""
+        for _ in range(_ATTEMPTS):
+            try:
+                with self.engine.view() as view:
+                    return read(view)
+            except StateChangedError:
+                continue
+        raise DatabaseError(
+            f"{self.engine.location}: the documents change faster than they are read; try again"
         )
-
-    def _warn(self, view: View, wanted: Filter | None) -> None:
-        for condition in wanted.conditions() if wanted is not None else ():
-            known = (
-                condition.operator == "$exists" or condition.field == "$id" or view.has_field(condition.field)
-            )
-            if not known:
-                warn_of_unknown_field(condition.field)
 
 
 def _merged(
@@ -361,37 +284,3 @@ def _merged(
     if unknown := sorted(saved.keys() - known):
         raise IndexFormatError(f"{location} has the setting {unknown[0]!r}, which this version does not know")
     return {**without_models(saved), **given}
-
-
-def _check_document(document: Document) -> None:
-    """Raise InputError unless a database can hold a document."""
-    try:
-        check_metadata(dict(document.metadata))
-        json.dumps(dict(document.metadata), ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"document {document.id!r}: metadata cannot be saved as JSON: {error}") from error
-    try:
-        document.id.encode()
-        document.text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"document {document.id!r}: no database holds half a character: {error}") from error
-
-
-def _chosen(fused: FloatArray, pool: Pool, returns: Returns, top_k: int) -> list[int]:
-    """Places in the pool of the sentences to return, best first; see `Returns`."""
-    order: list[int] = top_rows(fused, len(fused)).tolist()
-    if returns == "sentence":
-        return order[:top_k]
-    passage = [(pool.doc_ids[i], int(pool.passages[i])) for i in order]
-    if returns == "mixed":
-        best = passage[0]
-        rest = [i for i, its in zip(order[1:], passage[1:], strict=True) if its != best]
-        return [order[0], *rest][:top_k]
-    first = dict(zip(reversed(passage), reversed(order), strict=True))
-    return [i for i, its in zip(order, passage, strict=True) if first[its] == i][:top_k]
-
-
-def _joined(rows: Sequence[FoundSentence]) -> FoundSentence:
-    """The rows of a passage as one."""
-    n_tokens = sum(row.n_tokens for row in rows)
-    return rows[0]._replace(end=rows[-1].end, n_tokens=n_tokens, text="".join(row.text for row in rows))

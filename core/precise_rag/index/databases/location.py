@@ -9,19 +9,23 @@ from precise_rag.errors import InputError
 from precise_rag.index.databases.engine import Engine
 
 _POSTGRES = ("postgresql://", "postgres://")
+_QDRANT, _MILVUS = "qdrant:", "milvus:"
+LOCATIONS = "NAME.lance, postgresql://…, qdrant:http://… or milvus:http://…"
+"""The forms of a location, for messages."""
 
 
 def is_database(location: str | Path) -> bool:
     """Whether a location is that of a database, and not a folder of an index."""
     text = location if isinstance(location, str) else str(as_path("location", location))
-    return text.rstrip("/").endswith(".lance") or text.startswith(_POSTGRES)
+    return text.rstrip("/").endswith(".lance") or text.startswith((*_POSTGRES, _QDRANT, _MILVUS))
 
 
 def load_engine(location: str | Path, **options: Any) -> Engine:
     """Return the engine of a location; the database is opened when it is first used.
 
     location: "folder/name.lance", also in an object store ("s3://bucket/name.lance");
-        "postgresql://user@host/database", with "?collection=name" for another collection than "precise".
+        "postgresql://user@host/database"; "qdrant:https://host:6333"; "milvus:http://host:19530". With
+        "?collection=name" for another collection than "precise".
     options: of the engine's class.
     Raises InputError for another location.
     """
@@ -30,8 +34,16 @@ def load_engine(location: str | Path, **options: Any) -> Engine:
         from precise_rag.index.databases.postgres import PostgresEngine
 
         return PostgresEngine(text, **options)
+    if text.startswith(_QDRANT):
+        from precise_rag.index.databases.qdrant import QdrantEngine
+
+        return QdrantEngine(text, **options)
+    if text.startswith(_MILVUS):
+        from precise_rag.index.databases.milvus import MilvusEngine
+
+        return MilvusEngine(text, **options)
     if urlsplit(text).path.rstrip("/").endswith(".lance") or text.rstrip("/").endswith(".lance"):
         from precise_rag.index.databases.lance import LanceEngine
 
         return LanceEngine(text, **options)
-    raise InputError(f"{text!r} is no database; give NAME.lance or postgresql://…")
+    raise InputError(f"{text!r} is no database; give {LOCATIONS}")

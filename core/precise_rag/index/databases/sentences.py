@@ -13,8 +13,6 @@ scales are not brought to one range before they are added.
 """
 
 import hashlib
-import json
-import zlib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -23,57 +21,39 @@ import numpy.typing as npt
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import passage_ids
 from precise_rag.index.arrays.spans import trim_spans
-from precise_rag.index.arrays.stop_words import load_stop_words
-from precise_rag.index.arrays.words import split_words
 from precise_rag.index.databases.engine import StoredDocument, StoredSentence
+from precise_rag.index.databases.headings import Headings
+from precise_rag.index.databases.words import word_numbers
 from precise_rag.index.hybrid import HybridSettings
+from precise_rag.titles import title_of
 from precise_rag.types import Document, FloatArray, IntArray, SentenceTable, Span
 from precise_rag.vectors import unit_rows
 
 _USUAL_LENGTHS = (11, 90, 180)
 """Words of a usual sentence, passage and surroundings, without stop words."""
-_MOST_NUMBERS = 2**29
 
 
-def word_number(word: str) -> int:
-    """The number of a word: a hash, so that no vocabulary has to be shared between writers."""
-    return zlib.crc32(word.encode("utf-8", "surrogatepass")) % _MOST_NUMBERS + 1
+def digest(document: Document, settings: HybridSettings) -> str:
+    """Hash of what decides a document's rows: its text and, if headings count, its title."""
+    title = title_of(document.metadata) if settings.headings else ""
+    content = f"{document.text}\0{title}" if title else document.text
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def query_terms(query: str, stop_words: str | tuple[str, ...]) -> IntArray:
-    """Numbers of the distinct words of a query, ascending."""
-    left_out = load_stop_words(stop_words)
-    return np.array(sorted({word_number(w) for w in split_words(query) if w not in left_out}), dtype=np.int64)
-
-
-def digest(text: str) -> str:
-    """Hash of a document's text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def content_digest(document: Document) -> str:
-    """Hash of a document's text and metadata."""
-    return digest(json.dumps([document.text, dict(document.metadata)], sort_keys=True))
-
-
-def stored(document: Document, table: SentenceTable, settings: HybridSettings) -> StoredDocument:
-    """The rows of a document; table: its sentences with their vectors."""
+def stored(
+    document: Document, table: SentenceTable, settings: HybridSettings, headings: Headings | None = None
+) -> StoredDocument:
+    """The rows of a document. table: its sentences with their vectors. headings: those above them."""
     assert table.vectors is not None
     if not len(table):
-        return StoredDocument(document.id, digest(document.text), document.metadata, ())
+        return StoredDocument(document.id, digest(document, settings), document.metadata, ())
     spans = trim_spans(document.text, table.spans)
     scales = [Groups.by_change(passage_ids(document, table, settings.passages))]
     if settings.surroundings is not None:
         scales.append(Groups.by_change(passage_ids(document, table, settings.surroundings)))
-    vectors = weighted_vectors(table.vectors, table.n_tokens, scales, settings.alpha)
-    left_out = load_stop_words(settings.stop_words)
-    words = [
-        np.array(
-            [word_number(w) for w in split_words(document.text[a:b]) if w not in left_out], dtype=np.int64
-        )
-        for a, b in spans
-    ]
-    weighted = _weighted_words(words, scales, settings)
+    vectors = weighted_vectors(table.vectors, table.n_tokens, scales, settings.alpha, headings)
+    words = [word_numbers(document.text[a:b], settings.stop_words) for a, b in spans]
+    weighted = _weighted_words(words, scales, settings, headings)
     passages = scales[0].spans(spans)[scales[0].of_row]
     starts = [*map(int, spans[:, 0]), len(document.text)]
     rows = [
@@ -90,11 +70,15 @@ def stored(document: Document, table: SentenceTable, settings: HybridSettings) -
         )
         for i in range(len(spans))
     ]
-    return StoredDocument(document.id, digest(document.text), document.metadata, rows)
+    return StoredDocument(document.id, digest(document, settings), document.metadata, rows)
 
 
 def weighted_vectors(
-    vectors: FloatArray, n_tokens: IntArray, scales: Sequence[Groups], alpha: float
+    vectors: FloatArray,
+    n_tokens: IntArray,
+    scales: Sequence[Groups],
+    alpha: float,
+    headings: Headings | None = None,
 ) -> FloatArray:
     """(n, d) `w` of the module's formula.
 
@@ -102,24 +86,34 @@ def weighted_vectors(
     n_tokens: (n,) tokens of each sentence.
     scales: the sentences of each passage, and of each of the surroundings.
     alpha: weight of the sentence (0 to 1).
+    headings: those above the sentences.
     """
     weights = np.maximum(n_tokens, 1)[:, None]
     total = alpha * vectors
     for groups in scales:
-        means = unit_rows(groups.sums((vectors * weights).astype(np.float64)).astype(np.float32))
+        sums = groups.sums((vectors * weights).astype(np.float64))
+        if headings is not None:
+            sums = sums + headings.sums(groups)
+        means = unit_rows(sums.astype(np.float32))
         total = total + (1 - alpha) / len(scales) * means[groups.of_row]
     return total.astype(np.float32)
 
 
 def _weighted_words(
-    words: Sequence[IntArray], scales: Sequence[Groups], settings: HybridSettings
+    words: Sequence[IntArray],
+    scales: Sequence[Groups],
+    settings: HybridSettings,
+    headings: Headings | None,
 ) -> list[tuple[IntArray, FloatArray]]:
     """Terms and weights of each sentence; words: the numbers of the words of each, repeated as they are."""
     own = [_weights([row], _USUAL_LENGTHS[0], settings) for row in words]
     wider = []
     for usual, groups in zip(_USUAL_LENGTHS[1:], scales, strict=False):
         ends = groups.starts + groups.sizes
-        of_group = [_weights(words[a:b], usual, settings) for a, b in zip(groups.starts, ends, strict=True)]
+        of_group = []
+        for first, end in zip(groups.starts.tolist(), ends.tolist(), strict=True):
+            above = [] if headings is None else headings.words_of(first, end)
+            of_group.append(_weights([*above, *words[first:end]], usual, settings))
         wider.append([of_group[group] for group in groups.of_row])
     share = (1 - settings.alpha) / len(scales)
     return [

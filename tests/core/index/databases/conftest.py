@@ -1,9 +1,12 @@
-"""A PostgreSQL server for the tests of this folder."""
+"""Databases for the tests of this folder, each run for real."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+
+from support.databases import ENGINES, new_location
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +22,17 @@ def postgres() -> Iterator[str]:
         yield address if "?" in address else f"{address}?application_name=tests"
     finally:
         server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def milvus(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The location of a Milvus for tests, without a collection."""
+    pytest.importorskip("pymilvus")
+    pytest.importorskip("milvus_lite")
+    return f"milvus:{tmp_path_factory.mktemp('milvus') / 'rows.db'}"
+
+
+@pytest.fixture(params=ENGINES)
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """Makes locations of new collections, in each kind of database."""
+    return new_location(request.param, request, tmp_path)

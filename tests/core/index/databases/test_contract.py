@@ -1,8 +1,8 @@
 """Every database keeps the contract of searches and changes."""
 
-import itertools
 from collections.abc import Iterable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -10,26 +10,33 @@ from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.testing.index_contract import SearchContract
 from precise_rag.types import Document
+from support.databases import new_location
 
-_NUMBERS = itertools.count()
 
+class _DatabaseContract(SearchContract):
+    engine: ClassVar[str]
 
-class TestLance(SearchContract):
     @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path: Path) -> None:
-        pytest.importorskip("lancedb")
-        self.folder = tmp_path
+    def _database(self, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+        self.location = new_location(self.engine, request, tmp_path)
 
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DatabaseIndex:
-        location = self.folder / f"{next(_NUMBERS)}.lance"
-        return DatabaseIndex.build(documents, encoder, location=location, precision="float32")
+        return DatabaseIndex.build(documents, encoder, location=self.location(), precision="float32")
 
 
-class TestPostgres(SearchContract):
-    @pytest.fixture(autouse=True)
-    def _server(self, postgres: str) -> None:
-        self.server = postgres
+class TestLance(_DatabaseContract):
+    engine = "lance"
 
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DatabaseIndex:
-        location = f"{self.server}&collection=test_{next(_NUMBERS)}"
-        return DatabaseIndex.build(documents, encoder, location=location, precision="float32")
+
+class TestPostgres(_DatabaseContract):
+    engine = "postgres"
+
+
+class TestQdrant(_DatabaseContract):
+    engine = "qdrant"
+    counts_are_of_one_state = False
+
+
+class TestMilvus(_DatabaseContract):
+    engine = "milvus"
+    counts_are_of_one_state = False

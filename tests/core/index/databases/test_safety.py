@@ -1,6 +1,5 @@
 """Crashes, other writers and readers: a document is always there with all of its sentences, or not at all."""
 
-import itertools
 import math
 import os
 import pickle
@@ -9,19 +8,23 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from precise_rag.errors import DatabaseError, InputError
 from precise_rag.index import DatabaseIndex, HybridIndex, load_index
 from precise_rag.index.databases import is_database
-from precise_rag.index.databases.sentences import query_terms, stored
+from precise_rag.index.databases.headings import read_headings
+from precise_rag.index.databases.sentences import stored
+from precise_rag.index.databases.words import word_numbers
 from precise_rag.sentences.tables import build_tables
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
+from support.databases import new_location
 
-_NUMBERS = itertools.count()
 _SIZE = 30
 _WRITER = f"""
 import sys
@@ -37,13 +40,16 @@ for number in range(rounds):
 """
 
 
+@pytest.fixture
+def location(location: Callable[[], str]) -> str:
+    """A location in each kind of database."""
+    return location()
+
+
 @pytest.fixture(params=["lance", "postgres"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "lance":
-        pytest.importorskip("lancedb")
-        return str(tmp_path / "rows.lance")
-    server: str = request.getfixturevalue("postgres")
-    return f"{server}&collection=safety_{next(_NUMBERS)}"
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A location that several processes can open."""
+    return new_location(request.param, request, tmp_path)()
 
 
 def writer(location: str, word: str, ids: str, rounds: int) -> "subprocess.Popen[str]":
@@ -69,10 +75,10 @@ def filled(location: str) -> DatabaseIndex:
     return DatabaseIndex.build([Document("a", text), Document("b", text)], HashEncoder(), location=location)
 
 
-def test_a_killed_writer_leaves_each_document_whole(location: str) -> None:
-    index = filled(location)
+def test_a_killed_writer_leaves_each_document_whole(shared: str) -> None:
+    index = filled(shared)
     for wait in (0.05, 0.2, 0.4):
-        process = writer(location, f"killed{wait}-", "a,b,c", 10_000)
+        process = writer(shared, f"killed{wait}-", "a,b,c", 10_000)
         time.sleep(wait)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
@@ -82,9 +88,9 @@ def test_a_killed_writer_leaves_each_document_whole(location: str) -> None:
         assert {"a", "b"} <= set(index.document_ids) <= {"a", "b", "c"}
 
 
-def test_two_writers_and_a_reader(location: str) -> None:
-    index = filled(location)
-    processes = [writer(location, word, "a,b,c", 6) for word in ("one", "two")]
+def test_two_writers_and_a_reader(shared: str) -> None:
+    index = filled(shared)
+    processes = [writer(shared, word, "a,b,c", 6) for word in ("one", "two")]
     while any(process.poll() is None for process in processes):
         check_whole(index)
     for process in processes:
@@ -97,6 +103,8 @@ def test_two_writers_and_a_reader(location: str) -> None:
 
 def test_an_index_is_opened_by_its_location(location: str) -> None:
     filled(location)
+    if ":memory:" in location:
+        return
     opened = load_index(location, HashEncoder(), returns="sentence")
     assert isinstance(opened, DatabaseIndex)
     assert len(opened.search("cat", 5)) == 5
@@ -132,19 +140,20 @@ def test_documents_with_vectors_are_not_encoded(location: str) -> None:
 def test_words_and_vectors_are_scored_alike_everywhere(location: str) -> None:
     """Both scores are those computed from the rows themselves."""
     documents = [
-        Document("a", "The cat sleeps on a mat. The dog barks. A cat purrs."),
-        Document("b", "Banks raise rates. Savers are glad."),
+        Document("a", "# Pets\n\nThe cat sleeps on a mat. The dog barks.\n\n## Kittens\n\nA cat purrs."),
+        Document("b", "Banks raise rates. Savers are glad.", {"title": "A cat in the bank"}),
     ]
     encoder = HashEncoder()
     index = DatabaseIndex.build(documents, encoder, location=location, precision="float32")
     query = "Where does the cat sleep on a mat?"
     vector = encoder.encode_queries([query])[0]
-    terms = query_terms(query, index.settings.stop_words)
-    tables = build_tables(documents, encoder)
+    terms = np.unique(word_numbers(query, index.settings.stop_words))
+    tables = list(build_tables(documents, encoder))
+    headings = read_headings(documents, tables, encoder, index.settings.stop_words)
     rows = [
         (f"{document.id}:{row.start}-{row.end}", row)
-        for document, table in zip(documents, tables, strict=True)
-        for row in stored(document, table, index.settings).sentences
+        for document, table, above in zip(documents, tables, headings, strict=True)
+        for row in stored(document, table, index.settings, above).sentences
     ]
     frequency = {term: sum(term in row.words for _, row in rows) for term in terms.tolist()}
     idf = {t: math.log1p((len(rows) - n + 0.5) / (n + 0.5)) for t, n in frequency.items()}
@@ -155,6 +164,48 @@ def test_words_and_vectors_are_scored_alike_everywhere(location: str) -> None:
         words = sum(weights.get(term, 0.0) * idf[term] for term in terms.tolist())
         assert found[identifier]["words"] == pytest.approx(words, rel=2e-3, abs=1e-6)
         assert found[identifier]["dense"] == pytest.approx(float(row.vector @ vector), rel=1e-3, abs=1e-5)
+
+
+def test_dense_scores_are_those_of_hybrid_index(location: str) -> None:
+    """So titles and headings count alike in both."""
+    documents = [
+        Document("a", "# Pets\n\nThe cat sleeps. The dog barks.\n\n## Food\n\nIt eats fish. It drinks.", {}),
+        Document("b", "Banks raise rates. Savers are glad.", {"title": "Money"}),
+    ]
+    encoder = HashEncoder()
+    index = DatabaseIndex.build(documents, encoder, location=location, precision="float32")
+    in_memory = HybridIndex.build(documents, encoder)
+    for query in ("food for pets", "money"):
+        ours = {c.id: c.scores["dense"] for c in index.search(query, 100, returns="sentence")}
+        theirs = {c.id: c.scores["dense"] for c in in_memory.search(query, 100, returns="sentence")}
+        assert ours == pytest.approx(theirs, abs=1e-4)
+
+
+def test_a_new_title_is_read_anew(location: str) -> None:
+    index = DatabaseIndex.build([Document("a", "It sleeps.")], HashEncoder(), location=location)
+    before = index.search("felines", 1)[0].scores["dense"]
+    index.add([Document("a", "It sleeps.", {"title": "felines"})])
+    assert index.search("felines", 1)[0].scores["dense"] > before + 0.1
+
+
+def test_documents_come_back(location: str) -> None:
+    text = "  The cat sleeps.\n\n  It purrs. \n"
+    given = [Document("a", text, {"year": 1, "tags": ["x"]}), Document("b", " ", {"year": 2})]
+    index = DatabaseIndex.build(given, HashEncoder(), location=location)
+    assert index.document("a") == given[0]
+    assert index.document("b") == Document("b", "", {"year": 2})
+    with pytest.raises(InputError, match="no document 'c'"):
+        index.document("c")
+
+
+def test_a_list_is_checked_before_anything_is_written(location: str) -> None:
+    index = DatabaseIndex(location, HashEncoder())
+    many = [Document(f"d{i}", "A cat.") for i in range(300)]
+    with pytest.raises(InputError, match="metadata cannot be saved"):
+        index.add([*many, Document("odd", "A cat.", {"x": object()})])
+    with pytest.raises(InputError, match="two documents"):
+        index.add([*many, many[0]])
+    assert index.document_ids == ()
 
 
 @pytest.mark.parametrize(

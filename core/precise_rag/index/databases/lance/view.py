@@ -1,13 +1,15 @@
 """One version of the rows in LanceDB, as searches read it."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag.filters import Filter
-from precise_rag.index.databases.engine import FoundSentence, Pool, words_score
+from precise_rag.index.databases.engine import FoundSentence, Pool
 from precise_rag.index.databases.lance import filters
 from precise_rag.index.databases.lance.rows import LOTTERY, READ, numbers_of, sentences, vectors_of
 from precise_rag.types import FloatArray, IntArray
@@ -73,7 +75,7 @@ class LanceView:
             table["doc_id"].to_pylist(),
             table["passage_start"].to_numpy(),
             vectors_of(table["vector"]) @ vector,
-            words_score(
+            _words_score(
                 lists.flatten().to_numpy(),
                 weights.astype(np.float32),
                 lists.value_lengths().to_numpy(),
@@ -100,6 +102,11 @@ class LanceView:
         found.sort(key=lambda row: row.place)
         return [[row for row in found if row.doc_id == i and a <= getattr(row, by) < b] for i, a, b in ranges]
 
+    def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
+        """See `View`."""
+        found = select(self._rows, f"place <= 0 AND doc_id = {filters.text(doc_id)}", ["metadata"])
+        return dict(json.loads(found["metadata"][0].as_py())) if len(found) else None
+
     def has_field(self, field: str) -> bool:
         """See `View`."""
         return bool(select(self._rows, filters.has_field(field), ["place"], limit=1).num_rows)
@@ -122,3 +129,19 @@ def _places(known: IntArray, wanted: IntArray) -> IntArray:
         return np.zeros(len(wanted), dtype=np.int64)
     places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     return np.where(known[places] == wanted, places, len(known))
+
+
+def _words_score(
+    terms: npt.NDArray[Any], weights: npt.NDArray[Any], lengths: IntArray, query: IntArray, idf: FloatArray
+) -> FloatArray:
+    """(n,) score by words of rows whose terms and weights come one row after another.
+
+    lengths: (n,) number of terms of each row.
+    query: numbers of the query's words, ascending; idf: their weights.
+    """
+    if not len(query):
+        return np.zeros(len(lengths), dtype=np.float32)
+    places = np.minimum(np.searchsorted(query, terms), len(query) - 1)
+    shares = np.where(query[places] == terms, weights * idf[places], 0.0)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    return np.bincount(rows, shares, minlength=len(lengths)).astype(np.float32)

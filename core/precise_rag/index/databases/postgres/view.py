@@ -1,7 +1,7 @@
 """One snapshot of the rows in PostgreSQL, as searches read it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -127,6 +127,11 @@ class PostgresView:
         for number, *rest in self._run(query, columns).fetchall():
             found[number - 1].append(_sentence(rest))
         return found
+
+    def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
+        """See `View`."""
+        found = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
+        return None if found is None else dict(json.loads(found[0]))
 
     def has_field(self, field: str) -> bool:
         """See `View`."""

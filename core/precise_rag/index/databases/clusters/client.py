@@ -1,0 +1,59 @@
+"""The client of a server, opened when it is first used."""
+
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+from precise_rag._processes import ProcessLock
+from precise_rag.errors import DatabaseError, PreciseRagError
+from precise_rag.redaction import said_by
+
+
+class ServerClient:
+    """Calls the methods of a client, and raises DatabaseError in place of its errors.
+
+    The client is opened at the first call, and again in a forked process or after unpickling.
+
+    location: of the server, for messages.
+    opened: makes the client.
+    one_at_a_time: whether only one thread may call it at a time.
+    """
+
+    def __init__(self, location: str, opened: Callable[[], Any], *, one_at_a_time: bool = False) -> None:
+        self._location, self._opened = location, opened
+        self._turn: Any = ProcessLock() if one_at_a_time else nullcontext()
+        self._lock = ProcessLock()
+        self._client: Any = None
+        self._process = os.getpid()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_client": None}
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            try:
+                with self._turn:
+                    return getattr(self._present(), name)(*args, **options)
+            except PreciseRagError:
+                raise
+            except Exception as error:  # the clients let those of their transports through
+                raise DatabaseError(f"{self._location}: {said_by(error)}") from error
+
+        return call
+
+    def close(self) -> None:
+        """End the connection; the next call opens it again."""
+        with self._lock:
+            client, self._client = self._client, None
+            if client is not None and self._process == os.getpid():
+                client.close()
+
+    def _present(self) -> Any:
+        with self._lock:
+            if self._client is None or self._process != os.getpid():
+                self._client, self._process = self._opened(), os.getpid()
+            return self._client

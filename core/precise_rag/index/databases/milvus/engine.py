@@ -1,0 +1,42 @@
+"""A collection in Milvus."""
+
+import os
+from functools import partial
+from typing import Any
+
+from precise_rag._extras import require
+from precise_rag.index.databases.clusters import ClusterEngine
+from precise_rag.index.databases.clusters.client import ServerClient
+from precise_rag.index.databases.clusters.location import Location
+from precise_rag.index.databases.milvus.store import MilvusStore
+from precise_rag.redaction import remember
+
+
+class MilvusEngine(ClusterEngine):
+    """A collection in Milvus; see `ClusterEngine`.
+
+    location: "milvus:https://user@host:19530", with "?collection=name" for another collection than "precise"
+        and "db=name" for another database; the token is in the environment variable MILVUS_TOKEN.
+        "milvus:file.db" is Milvus Lite, which is made for tests: one process, and no more than some thousand
+        sentences.
+    client: a MilvusClient to use in place of one for the address. Default: none.
+    """
+
+    def __init__(self, location: str, *, client: Any = None) -> None:
+        given = Location.parse(location)
+        is_lite = client is None and not given.address.startswith(("http://", "https://"))
+        opened = partial(_open, given) if client is None else partial(_given, client)
+        server = ServerClient(given.public, opened)
+        super().__init__(MilvusStore(server, given.public, given.collection, is_lite=is_lite))
+
+
+def _open(given: Location) -> Any:
+    client = require("pymilvus", extra="milvus").MilvusClient
+    user, password = given.login or ("", "")
+    token = os.environ.get("MILVUS_TOKEN", "") or (f"{user}:{password}" if password else user)
+    remember(token)
+    return client(given.address, token=token, db_name=given.options.get("db", ""))
+
+
+def _given(client: Any) -> Any:
+    return client

@@ -1,0 +1,230 @@
+"""Entities of a collection in Milvus, read and written."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from precise_rag.errors import DatabaseError
+from precise_rag.filters import Filter
+from precise_rag.index.databases.clusters import Head, Hit, Row
+from precise_rag.index.databases.clusters.store import Query, head_key
+from precise_rag.index.databases.engine import FoundSentence, StoredSentence
+from precise_rag.index.databases.milvus import entities, filters
+from precise_rag.index.databases.milvus.entities import quoted
+from precise_rag.types import FloatArray
+
+_BATCH = 256
+"""Entities that are written or read together."""
+_MOST_FOUND = 16_384
+"""Entities that a search or a query of Milvus returns at most."""
+_SETTINGS = "settings"
+_INDEXED = ("doc_id", "version", "place", "begin", "lottery", "words", "facets")
+_COLUMNS = {"start": "begin", "place": "place"}
+
+
+class MilvusStore:
+    """See `Store`.
+
+    client: a MilvusClient. location: for messages. collection: name of the collection. is_lite: whether
+    the server is Milvus Lite, which indexes only vectors. The vectors have single precision.
+    """
+
+    def __init__(self, client: Any, location: str, collection: str, *, is_lite: bool = False) -> None:
+        self._client, self.location, self._is_lite = client, location, is_lite
+        self._rows, self._heads = collection, f"{collection}_documents"
+
+    def settings(self) -> dict[str, Any] | None:
+        """See `Engine`."""
+        if not self._client.has_collection(self._heads):
+            return None
+        found = self._client.query(self._heads, ids=[_SETTINGS], output_fields=["metadata"])
+        return dict(json.loads(found[0]["metadata"])) if found else None
+
+    def create(self, settings: Mapping[str, Any], dimension: int) -> None:
+        """See `Engine`."""
+        schema = entities.row_schema(self._client, dimension)
+        self._make(self._rows, schema, _INDEXED)
+        self._make(self._heads, entities.head_schema(self._client), ("facets",))
+        if self.settings() is None:
+            about = entities.head_entity(Head("", "", "", 0, {}))
+            self._client.upsert(self._heads, [{**about, "key": _SETTINGS, "metadata": json.dumps(settings)}])
+
+    def heads(self, ids: Iterable[str] | None = None) -> dict[str, Head]:
+        """See `Store`."""
+        if ids is None:
+            found = self._each(self._heads, f'key != "{_SETTINGS}"', _HEAD)
+        else:
+            keys = [head_key(identifier) for identifier in ids]
+            parts = [keys[first : first + _BATCH] for first in range(0, len(keys), _BATCH)]
+            found = (
+                e for part in parts for e in self._client.query(self._heads, ids=part, output_fields=_HEAD)
+            )
+        heads = map(entities.as_head, found)
+        return {head.doc_id: head for head in heads}
+
+    def put_heads(self, heads: Sequence[Head]) -> None:
+        """See `Store`."""
+        self._put(self._heads, [entities.head_entity(head) for head in heads])
+
+    def drop_heads(self, ids: Sequence[str]) -> None:
+        """See `Store`."""
+        if ids:
+            self._client.delete(self._heads, ids=[head_key(identifier) for identifier in ids])
+
+    def has_field(self, field: str) -> bool:
+        """See `Store`."""
+        return bool(self._client.query(self._heads, filter=filters.has_field(field), limit=1))
+
+    def put_rows(self, rows: Sequence[Row]) -> None:
+        """See `Store`."""
+        lottery = np.random.default_rng().integers(0, entities.LOTTERY, len(rows)).tolist()
+        pairs = zip(rows, lottery, strict=True)
+        self._put(self._rows, [entities.row_entity(row, drawn) for row, drawn in pairs])
+
+    def drop_rows(self, versions: Collection[str]) -> None:
+        """See `Store`."""
+        if versions:
+            self._client.delete(self._rows, filter=f"version in {quoted(sorted(versions))}")
+
+    def versions(self) -> Iterator[str]:
+        """See `Store`."""
+        return (entity["version"] for entity in self._each(self._rows, "place >= 0", ["version"]))
+
+    def count(self, wanted: Filter | None = None) -> int:
+        """See `Store`."""
+        return self._counted(_met(wanted))
+
+    def frequency(self, term: int, wanted: Filter | None = None) -> int:
+        """See `Store`."""
+        return self._counted(f"array_contains(words, {int(term)}) and {_met(wanted)}")
+
+    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+        """See `Store`."""
+        count = self.count(wanted)
+        limit = entities.LOTTERY if count <= n else int(entities.LOTTERY * n / count)
+        chosen = f"lottery <= {limit} and {_met(wanted)}"
+        found = self._client.query(
+            self._rows, filter=chosen, output_fields=["vector"], limit=min(2 * n, _MOST_FOUND)
+        )
+        vectors = [entity["vector"] for entity in found]
+        return np.array(vectors, dtype=np.float32).reshape(len(vectors), -1 if vectors else 0)
+
+    def best(self, query: Query, size: int, wanted: Filter | None, without: Collection[str]) -> list[Hit]:
+        """See `Store`."""
+        chosen = _met(wanted)
+        if without:
+            chosen = f"not (version in {quoted(sorted(without))}) and {chosen}"
+        found = self._search(query, min(size, _MOST_FOUND), chosen, ["doc_id", "version", "passage_start"])
+        return [
+            Hit(e["key"], about["doc_id"], about["version"], about["passage_start"], e["distance"])
+            for e in found
+            if (about := e["entity"])
+        ]
+
+    def scores(self, query: Query, keys: Sequence[str]) -> dict[str, float]:
+        """See `Store`."""
+        found = self._search(query, len(keys), f"key in {quoted(keys)}", ["key"])
+        return {entity["key"]: entity["distance"] for entity in found}
+
+    def read(self, keys: Sequence[str]) -> dict[str, FoundSentence]:
+        """See `Store`."""
+        found = self._client.query(self._rows, ids=list(keys), output_fields=entities.READ) if keys else []
+        return {entity["key"]: entities.as_found(entity) for entity in found}
+
+    def between(
+        self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
+    ) -> list[list[FoundSentence]]:
+        """See `Store`."""
+        if not ranges:
+            return []
+        column = _COLUMNS[by]
+        parts = [f'(version == "{v}" and {column} >= {a} and {column} < {b})' for v, a, b in ranges]
+        found = [
+            (entity["version"], entities.as_found(entity))
+            for entity in self._each(self._rows, " or ".join(parts), entities.READ)
+        ]
+        found.sort(key=lambda pair: pair[1].place)
+        return [
+            [row for its, row in found if its == version and first <= getattr(row, by) < end]
+            for version, first, end in ranges
+        ]
+
+    def stored(self, version: str) -> list[StoredSentence]:
+        """See `Store`."""
+        names = [*entities.READ, "words", "vector", "weights"]
+        found = self._each(self._rows, f'version == "{version}"', names)
+        return [entities.as_stored(entity) for entity in sorted(found, key=lambda entity: entity["place"])]
+
+    def optimize(self) -> None:
+        """See `Engine`. Asks the server to write what it holds in memory."""
+        for name in (self._rows, self._heads):
+            self._client.flush(name)
+
+    def close(self) -> None:
+        """See `Engine`."""
+        self._client.close()
+
+    def _make(self, name: str, schema: Any, indexed: Sequence[str]) -> None:
+        if self._client.has_collection(name):
+            return
+        indexes = self._client.prepare_index_params()
+        indexes.add_index("vector", index_type="AUTOINDEX", metric_type="IP")
+        if name == self._rows:
+            indexes.add_index("weights", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+        for field in () if self._is_lite else indexed:
+            indexes.add_index(field, index_type="INVERTED")
+        try:
+            self._client.create_collection(name, schema=schema, consistency_level="Strong")
+        except DatabaseError:
+            if not self._client.has_collection(name):  # another process has not made it either
+                raise
+        self._client.create_index(name, indexes, sync=False)
+        self._client.load_collection(name)
+
+    def _put(self, name: str, given: Sequence[Any]) -> None:
+        for first in range(0, len(given), _BATCH):
+            self._client.upsert(name, list(given[first : first + _BATCH]))
+
+    def _search(self, query: Query, size: int, chosen: str, fields: list[str]) -> list[Any]:
+        if isinstance(query, Mapping):
+            using, asked = "weights", {term: weight for term, weight in query.items() if weight > 0}
+        else:
+            using, asked = "vector", query.tolist()
+        found = self._client.search(
+            self._rows,
+            data=[asked],
+            anns_field=using,
+            filter=chosen,
+            limit=size,
+            output_fields=fields,
+            search_params={"metric_type": "IP"},
+        )
+        return list(found[0])
+
+    def _each(self, name: str, chosen: str, fields: list[str]) -> Iterator[Mapping[str, Any]]:
+        """All entities that meet an expression, in the order of their keys."""
+        after = ""
+        while True:
+            found = self._client.query(
+                name,
+                filter=f'({chosen}) and key > "{after}"',
+                output_fields=[*fields, "key"],
+                limit=_MOST_FOUND,
+            )
+            yield from found
+            if len(found) < _MOST_FOUND:
+                return
+            after = max(entity["key"] for entity in found)
+
+    def _counted(self, chosen: str) -> int:
+        found = self._client.query(self._rows, filter=chosen, output_fields=["count(*)"])
+        return int(found[0]["count(*)"])
+
+
+_HEAD = ["doc_id", "version", "digest", "size", "metadata"]
+
+
+def _met(wanted: Filter | None) -> str:
+    return "(place >= 0)" if wanted is None else filters.expression(wanted)

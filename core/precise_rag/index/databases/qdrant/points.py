@@ -1,0 +1,128 @@
+"""Rows and heads as points of Qdrant."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from precise_rag._extras import require
+from precise_rag.index.databases import facets
+from precise_rag.index.databases.clusters import Head, Row
+from precise_rag.index.databases.clusters.store import head_key
+from precise_rag.index.databases.engine import FoundSentence, StoredSentence
+from precise_rag.types import Span
+
+LOTTERY = 2**31 - 1
+"""Each row has a random number below this one, so that a range of numbers is a random sample."""
+LEVELS, LEVEL_BYTES = 5, 6
+"""Qdrant orders numbers alone: a string is ordered by numbers of six bytes each, and its length."""
+
+
+def row_point(row: Row, lottery: int) -> Any:
+    """A sentence as a point."""
+    models = require("qdrant_client.models", extra="qdrant")
+    sentence = row.sentence
+    vector: dict[str, Any] = {"dense": sentence.vector.tolist()}
+    if len(sentence.terms):
+        indices, values = sentence.terms.tolist(), sentence.weights.tolist()
+        vector["words"] = models.SparseVector(indices=indices, values=values)
+    payload = {
+        "doc_id": row.doc_id,
+        "version": row.version,
+        "place": row.place,
+        "start": sentence.start,
+        "end": sentence.end,
+        "n_tokens": sentence.n_tokens,
+        "passage": list(sentence.passage),
+        "text": sentence.text,
+        "words": sentence.words.tolist(),
+        "lottery": lottery,
+        **_levels("$id", row.doc_id),
+        **compared(row.metadata),
+    }
+    return models.PointStruct(id=row.key, vector=vector, payload=payload)
+
+
+def compared(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What filters compare, as fields of a payload."""
+    found: dict[str, Any] = {"facets": facets.labels(metadata)}
+    for field, number in facets.numbers(metadata).items():
+        found[number_field(field)] = number
+    for field, text in facets.texts(metadata).items():
+        found[text_field(field)] = text
+        found |= _levels(field, text)
+    return found
+
+
+def _levels(field: str, text: str) -> dict[str, int]:
+    return {level_field(field, i): value for i, value in enumerate(string_levels(text))}
+
+
+def number_field(field: str) -> str:
+    """Where the payload has the number of a field."""
+    return f"n{facets.hashed(field)}"
+
+
+def text_field(field: str) -> str:
+    """Where the payload has the string of a field."""
+    return f"t{facets.hashed(field)}"
+
+
+def level_field(field: str, level: int) -> str:
+    """Where the payload has one of the `string_levels` of a field."""
+    return f"o{level}{facets.hashed(field)}"
+
+
+def string_levels(text: str) -> tuple[int, ...]:
+    """Numbers that are ordered as the strings are, up to `LEVELS * LEVEL_BYTES` bytes of them."""
+    data = text.encode("utf-8", "surrogatepass")
+    parts = [data[i * LEVEL_BYTES : (i + 1) * LEVEL_BYTES].ljust(LEVEL_BYTES, b"\0") for i in range(LEVELS)]
+    return (*(int.from_bytes(part, "big") for part in parts), len(data))
+
+
+def head_point(head: Head) -> Any:
+    """A head as a point."""
+    models = require("qdrant_client.models", extra="qdrant")
+    payload = {
+        "doc_id": head.doc_id,
+        "version": head.version,
+        "digest": head.digest,
+        "size": head.size,
+        "metadata": json.dumps(dict(head.metadata)),
+        "facets": facets.labels(head.metadata),
+    }
+    return models.PointStruct(id=head_key(head.doc_id), vector={}, payload=payload)
+
+
+def as_head(point: Any) -> Head:
+    """The head that a point is."""
+    about = point.payload
+    metadata = json.loads(about["metadata"])
+    return Head(about["doc_id"], about["version"], about["digest"], about["size"], metadata)
+
+
+def as_found(point: Any) -> FoundSentence:
+    """The row that a point is, without metadata."""
+    about = point.payload
+    names = ("doc_id", "place", "start", "end", "n_tokens", "text")
+    values = {name: about[name] for name in names}
+    return FoundSentence(**values, passage=Span(*about["passage"]), metadata={})
+
+
+def as_stored(point: Any) -> StoredSentence:
+    """The sentence that a point with its vectors is."""
+    found, words = as_found(point), point.vector.get("words")
+    terms = np.array([] if words is None else words.indices, dtype=np.int64)
+    order = np.argsort(terms)
+    return StoredSentence(
+        start=found.start,
+        end=found.end,
+        n_tokens=found.n_tokens,
+        passage=found.passage,
+        text=found.text,
+        vector=np.array(point.vector["dense"], dtype=np.float32),
+        words=np.array(point.payload["words"], dtype=np.int64),
+        terms=terms[order],
+        weights=np.array([] if words is None else words.values, dtype=np.float32)[order],
+    )

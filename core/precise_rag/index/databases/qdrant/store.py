@@ -1,0 +1,229 @@
+"""Points of a collection in Qdrant, read and written."""
+
+import json
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from precise_rag._extras import require
+from precise_rag.errors import DatabaseError
+from precise_rag.filters import Filter
+from precise_rag.index.databases.clusters import Head, Hit, Row
+from precise_rag.index.databases.clusters.store import Query, head_key
+from precise_rag.index.databases.engine import FoundSentence, StoredSentence
+from precise_rag.index.databases.qdrant import filters, points
+from precise_rag.types import FloatArray
+
+_BATCH = 256
+"""Points that are written or read together."""
+_SETTINGS = str(uuid.uuid5(uuid.NAMESPACE_OID, "settings"))
+_INDEXED = {
+    "doc_id": "keyword",
+    "version": "keyword",
+    "facets": "keyword",
+    "words": "integer",
+    "place": "integer",
+    "start": "integer",
+    "lottery": "integer",
+}
+_FOUND = ["doc_id", "version", "passage"]
+_READ = [*_FOUND, "place", "start", "end", "n_tokens", "text"]
+
+
+class QdrantStore:
+    """See `Store`.
+
+    client: a QdrantClient. location: for messages. collection: name of the collection. is_local: whether
+    the client runs in this process, without indexes.
+    """
+
+    def __init__(self, client: Any, location: str, collection: str, *, is_local: bool = False) -> None:
+        self._client, self.location, self._is_local = client, location, is_local
+        self._rows, self._heads = collection, f"{collection}_documents"
+
+    def settings(self) -> dict[str, Any] | None:
+        """See `Engine`."""
+        if not self._client.collection_exists(self._heads):
+            return None
+        found = self._client.retrieve(self._heads, [_SETTINGS])
+        return dict(json.loads(found[0].payload["settings"])) if found else None
+
+    def create(self, settings: Mapping[str, Any], dimension: int) -> None:
+        """See `Engine`."""
+        models = require("qdrant_client.models", extra="qdrant")
+        is_half = settings["settings"]["precision"] == "float16"
+        kind = models.Datatype.FLOAT16 if is_half else models.Datatype.FLOAT32
+        dense = models.VectorParams(size=dimension, distance=models.Distance.DOT, datatype=kind)
+        self._make(self._rows, {"dense": dense}, {"words": models.SparseVectorParams()}, _INDEXED)
+        self._make(self._heads, {}, None, {"facets": "keyword"})
+        if self.settings() is None:
+            point = models.PointStruct(id=_SETTINGS, vector={}, payload={"settings": json.dumps(settings)})
+            self._client.upsert(self._heads, [point], wait=True)
+
+    def heads(self, ids: Iterable[str] | None = None) -> dict[str, Head]:
+        """See `Store`."""
+        if ids is None:
+            found = self._scroll(self._heads, filters.none_of([_is_settings()]), True)
+        else:
+            keys = [head_key(identifier) for identifier in ids]
+            parts = [keys[i : i + _BATCH] for i in range(0, len(keys), _BATCH)]
+            found = (point for part in parts for point in self._client.retrieve(self._heads, part))
+        heads = map(points.as_head, found)
+        return {head.doc_id: head for head in heads}
+
+    def put_heads(self, heads: Sequence[Head]) -> None:
+        """See `Store`."""
+        self._put(self._heads, [points.head_point(head) for head in heads])
+
+    def drop_heads(self, ids: Sequence[str]) -> None:
+        """See `Store`."""
+        if ids:
+            self._client.delete(self._heads, [head_key(identifier) for identifier in ids], wait=True)
+
+    def has_field(self, field: str) -> bool:
+        """See `Store`."""
+        found, _ = self._client.scroll(self._heads, scroll_filter=_all(filters.has_field(field)), limit=1)
+        return bool(found)
+
+    def put_rows(self, rows: Sequence[Row]) -> None:
+        """See `Store`."""
+        lottery = np.random.default_rng().integers(0, points.LOTTERY, len(rows)).tolist()
+        self._put(
+            self._rows, [points.row_point(row, drawn) for row, drawn in zip(rows, lottery, strict=True)]
+        )
+
+    def drop_rows(self, versions: Collection[str]) -> None:
+        """See `Store`."""
+        if versions:
+            chosen = _all(filters.one_of("version", sorted(versions)))
+            self._client.delete(self._rows, chosen, wait=True)
+
+    def versions(self) -> Iterator[str]:
+        """See `Store`."""
+        return (point.payload["version"] for point in self._scroll(self._rows, None, ["version"]))
+
+    def count(self, wanted: Filter | None = None) -> int:
+        """See `Store`."""
+        found = self._client.count(self._rows, count_filter=_all(*_met(wanted)), exact=True)
+        return int(found.count)
+
+    def frequency(self, term: int, wanted: Filter | None = None) -> int:
+        """See `Store`."""
+        chosen = _all(filters.one_of("words", [term]), *_met(wanted))
+        return int(self._client.count(self._rows, count_filter=chosen, exact=True).count)
+
+    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+        """See `Store`."""
+        count = self.count(wanted)
+        limit = points.LOTTERY if count <= n else int(points.LOTTERY * n / count)
+        chosen = _all(filters.ranged("lottery", lte=limit), *_met(wanted))
+        found = [point.vector["dense"] for point in self._scroll(self._rows, chosen, False, ["dense"])]
+        return np.array(found, dtype=np.float32).reshape(len(found), -1 if found else 0)
+
+    def best(self, query: Query, size: int, wanted: Filter | None, without: Collection[str]) -> list[Hit]:
+        """See `Store`."""
+        old = [filters.none_of([filters.one_of("version", sorted(without))])] if without else []
+        found = self._query(query, size, _all(*_met(wanted), *old), _FOUND)
+        return [
+            Hit(p.id, p.payload["doc_id"], p.payload["version"], p.payload["passage"][0], p.score)
+            for p in found
+        ]
+
+    def scores(self, query: Query, keys: Sequence[str]) -> dict[str, float]:
+        """See `Store`."""
+        models = require("qdrant_client.models", extra="qdrant")
+        chosen = _all(models.HasIdCondition(has_id=list(keys)))
+        return {point.id: point.score for point in self._query(query, len(keys), chosen, False)}
+
+    def read(self, keys: Sequence[str]) -> dict[str, FoundSentence]:
+        """See `Store`."""
+        found = self._client.retrieve(self._rows, list(keys), with_payload=_READ) if keys else []
+        return {point.id: points.as_found(point) for point in found}
+
+    def between(
+        self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
+    ) -> list[list[FoundSentence]]:
+        """See `Store`."""
+        if not ranges:
+            return []
+        parts = [
+            filters.all_of([filters.one_of("version", [version]), filters.ranged(by, gte=first, lt=end)])
+            for version, first, end in ranges
+        ]
+        found = [
+            (point.payload["version"], points.as_found(point))
+            for point in self._scroll(self._rows, filters.any_of(parts), _READ)
+        ]
+        found.sort(key=lambda pair: pair[1].place)
+        return [
+            [row for its, row in found if its == version and first <= getattr(row, by) < end]
+            for version, first, end in ranges
+        ]
+
+    def stored(self, version: str) -> list[StoredSentence]:
+        """See `Store`."""
+        chosen = _all(filters.one_of("version", [version]))
+        found = sorted(self._scroll(self._rows, chosen, True, True), key=lambda p: p.payload["place"])
+        return [points.as_stored(point) for point in found]
+
+    def optimize(self) -> None:
+        """See `Engine`. Does nothing: the server indexes by itself."""
+
+    def close(self) -> None:
+        """See `Engine`."""
+        self._client.close()
+
+    def _make(self, name: str, vectors: Any, sparse: Any, indexed: Mapping[str, str]) -> None:
+        if not self._client.collection_exists(name):
+            try:
+                self._client.create_collection(name, vectors_config=vectors, sparse_vectors_config=sparse)
+            except DatabaseError:
+                if not self._client.collection_exists(name):  # another process has not made it either
+                    raise
+        for field, kind in indexed.items() if not self._is_local else ():
+            self._client.create_payload_index(name, field, field_schema=kind, wait=True)
+
+    def _put(self, name: str, given: Sequence[Any]) -> None:
+        for first in range(0, len(given), _BATCH):
+            self._client.upsert(name, list(given[first : first + _BATCH]), wait=True)
+
+    def _query(self, query: Query, size: int, chosen: Any, payload: Any) -> list[Any]:
+        models = require("qdrant_client.models", extra="qdrant")
+        if isinstance(query, Mapping):
+            terms = {term: weight for term, weight in query.items() if weight > 0}
+            using, asked = "words", models.SparseVector(indices=list(terms), values=list(terms.values()))
+        else:
+            using, asked = "dense", query.tolist()
+        found = self._client.query_points(
+            self._rows, query=asked, using=using, query_filter=chosen, limit=size, with_payload=payload
+        )
+        return list(found.points)
+
+    def _scroll(self, name: str, chosen: Any, payload: Any, vectors: Any = False) -> Iterator[Any]:
+        offset = None
+        while True:
+            found, offset = self._client.scroll(
+                name,
+                scroll_filter=chosen,
+                limit=_BATCH,
+                offset=offset,
+                with_payload=payload,
+                with_vectors=vectors,
+            )
+            yield from found
+            if offset is None:
+                return
+
+
+def _all(*parts: Any) -> Any:
+    return filters.all_of(parts)
+
+
+def _met(wanted: Filter | None) -> list[Any]:
+    return [] if wanted is None else [filters.qdrant_filter(wanted)]
+
+
+def _is_settings() -> Any:
+    return require("qdrant_client.models", extra="qdrant").HasIdCondition(has_id=[_SETTINGS])

@@ -1,0 +1,153 @@
+"""Searches in one state of a collection, scored as in HybridIndex."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from precise_rag.errors import EmptyIndexError
+from precise_rag.filters import Filter
+from precise_rag.index.arrays.fusion import min_max
+from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.databases.engine import FoundSentence, Pool, View
+from precise_rag.index.databases.words import word_numbers
+from precise_rag.index.hybrid import HybridSettings, adaptive_weight
+from precise_rag.index.matching import warn_of_unknown_field
+from precise_rag.index.neighbours import rows_around
+from precise_rag.index.sentence_base import Returns
+from precise_rag.types import Candidate, FloatArray, ScoreScale, Stretch
+
+_SAMPLE = 1_000
+"""Rows whose scores stand for those of all, to see whether the best one stands out."""
+_EXACT_UP_TO = 5_000
+"""Up to this many rows the sample is read for each search; above, again when the number has changed."""
+_DRIFT = 0.05
+_MOST_SAMPLES = 256
+
+
+class Searcher:
+    """Finds and scores rows of a view.
+
+    settings: of the index. score_scale: of the candidates.
+    """
+
+    def __init__(self, settings: HybridSettings, score_scale: ScoreScale) -> None:
+        self._settings, self._score_scale = settings, score_scale
+        self._samples: dict[Filter | None, tuple[int, FloatArray]] = {}
+
+    def find(
+        self,
+        view: View,
+        query: str,
+        direction: FloatArray,
+        top_k: int,
+        wanted: Filter | None,
+        returns: Returns,
+    ) -> list[Candidate]:
+        """Return at most `top_k` candidates, best first. direction: (d,) the query's vector."""
+        if not view.count():
+            raise EmptyIndexError("the index holds no text; add documents first")
+        pool = self._pool(view, query, direction, max(top_k, self._settings.pool), wanted)
+        if not len(pool.keys):
+            _warn(view, wanted)
+            return []
+        fused = self._fused(view, direction, pool, wanted)
+        chosen = _chosen(fused, pool, returns, top_k)
+        found = view.read([pool.keys[i] for i in chosen])
+        n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
+        ranges = [(sentence.doc_id, *sentence.passage) for sentence in found[:n_wide]]
+        wide = [_joined(rows) for rows in view.between(ranges, "start")] if ranges else []
+        return [
+            self._candidate(sentence, float(fused[i]), {"dense": pool.dense[i], "words": pool.words[i]})
+            for i, sentence in zip(chosen, [*wide, *found[n_wide:]], strict=True)
+        ]
+
+    def around(self, view: View, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
+        """Return the stretches of `sentences`; see `DatabaseIndex.neighbours`."""
+        spans = {(c.doc_id, c.start, c.end) for c in sentences}
+        starts = [(doc_id, start, start + 1) for doc_id, start, _ in sorted(spans)]
+        rows = [row for rows in view.between(starts, "start") for row in rows]
+        places: dict[str, list[int]] = {}
+        for row in rows:
+            if (row.doc_id, row.start, row.end) in spans:
+                places.setdefault(row.doc_id, []).append(row.place)
+        ranges = [
+            (doc_id, first, end)
+            for doc_id, of_document in places.items()
+            for first, end in rows_around(of_document, max(of_document) + reach + 1, reach)
+        ]
+        found = view.between(ranges, "place") if ranges else []
+        return [self._stretch(rows) for rows in found if rows]
+
+    def _pool(self, view: View, query: str, direction: FloatArray, size: int, wanted: Filter | None) -> Pool:
+        terms = np.unique(word_numbers(query, self._settings.stop_words))
+        counted = wanted if self._settings.filter_statistics == "matching" else None
+        frequencies, n_rows = view.frequencies(terms, counted)
+        frequencies = np.minimum(frequencies, n_rows)
+        idf = np.log1p((n_rows - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
+        return view.pool(direction, terms, idf, size, wanted)
+
+    def _fused(self, view: View, direction: FloatArray, pool: Pool, wanted: Filter | None) -> FloatArray:
+        """(n,) score of each row of the pool."""
+        weight = self._settings.dense_weight
+        if self._settings.adaptive:
+            usual = self._sample(view, wanted) @ direction
+            weight *= adaptive_weight(usual, float(pool.dense.max()))
+        fused: FloatArray = weight * min_max(pool.dense) + (1 - weight) * min_max(pool.words)
+        return fused
+
+    def _sample(self, view: View, wanted: Filter | None) -> FloatArray:
+        count = view.count()
+        at, sample = self._samples.get(wanted, (0, None))
+        if sample is None or count <= _EXACT_UP_TO or not math.isclose(count, at, rel_tol=_DRIFT):
+            sample = view.sample(_SAMPLE, wanted)
+            if len(self._samples) > _MOST_SAMPLES:
+                self._samples.clear()
+            self._samples[wanted] = count, sample
+        return sample
+
+    def _candidate(self, sentence: FoundSentence, score: float, scores: Mapping[str, Any]) -> Candidate:
+        return Candidate(
+            doc_id=sentence.doc_id,
+            start=sentence.start,
+            end=sentence.end,
+            text=sentence.text[: sentence.end - sentence.start],
+            score=score,
+            score_scale=self._score_scale,
+            n_tokens=sentence.n_tokens,
+            passage=sentence.passage,
+            scores={name: float(value) for name, value in scores.items()},
+            metadata=sentence.metadata,
+        )
+
+    def _stretch(self, rows: Sequence[FoundSentence]) -> Stretch:
+        text = "".join(row.text for row in rows)[: rows[-1].end - rows[0].start]
+        return Stretch(text, tuple(self._candidate(row, 0.0, {}) for row in rows))
+
+
+def _warn(view: View, wanted: Filter | None) -> None:
+    for condition in wanted.conditions() if wanted is not None else ():
+        known = condition.operator == "$exists" or condition.field == "$id" or view.has_field(condition.field)
+        if not known:
+            warn_of_unknown_field(condition.field)
+
+
+def _chosen(fused: FloatArray, pool: Pool, returns: Returns, top_k: int) -> list[int]:
+    """Places in the pool of the sentences to return, best first; see `Returns`."""
+    order: list[int] = top_rows(fused, len(fused)).tolist()
+    if returns == "sentence":
+        return order[:top_k]
+    passage = [(pool.doc_ids[i], int(pool.passages[i])) for i in order]
+    if returns == "mixed":
+        best = passage[0]
+        rest = [i for i, its in zip(order[1:], passage[1:], strict=True) if its != best]
+        return [order[0], *rest][:top_k]
+    first = dict(zip(reversed(passage), reversed(order), strict=True))
+    return [i for i, its in zip(order, passage, strict=True) if first[its] == i][:top_k]
+
+
+def _joined(rows: Sequence[FoundSentence]) -> FoundSentence:
+    """The rows of a passage as one."""
+    n_tokens = sum(row.n_tokens for row in rows)
+    return rows[0]._replace(end=rows[-1].end, n_tokens=n_tokens, text="".join(row.text for row in rows))

@@ -1,0 +1,38 @@
+"""A LangChain vector store as what a pipeline searches."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+
+from langchain_precise.convert import to_candidates
+from precise_rag.checks import check_number, shown
+from precise_rag.errors import InputError
+from precise_rag.types import Candidate
+
+
+class StoreSource:
+    """A vector store of chunks as what a pipeline searches. A filter is the store's own.
+
+    store: a LangChain vector store.
+    fetch_k: chunks to fetch for a question; at least 1.
+    search_kwargs: other options of the store's search.
+    """
+
+    def __init__(self, store: VectorStore, fetch_k: int, search_kwargs: Mapping[str, Any]) -> None:
+        if not isinstance(store, VectorStore):
+            raise InputError(f"store must be a LangChain vector store, got {shown(store)}")
+        check_number("fetch_k", fetch_k, least=1, whole=True)
+        self.store, self.fetch_k, self.search_kwargs = store, fetch_k, dict(search_kwargs)
+
+    def search(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
+        """Return the store's chunks as candidates, best first."""
+        return to_candidates(self._retriever(filter).invoke(query))
+
+    async def asearch(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        return to_candidates(await self._retriever(filter).ainvoke(query))
+
+    def _retriever(self, filter: Any) -> VectorStoreRetriever:
+        given = {} if filter is None else {"filter": filter}
+        return self.store.as_retriever(search_kwargs={**self.search_kwargs, "k": self.fetch_k, **given})

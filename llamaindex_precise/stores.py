@@ -1,0 +1,68 @@
+"""A LlamaIndex vector store as what a pipeline searches."""
+
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.indices.vector_store import VectorStoreIndex
+from llama_index.core.schema import QueryBundle
+from llama_index.core.settings import Settings
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+
+from llamaindex_precise.convert import own_texts
+from llamaindex_precise.embeddings import PreciseEmbedding
+from precise_rag.checks import check_number, shown
+from precise_rag.errors import InputError
+from precise_rag.types import Candidate, FloatArray
+
+
+class StoreSource:
+    """A vector store of chunks as what a pipeline searches. Its filters are LlamaIndex's.
+
+    store: a vector store, or an index over one.
+    embed_model: the embedding that a vector store was filled with; None for that of `Settings` or, without
+        one, the offline encoder. An index has its own.
+    fetch_k: chunks to fetch for a question; at least 1.
+    """
+
+    def __init__(
+        self,
+        store: BasePydanticVectorStore | BaseIndex[Any],
+        embed_model: BaseEmbedding | None,
+        fetch_k: int,
+    ) -> None:
+        if not isinstance(store, BasePydanticVectorStore | BaseIndex):
+            raise InputError(f"store must be a vector store or an index of LlamaIndex, got {shown(store)}")
+        check_number("fetch_k", fetch_k, least=1, whole=True)
+        if not isinstance(store, BaseIndex):
+            embedding = embed_model or Settings._embed_model or PreciseEmbedding()
+            store = VectorStoreIndex.from_vector_store(store, embed_model=embedding)
+        elif embed_model is not None:
+            raise InputError("an index has its own embed_model; pass its vector store to choose another")
+        self.store, self.fetch_k = store, fetch_k
+
+    def search(
+        self, query: str, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
+    ) -> list[Candidate]:
+        """Return the store's nodes as candidates, best first.
+
+        vector: searched for in place of the query's own.
+        """
+        return own_texts(self._retriever(filter).retrieve(_bundle(query, vector)))
+
+    async def asearch(
+        self, query: str, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
+    ) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        return own_texts(await self._retriever(filter).aretrieve(_bundle(query, vector)))
+
+    def _retriever(self, filter: Any) -> BaseRetriever:
+        filters = MetadataFilters(filters=[filter]) if isinstance(filter, MetadataFilter) else filter
+        if not isinstance(filters, MetadataFilters | None):
+            raise InputError(f"filters of a store must be MetadataFilters, got {shown(filter)}")
+        return self.store.as_retriever(similarity_top_k=self.fetch_k, filters=filters)
+
+
+def _bundle(query: str, vector: FloatArray | None) -> QueryBundle:
+    return QueryBundle(query, embedding=None if vector is None else vector.tolist())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 
 from precise_rag.errors import InputError
@@ -35,12 +35,14 @@ class Question(NamedTuple):
 def read_question(given: Any) -> Question:
     """Return the question in a string, a mapping, or the messages of a chat.
 
-    given: the question; `{"input": …}` with `chat_history`, `options` and `filter` if there are any; or
-    messages, of which the last is the question.
+    given: the question; `{"input": …}` with `chat_history`, `options` and `filter` if there are any;
+    messages in any form that LangChain takes, of which the last is the question; or `{"messages": …}`.
     Raises InputError for anything else.
     """
     if isinstance(given, PromptValue):
         given = given.to_messages()
+    if isinstance(given, Mapping) and set(given) == {"messages"}:
+        given = given["messages"]
     if isinstance(given, Mapping):
         unknown = sorted(str(key) for key in given if key not in _KEYS)
         if "input" not in given or unknown:
@@ -49,29 +51,29 @@ def read_question(given: Any) -> Question:
                 f"got {', '.join(map(str, given)) or 'no keys'}"
             )
         question = read_question(given["input"])
-        history = question.history + tuple(_messages(given.get("chat_history") or ()))
+        history = question.history + tuple(_messages("chat_history", given.get("chat_history") or ()))
         options = tuple(given.get("options") or ())
         return Question(question.text, history, options, given.get("filter"))
     if isinstance(given, BaseMessage):
         given = [given]
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        messages = _messages(given)
+        messages = _messages("the input", given)
         if not messages or messages[-1].role != "user":
             raise InputError("the last message must be the user's question")
         return Question(check_query(messages[-1].content), tuple(messages[:-1]))
     return Question(check_query(given))
 
 
-def _messages(given: Sequence[Any]) -> list[Message]:
+def _messages(name: str, given: Sequence[Any]) -> list[Message]:
     """Return the messages of people and models that have text; those of tools say nothing here."""
-    messages = []
-    for message in given:
-        if isinstance(message, BaseMessage):
-            if message.type in _ROLES and message.text:
-                messages.append(Message(_ROLES[message.type], str(message.text)))  # type: ignore[arg-type]
-        elif isinstance(message, tuple | list) and len(message) == 2:
-            role, text = message
-            messages.append(Message(_ROLES.get(role, role), text))  # type: ignore[arg-type]
-        else:
-            raise InputError(f"chat_history must hold messages or (role, text), got {type(message).__name__}")
-    return messages
+    try:
+        converted = convert_to_messages(given)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} must hold messages, as LangChain takes them: {str(error).splitlines()[0]}"
+        ) from error
+    return [
+        Message(_ROLES[message.type], str(message.text))  # type: ignore[arg-type]
+        for message in converted
+        if message.type in _ROLES and message.text
+    ]

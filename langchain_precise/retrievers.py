@@ -26,7 +26,7 @@ from precise_rag.index import (
     SentenceContextIndex,
     WordSentenceIndex,
 )
-from precise_rag.pipeline import PreciseRAG
+from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection, check_query
@@ -225,7 +225,7 @@ class PreciseRetriever(BaseRetriever):
     @classmethod
     def from_rag(cls, rag: PreciseRAG, *, k: int | None = None) -> Self:
         """Return a retriever by a pipeline."""
-        return cls(rag=rag, k=k)
+        return cls(rag=check_pipeline(rag), k=k)
 
     def add_documents(
         self, documents: Iterable[Document], embeddings: Sequence[Sequence[float]] | None = None

@@ -21,7 +21,7 @@ from langchain_precise.source import source_of
 from precise_rag.answer import Answer
 from precise_rag.encoders import DEFAULT_ENCODER
 from precise_rag.errors import InputError
-from precise_rag.pipeline import Estimate, PreciseRAG
+from precise_rag.pipeline import Estimate, PreciseRAG, check_pipeline
 from precise_rag.trace import Trace
 
 
@@ -108,7 +108,7 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
             rag = PreciseRAG(source_of(retriever), llm, **options)
         elif retriever is not None or llm is not None or options:
             raise InputError("a rag has its own retriever, llm and stages; pass them to it instead")
-        super().__init__(rag=rag, live_final=live_final, name=name)  # type: ignore[call-arg]
+        super().__init__(rag=check_pipeline(rag), live_final=live_final, name=name)  # type: ignore[call-arg]
 
     @classmethod
     def from_rag(cls, rag: PreciseRAG, **fields: Any) -> Self:

@@ -32,7 +32,7 @@ from precise_rag.index import (
     SentenceContextIndex,
     WordSentenceIndex,
 )
-from precise_rag.pipeline import PreciseRAG
+from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Encoder, Index
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, FloatArray, Selection, check_query
@@ -252,7 +252,7 @@ class PreciseRetriever(Portable, BaseRetriever):
         filters: MetadataFilterInput | None = None,
     ) -> None:
         super().__init__(callback_manager, object_map, objects, verbose)
-        self.rag = rag
+        self.rag = check_pipeline(rag)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
 

@@ -34,7 +34,7 @@ from precise_rag._pickling import Portable
 from precise_rag.answer import Answer
 from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY
-from precise_rag.pipeline import Estimate, PreciseRAG
+from precise_rag.pipeline import Estimate, PreciseRAG, check_pipeline
 from precise_rag.prompts import answer_instructions, judge_instructions
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
@@ -96,9 +96,9 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
             rag = PreciseRAG(source, llm or Settings.llm, **options)
         elif retriever is not None or llm is not None or node_postprocessors or options:
             raise InputError("a rag has its own retriever, llm and stages; pass them to it instead")
-        self.rag = rag
+        self.rag = check_pipeline(rag)
         self.streaming = streaming
-        self.live_final = live_final or rag.feedback.max_rounds == 0
+        self.live_final = live_final or self.rag.feedback.max_rounds == 0
 
     @classmethod
     def from_args(cls, retriever: BaseRetriever, llm: LLM | None = None, **kwargs: Any) -> Self:

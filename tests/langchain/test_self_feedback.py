@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 
-from langchain_precise import SelfFeedbackChain
+from langchain_precise import PreciseRetriever, SelfFeedbackChain
 from langchain_precise.convert import to_core_documents
 from precise_rag import FeedbackController, GradientSelector, InputError, Ledger, PreciseRAG
 from precise_rag.llm import Budget
@@ -232,6 +232,8 @@ CHAT = [HumanMessage("Is there a clock in town?"), AIMessage("Yes."), HumanMessa
         {"input": "Who built it?", "chat_history": CHAT[:2]},
         {"input": "Who built it?", "chat_history": [("human", CHAT[0].text), ("ai", "Yes.")]},
         ChatPromptTemplate.from_messages(CHAT).invoke({}),
+        {"messages": CHAT},
+        [{"role": "user", "content": CHAT[0].text}, {"role": "assistant", "content": "Yes."}, CHAT[2]],
     ],
 )
 async def test_a_follow_up_is_made_self_contained_first(make_chain, given):
@@ -265,6 +267,12 @@ def test_other_inputs_are_refused_in_one_line(make_chain, given, message):
     with pytest.raises(InputError, match=message) as caught:
         make_chain(ScriptedLLM([])).invoke(given)
     assert "\n" not in str(caught.value)
+
+
+def test_only_a_pipeline_is_a_pipeline():
+    for make in (SelfFeedbackChain.from_rag, PreciseRetriever.from_rag):
+        with pytest.raises(InputError, match="rag must be a PreciseRAG, got 'sage'"):
+            make("sage")
 
 
 def test_choices_and_the_ledger(make_chain):

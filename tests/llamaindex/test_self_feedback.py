@@ -15,6 +15,7 @@ from llama_index.core.tools import QueryEngineTool
 from llamaindex_precise import (
     GradientSelectionPostprocessor,
     PreciseRerankPostprocessor,
+    PreciseRetriever,
     SelfFeedbackChatEngine,
     SelfFeedbackQueryEngine,
     SentenceContextRetriever,
@@ -271,6 +272,12 @@ def test_a_query_that_brings_its_own_vectors_is_searched_by_them(retriever):
     bundle = QueryBundle(QUESTION, custom_embedding_strs=["The keeper climbed steps."])
     found = growing(retriever, ["x", verdict(9)]).query(bundle).source_nodes[0]
     assert "keeper" in found.node.text.lower()
+
+
+def test_only_a_pipeline_is_a_pipeline():
+    for make in (SelfFeedbackQueryEngine.from_rag, PreciseRetriever.from_rag):
+        with pytest.raises(InputError, match="rag must be a PreciseRAG, got 'sage'"):
+            make("sage")
 
 
 def test_a_pipeline_over_an_index_is_searched_by_them_too(documents):

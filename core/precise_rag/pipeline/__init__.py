@@ -13,3 +13,4 @@ estimate.py  what a question will cost
 
 from precise_rag.llm.rehearsal import Estimate as Estimate
 from precise_rag.pipeline.rag import PreciseRAG as PreciseRAG
+from precise_rag.pipeline.rag import check_pipeline as check_pipeline

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from precise_rag.context import heading_of
+from precise_rag.context import Order, context_passages, heading_of
 from precise_rag.feedback import FeedbackController
 from precise_rag.feedback.conversation import MOST_REFUSALS
 from precise_rag.filtering import RelevanceFilter
@@ -13,9 +14,16 @@ from precise_rag.pipeline.question import Question
 from precise_rag.prompts import Prompt, Wording
 from precise_rag.protocols import LLM
 from precise_rag.rewriting import LONGEST_QUESTION, QueryRewriter, recent_messages
-from precise_rag.tokens import estimate_tokens
+from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import Bill
 from precise_rag.types import Candidate, Selection
+
+
+class Sent(NamedTuple):
+    """Texts as a prompt shows them. more: tokens that a part of them may have beside these."""
+
+    texts: list[str]
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +35,7 @@ class CostEstimator:
     n_candidates: candidates of one search.
     rewriter, relevance: the stages that ask a model, if there are any.
     select: the selection at a `min_k` from `ranked`.
-    llm, judge, controller, wording, session: as for the question.
+    llm, judge, controller, wording, order, session: as for the question.
     reply_tokens: tokens of the longest reply that is expected.
     """
 
@@ -41,6 +49,7 @@ class CostEstimator:
     judge: LLM
     controller: FeedbackController
     wording: Wording
+    order: Order
     session: Session
     reply_tokens: int
 
@@ -96,19 +105,16 @@ class CostEstimator:
             most = most.plus(self._relevance(question, found).most)
         rounds = max(1, self.controller.max_rounds)
         for n_before in range(rounds if found else 0):
-            texts = self._most_sent(found, n_before)
-            most = most.plus(
-                self._bill(
-                    self.llm, self.wording.answer(question, texts, self.asked.options), self.reply_tokens
-                )
-            )
+            texts, more = self._most_sent(found, n_before)
+            drafting = self.wording.answer(question, texts, self.asked.options)
+            most = most.plus(self._bill(self.llm, drafting, self.reply_tokens, more=more))
             if self.controller.max_rounds == 0:
                 continue
             judging = self.wording.judge(question, texts, "", self.asked.options)
-            judged = self._bill(self.judge, judging, self.reply_tokens, more=self.reply_tokens)
+            judged = self._bill(self.judge, judging, self.reply_tokens, more=more + self.reply_tokens)
             most = most.plus(judged).plus(judged)
-        if found:
-            most = most.plus(Bill(MOST_REFUSALS + 1))
+        if len(found) > 1:  # a piece that is refused alone ends the question, in place of the draft
+            most = most.plus(Bill(MOST_REFUSALS))
         return self._limited(most)
 
     def _before(self, question: str, reply_tokens: int) -> Bill:
@@ -139,17 +145,45 @@ class CostEstimator:
         n_found = self.n_candidates * (1 if self.rewriter is None else 2)
         return [replace(longest, doc_id=str(n)) for n in range(max(n_found, len(self.ranked)))]
 
-    def _most_sent(self, found: Sequence[Candidate], n_before: int) -> list[str]:
-        """The longest texts that a round can send, after so many rounds before it.
-
-        Each piece counts as a passage of its own with its heading, although neighbours are joined.
-        """
-        if self._finds_others or self.relevance is not None:
-            return [_headed(piece) for piece in found]
+    def _most_sent(self, found: Sequence[Candidate], n_before: int) -> Sent:
+        """The most that a round can send, after so many rounds before it."""
+        if self._finds_others:
+            return Sent([_headed(piece) for piece in found])
+        if self.relevance is not None:
+            return self._sent(found)
         first, reach = self.controller.min_k, n_before * self.controller.reach
         steps = range(max(1, first - reach), min(first + reach, first + len(found)) + 1)
-        sent = [[_headed(piece) for piece in self.select(min_k).kept] for min_k in steps]
-        return max(sent, key=lambda texts: sum(map(estimate_tokens, texts)) + len(texts))
+        return max((self._sent(self.select(min_k).kept) for min_k in steps), key=self._tokens)
+
+    def _sent(self, kept: Sequence[Candidate]) -> Sent:
+        """The most that is sent of these pieces, while the model may refuse any of them.
+
+        If a piece between joined neighbours is left out, its text goes, and one more passage comes. Headings
+        are shown where they change, which they do no more often among fewer pieces of a document.
+        """
+        passages = context_passages(kept, self.order)
+        if any(len(p.text) < sum(len(piece.text) for piece in p.pieces) for p in passages):
+            return Sent([_headed(piece) for piece in kept])  # they overlap: no text goes with a piece
+        texts = []
+        above: tuple[str, str] | None = None
+        for passage in passages:
+            here = (passage.doc_id if self.order == "document" else "", passage.heading)
+            texts.append(passage.text if here == above else _labelled(passage.heading, passage.text))
+            above = here
+        joined = [piece for p in passages if len(p.pieces) > 2 for piece in p.pieces]
+        return Sent(texts, sum(max(0, self._fence - estimate_tokens(piece.text)) for piece in joined))
+
+    @property
+    def _fence(self) -> int:
+        """Tokens around one more passage, and those that a cut makes of the words beside it."""
+        one, two = (
+            estimate_prompt_tokens(self.wording.answer("x", ["x"] * n, self.asked.options).messages)
+            for n in (1, 2)
+        )
+        return two - one + 2
+
+    def _tokens(self, sent: Sent) -> int:
+        return sum(map(estimate_tokens, sent.texts)) + self._fence * len(sent.texts) + sent.more
 
     @property
     def _longest_question(self) -> str:
@@ -177,5 +211,8 @@ class CostEstimator:
 
 def _headed(piece: Candidate) -> str:
     """A piece as a passage of its own."""
-    heading = heading_of(piece.metadata) or "untitled"
-    return f"Source: {heading}\n{piece.text}"
+    return _labelled(heading_of(piece.metadata), piece.text)
+
+
+def _labelled(heading: str, text: str) -> str:
+    return f"Source: {heading or 'untitled'}\n{text}"

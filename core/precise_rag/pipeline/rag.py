@@ -283,6 +283,7 @@ class PreciseRAG(RetrievalPath):
             judge=self.judge,
             controller=self._controller,
             wording=self.wording.for_options(question.options),
+            order=self.order,
             session=session,
             reply_tokens=reply_tokens,
         ).estimate()
@@ -360,3 +361,13 @@ class PreciseRAG(RetrievalPath):
         for model in (self.llm, self.judge, *own):
             if model is not None:
                 self.budget.start().check(model.name, 0, self.prices.cost(model.name, 0, 0))
+
+
+def check_pipeline(rag: object) -> PreciseRAG:
+    """Return the pipeline. Raises InputError if it is none, such as the name of a preset."""
+    if not isinstance(rag, PreciseRAG):
+        raise InputError(
+            f"rag must be a PreciseRAG, got {shown(rag)}; make one from a preset's name by "
+            'PreciseRAG(index, llm, preset="sage")'
+        )
+    return rag

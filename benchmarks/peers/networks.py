@@ -2,10 +2,12 @@
 
     python -m benchmarks.peers.networks --data DIR [--texts 500] [--questions 5]
 
-Encoding: ours, its bare ONNX Runtime session on the same batches of tokens, and sentence-transformers in
-float32. Reranking: the cascade's network, and a stock CrossEncoder of the same size (a BERT with six layers
-and random weights, made here), on the same 20 sentences for each question. CPU seconds of the process, so
-that other work on the machine counts little; the median of three rounds, one method after the other in each.
+Encoding: ours in float32 and int8, the bare ONNX Runtime session of the first on the same batches of tokens,
+a whole `HybridIndex.build` of the sentences, sentence-transformers in float32, and fastembed's way: the model
+exported by torch and run by ONNX Runtime on padded batches of 256 texts in their order. Reranking: the
+cascade's network in int8 and float32, and a stock CrossEncoder of the same size (a BERT with six layers and
+random weights, made here), on the same 20 sentences for each question. CPU seconds of the process, so that
+other work on the machine counts little; the median of three rounds, one method after the other in each.
 """
 
 import tempfile
@@ -19,16 +21,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
+from precise_rag import HybridIndex, load_encoder
 from precise_rag.documents import read_documents
 from precise_rag.encoders.load import minilm_encoder
 from precise_rag.encoders.local import batches_by_length
+from precise_rag.encoders.onnx_graph import usable_threads
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown
-from precise_rag.rerank import load_reranker
+from precise_rag.rerank import CascadeReranker
 from precise_rag.sentences import split_sentences
+from precise_rag.types import Document
 
 ROUNDS, N_READ = 3, 20
+FASTEMBED_BATCH = 256
 
 
 def main() -> None:
@@ -55,12 +61,19 @@ def measure(args: Namespace) -> dict[str, dict[str, Any]]:
     encoder, read = minilm_encoder(), texts[:N_READ]
     tokens = encoder.tokens(texts).cut(256)
     batches = [tokens.of(rows) for rows in batches_by_length(tokens.lengths, 1024 * encoder.network.threads)]
-    cascade, (stock_encoder, stock_reranker) = load_reranker("cascade", "cpu"), stock()
+    cascade, float_cascade = CascadeReranker(device="cpu"), CascadeReranker(device="cpu", precision="float32")
+    int8, (stock_encoder, stock_reranker) = load_encoder("int8:all-MiniLM-L6-v2"), stock()
+    exported = export()
+    documents = [Document(f"{number}", text) for number, text in enumerate(texts)]
     ways: dict[str, Callable[[], object]] = {
         "encoding: precise-rag": lambda: minilm_encoder().encode(texts),
+        "encoding: precise-rag, int8": lambda: int8.encode(texts),
+        "encoding: HybridIndex.build": lambda: HybridIndex.build(documents, minilm_encoder()),
         "encoding: bare session": lambda: [encoder.network.vectors(batch) for batch in batches],
         "encoding: sentence-transformers": lambda: stock_encoder.encode(texts, normalize_embeddings=True),
+        "encoding: fastembed's way": lambda: padded(exported, encoder, texts),
         "reranking: cascade": lambda: [cascade.logits(question, read) for question in questions],
+        "reranking: cascade, float32": lambda: [float_cascade.logits(one, read) for one in questions],
         "reranking: CrossEncoder": lambda: [
             stock_reranker.predict([(question, text) for text in read]) for question in questions
         ],
@@ -105,6 +118,56 @@ def stock() -> tuple[Any, Any]:
         AutoTokenizer.from_pretrained(folder).save_pretrained(made)
         reranker = CrossEncoder(made, device="cpu")
     return SentenceTransformer(folder, device="cpu"), reranker
+
+
+def export() -> Any:
+    """all-MiniLM-L6-v2 as torch exports it, in ONNX Runtime with its defaults."""
+    import onnxruntime
+    import torch
+    from transformers import AutoModel
+
+    bert = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager").eval()
+
+    class LastState(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bert = bert
+
+        def forward(self, ids: Any, mask: Any) -> Any:
+            return self.bert(input_ids=ids, attention_mask=mask).last_hidden_state
+
+    axes = {"ids": {0: "b", 1: "s"}, "mask": {0: "b", 1: "s"}, "states": {0: "b", 1: "s"}}
+    ids = torch.ones((2, 8), dtype=torch.int64)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = usable_threads()
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model.onnx"
+        torch.onnx.export(
+            LastState(),
+            (ids, ids),
+            path,
+            input_names=["ids", "mask"],
+            output_names=["states"],
+            dynamic_axes=axes,
+            opset_version=17,
+            dynamo=False,
+        )
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def padded(session: Any, encoder: Any, texts: list[str]) -> list[np.ndarray]:
+    """Vectors of texts in their order, tokenized and padded in batches."""
+    vectors = []
+    for first in range(0, len(texts), FASTEMBED_BATCH):
+        batch = texts[first : first + FASTEMBED_BATCH]
+        rows = [one.ids[:256] for one in encoder.tokenizer.encode_batch(batch)]
+        mask = np.arange(max(map(len, rows))) < np.array([len(row) for row in rows])[:, None]
+        ids = np.zeros(mask.shape, dtype=np.int64)
+        ids[mask] = np.concatenate(rows)
+        (states,) = session.run(None, {"ids": ids, "mask": mask.astype(np.int64)})
+        means = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        vectors.append(means / np.linalg.norm(means, axis=1, keepdims=True))
+    return vectors
 
 
 if __name__ == "__main__":

@@ -42,19 +42,34 @@ class Words(NamedTuple):
     marked: tuple[bool, ...]
 
 
+_SHORT = 2_000
+"""Characters up to which the words of a text are remembered."""
+_ENDS = frozenset(".!?\n")
+"""After one of these, a sentence begins."""
+
+
 def read_words(text: str) -> Words:
-    """Read the words of `text`. A capitalised word looks like a name unless it begins a sentence."""
+    """Read the words of `text`. A capitalised word looks like a name unless it begins a sentence.
+
+    Those of short texts that were read lately are remembered: several stages read the same sentences.
+    """
+    return _remembered(text) if len(text) <= _SHORT else _read(text)
+
+
+def _read(text: str) -> Words:
     stems: list[str] = []
     marked: list[bool] = []
     end = 0
     for match in _WORD.finditer(text):
         word = match.group()
-        opens = not end or any(mark in ".!?\n" for mark in text[end : match.start()])
-        first = word[0]
         stems.append(stem(word.casefold()))
-        marked.append(first.isdigit() or (first.isupper() and not opens))
+        inside = word[0].isupper() and end > 0 and _ENDS.isdisjoint(text[end : match.start()])
+        marked.append(inside or word[0].isdigit())
         end = match.end()
     return Words(tuple(stems), tuple(marked))
+
+
+_remembered = lru_cache(maxsize=1024)(_read)
 
 
 @lru_cache(maxsize=1 << 16)

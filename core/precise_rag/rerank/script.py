@@ -12,5 +12,9 @@ def mostly_latin(texts: Iterable[str]) -> bool:
     Of other scripts, MiniLM's vocabulary holds single letters only, and a network trained on English
     reads little more from them than from noise.
     """
-    letters = [c for text in texts for c in text if c.isalpha()]
-    return 2 * sum(c <= _LAST_LATIN for c in letters) >= len(letters)
+    n_letters = n_latin = 0
+    for text in texts:
+        found = sum(map(str.isalpha, text))
+        n_letters += found
+        n_latin += found if text.isascii() else sum(c.isalpha() and c <= _LAST_LATIN for c in text)
+    return 2 * n_latin >= n_letters

@@ -15,7 +15,11 @@ _LONGEST_HEADING = 150
 _MOST_LEVELS = 4
 _BETWEEN = "\n\n"
 """Between two pages."""
+_NO_HEADING = re.compile(r"^#+(?= )")
+"""What would make a heading of a line of text."""
 _BLANK_LINES = re.compile(r"\n{3,}")
+_SPACE = 0.15
+"""Distance between two letters that is a space, as a share of their size; many files have no other spaces."""
 _GAP = 0.6
 """Space between two lines that begins a paragraph, as a share of a line's height."""
 
@@ -51,14 +55,15 @@ def _parts(page: Any) -> Iterator[Any]:
         x, y = (thing["x0"] + thing["x1"]) / 2, (thing["top"] + thing["bottom"]) / 2
         return not any(t.bbox[0] <= x <= t.bbox[2] and t.bbox[1] <= y <= t.bbox[3] for t in tables)
 
-    lines = page.filter(lambda thing: thing["object_type"] != "char" or outside(thing)).extract_text_lines()
+    text = page.filter(lambda thing: thing["object_type"] != "char" or outside(thing))
+    lines = text.extract_text_lines(x_tolerance_ratio=_SPACE)
     for line in lines:
         while boxes and boxes[0][0] < line["top"]:
-            yield _table(boxes.pop(0)[1].extract())
+            yield _table(boxes.pop(0)[1].extract(x_tolerance_ratio=_SPACE))
         sizes = Counter(round(char["size"], 1) for char in line["chars"])
         yield {**line, "chars": None, "size": sizes.most_common(1)[0][0]}
     for _, table in boxes:
-        yield _table(table.extract())
+        yield _table(table.extract(x_tolerance_ratio=_SPACE))
 
 
 def _written(page: Sequence[Any], larger: Sequence[float]) -> Iterator[str]:
@@ -72,7 +77,8 @@ def _written(page: Sequence[Any], larger: Sequence[float]) -> Iterator[str]:
         else:
             near = isinstance(last, dict) and last["size"] == part["size"]
             gap = near and part["top"] - last["bottom"] > _GAP * (last["bottom"] - last["top"])
-            yield ("\n\n" if gap or isinstance(last, str) else "\n" if near else "") + part["text"].strip()
+            yield "\n\n" if gap or isinstance(last, str) else "\n" if near else ""
+            yield _NO_HEADING.sub(r"\\\g<0>", part["text"].strip())
         last = part
 
 

@@ -121,6 +121,26 @@ def test_headings_tables_and_pages_survive(name: str, tmp_path: Path) -> None:
     assert document.metadata.get("title") in (None, "Handbook")
 
 
+def test_a_pdf_without_space_characters_has_words(tmp_path: Path) -> None:
+    """Typesetters leave gaps between words; the same gap is wide in small letters and narrow in large ones."""
+    pytest.importorskip("markitdown")
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas").Canvas(str(tmp_path / "a.pdf"))
+    for y, size, line in (
+        (700, 9, "The ferry leaves at noon from the seventh pier."),
+        (680, 9, "# this is a comment in a listing"),
+        (640, 20, "Night ferry"),
+    ):
+        canvas.setFont("Times-Roman", size)
+        x = 72.0
+        for word in line.split():
+            canvas.drawString(x, y, word)
+            x += canvas.stringWidth(word, "Times-Roman", size) + 0.25 * size
+    canvas.save()
+    (document,) = read_documents(tmp_path)
+    assert "The ferry leaves at noon from the seventh pier." in document.text
+    assert [title for _, _, title in document.metadata["headings"]] == ["Night ferry"]
+
+
 def test_records_of_csv_and_json(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("city;country\nOslo;Norway\n;\nRome;Italy;x\n")
     (tmp_path / "b.csv").write_text('id,text,year\n7,"One, two.",1999\n')

@@ -18,12 +18,11 @@ from precise_rag.cli.output import (
     show,
     write_file,
 )
-from precise_rag.cli.reading import index_argument, path_argument
+from precise_rag.cli.reading import path_argument
+from precise_rag.cli.saved_index import add_index_options, open_index
 from precise_rag.documents import place_of
-from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError
 from precise_rag.filters import Filter, parse_assignments
-from precise_rag.index import load_index
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.selection import GradientSelector, WorthSelector
@@ -31,8 +30,8 @@ from precise_rag.trace import Bill, PriceTable, Trace
 from precise_rag.viz.terminal import visible_line
 
 _NO_MODEL = (
-    "Context (for an answer, name a model with --llm; its key is read from OPENAI_API_KEY, and --base-url "
-    "names any other server that is compatible with OpenAI, such as a local one):"
+    "Shown is the context for a language model. For an answer, name one with --llm (its key: OPENAI_API_KEY; "
+    "another server that is compatible with OpenAI, such as a local one: --base-url URL)."
 )
 
 
@@ -44,12 +43,7 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Find the sentences of an index that answer a question. "
         "With --llm, a language model writes the answer from them.",
     )
-    parser.add_argument(
-        "index",
-        type=index_argument,
-        metavar="INDEX",
-        help="what `precise index` made: a folder or a database",
-    )
+    add_index_options(parser)
     parser.add_argument(
         "question", metavar="QUESTION", nargs="?", help="the question, in quotes (default: a conversation)"
     )
@@ -119,12 +113,6 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="write what each stage did to an .html or .json file",
     )
-    parser.add_argument(
-        "--encoder",
-        metavar="NAME",
-        help="the encoder that the index was built with (default: all-MiniLM-L6-v2, if its package is there)",
-    )
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.set_defaults(run=run)
 
@@ -135,15 +123,16 @@ def run(args: argparse.Namespace) -> int:
     wanted = parse_assignments(args.filter)
     if args.dry_run and not args.llm:
         raise InputError("--dry-run estimates the calls of a language model; name one with --llm")
-    encoder = load_encoder(args.encoder, device=args.device) if args.encoder else None
     rag = PreciseRAG(
-        load_index(args.index, encoder, device=args.device),
+        open_index(args),
         selector=_selector(args),
         llm=OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None,
         budget=Budget(cost=args.max_cost),
         prices=PriceTable.load(args.prices),
     )
     if args.question is None:
+        if rag.llm is None:
+            show(_NO_MODEL)
         return converse(
             lambda question, history, trace: rag.answer(
                 question, history=history if rag.llm else (), filter=wanted, trace=trace
@@ -171,7 +160,7 @@ def _selector(args: argparse.Namespace) -> WorthSelector | GradientSelector:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """Raises InputError if an answer would have no place to go: it costs money."""
+    """Raises InputError if the answer could not be written anywhere: it costs money."""
     if args.question is None and (args.json or args.trace or args.dry_run or not is_terminal("stdin")):
         raise InputError(
             "no question; give one in quotes (a conversation needs a terminal, and none of --json, --trace "
@@ -202,13 +191,15 @@ def _show_answer(answer: Answer, trace: Trace, args: argparse.Namespace) -> None
     print_selection(answer.selection)
     show(f"\n{len(answer.selection.kept)} kept, {count_kept_tokens(answer.selection)} tokens")
     _show_reply(answer, trace)
+    if answer.kind == "context":
+        show(f"\n{_NO_MODEL}")
 
 
 def _show_reply(answer: Answer, trace: Trace) -> None:
     """Print the answer with its numbered sources, or the context, each passage under its source."""
     cited = {passage.number for passage in answer.citations}
     if answer.kind == "context":
-        show(_NO_MODEL)
+        show("Context:")
         for passage in answer.passages:
             show(f"\n[{passage.number}] {visible_line(str(place_of(passage)))}\n{passage.text.strip()}")
         return

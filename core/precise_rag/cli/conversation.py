@@ -1,13 +1,11 @@
 """The conversation of `precise ask INDEX` without a question."""
 
-import tempfile
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from precise_rag.answer import Answer
-from precise_rag.cli.output import print_selection, show, warn, write_file
+from precise_rag.cli.output import print_selection, show, temporary_page, warn
 from precise_rag.errors import PreciseRagError
 from precise_rag.trace import Trace
 
@@ -55,7 +53,6 @@ def _command(line: str, last: tuple[Answer, Trace] | None) -> None:
     elif line == "/why":
         print_selection(last[0].selection)
     else:
-        page = Path(tempfile.mkdtemp(prefix="precise-")) / "trace.html"
-        write_file(page, last[1].to_html())
+        page = temporary_page(last[1].to_html())
         show(page)
         webbrowser.open(page.as_uri())

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pydoc_data.topics import topics
 
 import numpy as np
@@ -11,29 +12,43 @@ from precise_rag.cli.output import (
     count_kept_tokens,
     is_terminal,
     print_json,
-    print_selection,
     selection_record,
     show,
+    temporary_page,
 )
 from precise_rag.cli.reading import Problems, add_reading_options, path_argument, read_given
+from precise_rag.context import context_passages
+from precise_rag.documents import place_of
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
-from precise_rag.types import Document
+from precise_rag.types import Document, Selection
+from precise_rag.viz.page import shorten
+from precise_rag.viz.terminal import visible_line
 
-QUESTIONS = (
-    "What happens to a saved exception if the finally clause executes a return statement?",
-    "Which names does a class block see from the enclosing function?",
-    "How does Python decide which of two operands' methods is called for a binary operator?",
-    "What value does the pow operator give for an int raised to a negative power?",
-)
-"""Questions about the Python language reference, the default documents."""
+QUESTIONS = {
+    "What happens to a saved exception if the finally clause executes a return statement?": (
+        "the saved exception is discarded"
+    ),
+    "Does a class body's scope include the methods defined in it?": "does not extend to the code blocks",
+    "Which method is tried if the left operand does not support the operation?": (
+        "not support the corresponding operation"
+    ),
+    "What is 10 raised to a negative int power?": 'returns "0.01"',
+    "Can I use return with a value in an asynchronous generator?": (
+        'non-empty "return" statement is a syntax error'
+    ),
+}
+"""Questions about the default documents, each with words of the sentence that answers it."""
 
+LONGEST_PAGE = 20_000
+"""Characters; longer pages of the language reference repeat the others."""
 CHUNK_TOKENS = 200
 TOP_K = 5
 """What the demo compares with: the best five chunks of 200 tokens by cosine."""
+_WIDTH = 80
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -41,7 +56,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="try it: index documentation and ask questions about it",
-        description="Index documents, ask questions about them, and compare the tokens sent with those of "
+        description="Index documents, show what answers a question, and compare the tokens with those of "
         f"the best {TOP_K} chunks of {CHUNK_TOKENS} tokens. Needs no API key and no download.",
     )
     parser.add_argument(
@@ -49,7 +64,7 @@ def add_parser(subparsers: Subparsers) -> None:
         type=path_argument,
         nargs="*",
         metavar="DIR",
-        help="folders, or text, Markdown or JSON Lines files (default: the Python language reference)",
+        help="files or folders, as for `precise index` (default: the Python language reference)",
     )
     parser.add_argument(
         "--question",
@@ -63,72 +78,133 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Index the documents, ask the questions, and show each selection and how many tokens it saves."""
+    """Index the documents, show one question in full, and compare all questions with stock retrieval."""
     documents, problems = read_given(args) if args.paths else (list(_language_reference()), Problems())
     if not any(document.text.strip() for document in documents):
         if problems.show():
             return 1
         raise InputError("every document is empty, so there is nothing to ask about")
-    questions = args.question or (QUESTIONS if not args.paths else _titles(documents))
+    questions = args.question or (list(QUESTIONS) if not args.paths else _titles(documents))
     if not args.json:
-        show(f"{len(documents)} documents, {sum(len(document.text) for document in documents):,} characters")
+        named = "the Python language reference" if not args.paths else ", ".join(map(str, args.paths))
+        size = sum(len(document.text) for document in documents)
+        show(f"{named}: {len(documents)} documents, {size:,} characters")
 
     encoder = load_encoder(DEFAULT_ENCODER)
-    rag = PreciseRAG.from_documents(
-        documents,
-        encoder=encoder,
-        index_options={"passages": "segments"},
-        show_progress=is_terminal("stderr"),
-    )
-    fixed = _FixedChunks(documents, encoder)
-
-    sent = sent_fixed = 0
-    for question in questions:
-        selection = rag.retrieve(question)
-        tokens, tokens_fixed = count_kept_tokens(selection), fixed.tokens_sent(question)
-        sent += tokens
-        sent_fixed += tokens_fixed
-        if args.json:
-            record = {"question": question, "tokens": tokens, "tokens_fixed": tokens_fixed}
-            print_json({**record, "candidates": selection_record(selection)})
-            continue
-        show(f"\n▸ {question}")
-        print_selection(selection)
-        show(f"  sent: {tokens} tokens; {TOP_K} × {CHUNK_TOKENS}-token chunks by cosine: {tokens_fixed}")
+    rag = PreciseRAG.from_documents(documents, encoder=encoder, show_progress=is_terminal("stderr"))
+    stock = _FixedChunks(documents, encoder)
     if not args.json:
-        show(
-            f"\n{len(questions)} questions: {sent} tokens sent, fixed top-{TOP_K} would send {sent_fixed} "
-            f"({1 - sent / sent_fixed:.0%} fewer)"
-        )
+        _show_one(rag, questions[0])
+    rows = [_compare(question, rag.retrieve(question), stock) for question in questions]
+    if args.json:
+        for row in rows:
+            print_json(row)
+    else:
+        _show_table(rows)
     return problems.show()
+
+
+def _show_one(rag: PreciseRAG, question: str) -> None:
+    """Print the context of a question, the same with a filter, and the page of its trace."""
+    answer = rag.answer(question)
+    show(f"\n▸ {question}")
+    _show_context(answer.selection)
+    sources = [decision.candidate.metadata.get("source") for decision in answer.selection.decisions]
+    others = [source for source in sources if isinstance(source, str) and source != sources[0]]
+    if others:
+        wanted = {"source": others[0]}
+        show(f"\n▸ The same question, with filter={wanted}")
+        _show_context(rag.retrieve(question, filter=wanted))
+    assert answer.trace is not None
+    show(
+        f"\nWhat each stage did, as a page to open in a browser:\n  {temporary_page(answer.trace.to_html())}"
+    )
+
+
+def _show_context(selection: Selection) -> None:
+    """Print the passages, one line for each sentence: found by the search, or grown from one that was."""
+    passages = context_passages(selection.kept)
+    for passage in passages:
+        show(f"  [{passage.number}] {visible_line(str(place_of(passage)))}")
+        for piece in passage.pieces:
+            how = "found" if "found" in piece.scores else "grown"
+            text = shorten(" ".join(piece.text.split()), _WIDTH)
+            show(f"      {how} {piece.score:4.2f}  {text}")
+    found = sum("found" in piece.scores for piece in selection.kept)
+    show(
+        f"  {found} sentences were found, {len(selection.kept) - found} neighbours came along: "
+        f"{len(passages)} passages, {count_kept_tokens(selection)} tokens"
+    )
+
+
+def _compare(question: str, selection: Selection, stock: "_FixedChunks") -> dict[str, object]:
+    """Return the record of a question. "until": tokens up to the sentence that answers it."""
+    words = QUESTIONS.get(question)
+    ours = [(piece.text, piece.n_tokens or 0) for piece in selection.kept]
+    theirs = stock.search(question)
+    return {
+        "question": question,
+        "tokens": sum(tokens for _, tokens in ours),
+        "until": _until(ours, words),
+        "stock_tokens": sum(tokens for _, tokens in theirs),
+        "stock_until": _until(theirs, words),
+        "candidates": selection_record(selection),
+    }
+
+
+def _until(pieces: Sequence[tuple[str, int]], words: str | None) -> int | None:
+    """Return the tokens of the pieces up to the one that holds the words; None if none does."""
+    sent = accumulate(tokens for _, tokens in pieces)
+    held = (words is not None and words in " ".join(text.split()) for text, _ in pieces)
+    return next((tokens for tokens, holds in zip(sent, held, strict=True) if holds), None)
+
+
+def _show_table(rows: Sequence[dict[str, object]]) -> None:
+    stock = f"{TOP_K} × {CHUNK_TOKENS} tokens"
+    has_answers = any(row["question"] in QUESTIONS for row in rows)
+    show(f"\nTokens sent, and the stock way: the best {TOP_K} chunks of {CHUNK_TOKENS} tokens by cosine.")
+    if has_answers:
+        show("In brackets: tokens up to the sentence that answers the question, the best pieces first.")
+    show(f"\n  {'':<62}{'precise-rag':>16}{stock:>20}")
+    for row in rows:
+        cells = [
+            f"{row[name]:,}" + (f" ({'never' if row[until] is None else row[until]})" if has_answers else "")
+            for name, until in (("tokens", "until"), ("stock_tokens", "stock_until"))
+        ]
+        show(f"  {shorten(str(row['question']), 60):<62}{cells[0]:>16}{cells[1]:>20}")
 
 
 def _language_reference() -> Iterator[Document]:
     """The pages of the Python language reference that come with the interpreter."""
     for name, text in sorted(topics.items()):
-        yield Document(name, text, {"source": f"pydoc_data.topics: {name}"})
+        if len(text) < LONGEST_PAGE:
+            yield Document(name, text, {"source": name})
 
 
 def _titles(documents: Sequence[Document]) -> list[str]:
     """Titles or first lines of some documents, evenly spaced, to use as questions."""
     filled = [document for document in documents if document.text.strip()]
     chosen = filled[:: max(1, len(filled) // len(QUESTIONS))][: len(QUESTIONS)]
-    return [str(document.metadata.get("title") or document.text.split("\n")[0])[:120] for document in chosen]
+    return [
+        shorten(str(document.metadata.get("title") or document.text.strip().split("\n")[0]), 120)
+        for document in chosen
+    ]
 
 
 class _FixedChunks:
     """The usual retrieval: whole sentences packed into chunks of a fixed size, the best five by cosine."""
 
     def __init__(self, documents: Sequence[Document], encoder: Encoder) -> None:
-        chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
+        self._chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
         self._encoder = encoder
-        self._n_tokens = encoder.count_tokens(chunks)
-        self._vectors = encoder.encode(chunks, show_progress=is_terminal("stderr"))
+        self._n_tokens = encoder.count_tokens(self._chunks)
+        self._vectors = encoder.encode(self._chunks, show_progress=is_terminal("stderr"))
 
-    def tokens_sent(self, question: str) -> int:
-        """Return the tokens of the best chunks for `question`."""
+    def search(self, question: str) -> list[tuple[str, int]]:
+        """Return the best chunks for `question` with their tokens, best first."""
         similarity = self._vectors @ self._encoder.encode_queries([question])[0]
-        return int(self._n_tokens[np.argsort(-similarity)[:TOP_K]].sum())
+        best = np.argsort(-similarity)[:TOP_K]
+        return [(self._chunks[row], int(self._n_tokens[row])) for row in best.tolist()]
 
 
 def _pack(text: str, encoder: Encoder) -> Iterator[str]:

@@ -159,6 +159,7 @@ def run(args: argparse.Namespace) -> int:
         budgets=args.budgets,
         seed=args.seed,
         llm=llm,
+        traces=True,
         show_progress=is_terminal("stderr"),
     ):
         if llm is not None:
@@ -176,7 +177,7 @@ def run(args: argparse.Namespace) -> int:
     made = circumstances(args.seed)
     results = {"made": made, "results": [outcome.to_dict() for outcome in outcomes]}
     write_file(results_file, json.dumps(results, indent=1, ensure_ascii=False))
-    write_file(report, render_report(outcomes, made))
+    write_file(report, render_report(outcomes, made, args.out))
     if args.json:
         print_json(results)
     else:

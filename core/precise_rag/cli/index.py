@@ -229,7 +229,7 @@ def _named(paths: list[Path]) -> str:
 
 
 def _passages(text: str) -> str:
-    """Parse --passages. A name that is no known one must be a folder of a trained model."""
+    """Parse --passages. Any name that is not built in must be the folder of a trained model."""
     if PASSAGES.fullmatch(text) or text == "sage-minilm" or Path(text).is_dir():
         return text
     raise argparse.ArgumentTypeError(

@@ -121,7 +121,7 @@ def _compare(args: argparse.Namespace, options: dict[str, Any]) -> int:
 
 
 def _document(args: argparse.Namespace) -> Document:
-    """The document to show. Raises InputError if there is none, or if it is empty."""
+    """The document to show. Raises InputError if it is missing or empty."""
     for document in read_documents(args.path, follow_links=args.follow_links, max_bytes=args.max_bytes):
         if args.document in (None, document.id):
             break

@@ -143,6 +143,13 @@ def write_file(path: Path, text: str) -> None:
         raise _cannot_write(path, error) from error
 
 
+def temporary_page(page: str) -> Path:
+    """Write an HTML page to a new folder for temporary files, and return its path."""
+    path = Path(tempfile.mkdtemp(prefix="precise-")) / "trace.html"
+    write_file(path, page)
+    return path
+
+
 def _target(path: Path) -> Path:
     """The file that a link leads to. Raises OSError if there is something else."""
     target = Path(os.path.realpath(path))

@@ -3,17 +3,16 @@
 import argparse
 import asyncio
 import json
+import socket
 from collections import Counter
 from typing import Any
 
 import precise_rag
 from precise_rag._extras import require
 from precise_rag.cli.output import Subparsers, warn
-from precise_rag.cli.reading import index_argument
+from precise_rag.cli.saved_index import add_index_options, open_index
 from precise_rag.documents import place_of
-from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.index import load_index
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.types import Candidate
 
@@ -34,12 +33,7 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Serve the tools search, read and filter over the Model Context Protocol. "
         "Needs the extra mcp.",
     )
-    parser.add_argument(
-        "index",
-        type=index_argument,
-        metavar="INDEX",
-        help="what `precise index` made: a folder or a database",
-    )
+    add_index_options(parser)
     parser.add_argument(
         "--http",
         action="store_true",
@@ -54,26 +48,32 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--port", type=int, metavar="PORT", default=8000, help="port to listen on (default: %(default)s)"
     )
-    parser.add_argument(
-        "--encoder",
-        metavar="NAME",
-        help="the encoder that the index was built with (default: all-MiniLM-L6-v2, if its package is there)",
-    )
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the client leaves or the command is interrupted."""
     require("mcp", extra="mcp")
-    encoder = load_encoder(args.encoder, device=args.device) if args.encoder else None
-    server = make_server(PreciseRAG(load_index(args.index, encoder, device=args.device)))
+    if args.http:
+        _check_address(args.host, args.port)
+    server = make_server(PreciseRAG(open_index(args)))
     if args.http:
         warn(f"serving {args.index} at http://{args.host}:{args.port}/mcp; end with Ctrl-C")
         server.run("streamable-http", host=args.host, port=args.port)
     else:
         server.run()
     return 0
+
+
+def _check_address(host: str, port: int) -> None:
+    """Raises InputError if the server could not listen there, before the index is loaded."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.create_server((host, port), family=family):
+            pass
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot listen at {host}:{port}: {reason}; give another --port") from error
 
 
 def make_server(rag: PreciseRAG) -> Any:

@@ -42,7 +42,7 @@ def decode(data: bytes, file: Path) -> tuple[str, str]:
     """Decode a text file of any encoding. Returns the text and the name of the encoding.
 
     A byte order mark counts first, then UTF-8, then what fits the letters best.
-    Raises InputError if it is no text.
+    Raises InputError if it is not text.
     """
     marked = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
     for name in [marked] if marked else ["utf-8"]:

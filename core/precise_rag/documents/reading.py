@@ -39,8 +39,8 @@ def read_documents(
     are given, their names come first. Each line of a .jsonl file is one document: an object with "text", or
     with `"sections": [{"paragraphs": […]}]` instead, and optionally "id" (default `<file>#<line>`). Its
     other fields become metadata. So is each row of a CSV file with a column "text" and each record of a
-    JSON file with "text". A file that is not UTF-8 is read in the encoding that fits it best. Pages and
-    headings are in the metadata, see `place_of`.
+    JSON file with "text". The metadata "source" names the file. A file that is not UTF-8 is read in the
+    encoding that fits it best. Pages and headings are in the metadata, see `place_of`.
     Returns an iterator over the documents, sorted by path within each folder.
     Raises InputError, naming the file and line, if a path does not exist, a folder has no file to read,
     a file cannot be read, is too large or is not text, a record is malformed or an id occurs twice.
@@ -120,7 +120,7 @@ def _documents(
             file, max_bytes=max_bytes, on_error=report, inside=inside
         ):
             try:
-                document = from_record(record, f"{name}#{number}", place)
+                document = from_record(record, name, number, place)
             except InputError as error:
                 report(error)
             else:

@@ -65,7 +65,7 @@ def json_documents(text: str, name: str, file: Path) -> Iterator[Document]:
     records = value if isinstance(value, list) else [value]
     if records and all(isinstance(one, dict) and {"text", "sections"} & one.keys() for one in records):
         for number, record in enumerate(records, start=1):
-            yield from_record(record, f"{name}#{number}" if isinstance(value, list) else name, str(file))
+            yield from_record(record, name, number if isinstance(value, list) else None, str(file))
         return
     parts = ("\n".join(_lines(one, "")) for one in records)
     yield Document(name, "\n\n".join(part for part in parts if part), {"source": name})
@@ -92,7 +92,7 @@ def table_documents(text: str, name: str, file: Path) -> Iterator[Document]:
         for number, row in enumerate(rows, start=1):
             record = {key: value for key, value in zip(names, row, strict=False) if value}
             if record:
-                yield from_record({"text": "", **record}, f"{name}#{number}", f"{file}, row {number}")
+                yield from_record({"text": "", **record}, name, number, f"{file}, row {number}")
         return
     paragraphs = (
         "; ".join(f"{key}: {value}" if key else value for key, value in _cells(names, row) if value.strip())
@@ -159,13 +159,18 @@ def _is_deep(value: Any) -> bool:
     return True
 
 
-def from_record(record: dict[str, Any], default_id: str, place: str) -> Document:
-    """Return the document of a record; the fields that are not its id or text become metadata."""
-    identifier = record.get("id", default_id)
+def from_record(record: dict[str, Any], name: str, number: int | None, place: str) -> Document:
+    """Return the document of a record; the fields that are not its id or text become metadata.
+
+    name: of its file, which is also the metadata "source" unless the record has one.
+    number: of the record in the file, for records without an id; None if it is the only one.
+    place: file and line for error messages.
+    """
+    identifier = record.get("id", name if number is None else f"{name}#{number}")
     if isinstance(identifier, bool) or not isinstance(identifier, str | int | float) or identifier == "":
         raise InputError(f'{place}: "id" must be a filled string or a number, got {identifier!r:.100}')
     metadata = {key: value for key, value in record.items() if key not in _RECORD_FIELDS}
-    return Document(str(identifier), _record_text(record, place), metadata)
+    return Document(str(identifier), _record_text(record, place), {"source": name, **metadata})
 
 
 def _record_text(record: dict[str, Any], place: str) -> str:

@@ -18,6 +18,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   max-width: 60rem; margin: 2rem auto; padding: 0 1.2rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.45rem; margin: 0 0 .4rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .6rem; } h4 { margin: 1rem 0 .4rem; }
+a { color: var(--keep); }
 .soft { color: var(--soft); } p.soft { font-size: .9rem; margin: .4rem 0 1rem; }
 .up { color: var(--keep); } .down { color: var(--accent); }
 mark { background: var(--mark); color: inherit; }

@@ -92,20 +92,23 @@ def _page(whole: Mapping[str, Any]) -> str:
 
 
 def _answer(record: Mapping[str, Any]) -> str:
+    """The answer; if no model was asked it is the context, which the reader opens."""
     answer = f'<div class="panel answer">{escape(record["answer"])}</div>' if record.get("answer") else ""
-    return answer + soft("; ".join(record["notes"]))
+    shown = answer if record["calls"] or not answer else folded("context", answer)
+    return shown + soft("; ".join(record["notes"]))
 
 
 def _facts(record: Mapping[str, Any]) -> str:
     about = "about " if record["usage_estimated"] else ""
-    facts = {
-        "milliseconds": _number(record["ms"], ",.0f"),
-        "rounds": str(len(record["rounds"])),
-        "model calls": str(len(record["calls"])),
-        "tokens in": about + _number(record["input_tokens"], ",.0f"),
-        "tokens out": about + _number(record["output_tokens"], ",.0f"),
-        "cost": _cost(record["cost"]),
-    }
+    facts = {"milliseconds": _number(record["ms"], ",.0f")}
+    if record["calls"]:
+        facts |= {
+            "rounds": str(len(record["rounds"])),
+            "model calls": str(len(record["calls"])),
+            "tokens in": about + _number(record["input_tokens"], ",.0f"),
+            "tokens out": about + _number(record["output_tokens"], ",.0f"),
+            "cost": _cost(record["cost"]),
+        }
     items = "".join(f"<li><b>{value}</b>{name}</li>" for name, value in facts.items())
     return f'<ul class="facts">{items}</ul>'
 
@@ -122,13 +125,19 @@ def _selection(stage: Mapping[str, Any], *, several: bool) -> str:
     ]
     return "".join(
         (
-            f"<h2>{where}{len(kept)} of {len(candidates)} chunks kept</h2>",
+            f"<h2>{where}{len(kept)} of {len(candidates)} pieces kept{_tokens(kept)}</h2>",
             soft(_pairs(stage["settings"])),
             wide(score_curve(ranks)) if ranks else "",
             _candidates(kept) if kept else "",
             folded(f"{len(dropped)} dropped", _candidates(dropped)) if dropped else "",
         )
     )
+
+
+def _tokens(kept: Iterable[Mapping[str, Any]]) -> str:
+    """How many tokens the kept pieces have; nothing if they were not counted."""
+    counts = [candidate["n_tokens"] for candidate in kept]
+    return f", {sum(counts):,} tokens" if counts and None not in counts else ""
 
 
 def _candidates(candidates: Iterable[Mapping[str, Any]]) -> str:
@@ -141,7 +150,7 @@ def _candidates(candidates: Iterable[Mapping[str, Any]]) -> str:
         )
         for candidate in candidates
     )
-    return table([("rank", "num"), ("score", "num"), ("chunk", "text"), ("why", "note")], rows)
+    return table([("rank", "num"), ("score", "num"), ("piece", "text"), ("why", "note")], rows)
 
 
 def _rounds(rounds: Sequence[Mapping[str, Any]]) -> str:
@@ -150,7 +159,7 @@ def _rounds(rounds: Sequence[Mapping[str, Any]]) -> str:
     columns = [
         ("round", "num"),
         ("min_k", "num"),
-        ("chunks", "num"),
+        ("pieces", "num"),
         ("score", "num"),
         ("context", "name"),
         ("then", "note"),

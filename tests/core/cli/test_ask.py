@@ -25,7 +25,8 @@ def test_each_candidate_has_its_place_score_and_reason(folder, precise):
 def test_without_a_model_the_context_is_printed_as_such(folder, precise):
     code, out, _ = precise("ask", folder / "index", "Who keeps the lamp?")
     assert code == 0
-    assert "Context (for an answer, name a model with --llm; its key is read from OPENAI_API_KEY" in out
+    assert "\nContext:\n" in out
+    assert "For an answer, name one with --llm (its key: OPENAI_API_KEY;" in out.splitlines()[-1]
     assert "[1] lamp.txt\n" in out
 
 

@@ -1,13 +1,39 @@
 import json
+import re
+from pathlib import Path
+
+import pytest
+
+from precise_rag.cli import demo
 
 
 def test_the_demo_runs_on_given_documents(folder, precise):
-    args = ["demo", folder / "docs" / "lamp.txt", "--question", "Who keeps the lamp?"]
+    args = ["demo", folder / "docs", "--question", "Who keeps the lamp?"]
     code, out, _ = precise(*args, "--json")
     record = json.loads(out)
     assert code == 0
     assert "Ilse Brandt" in record["candidates"][0]["text"]
     assert record["tokens"] == sum(c["n_tokens"] for c in record["candidates"] if c["kept"])
+    assert record["stock_tokens"] > 0
     code, out, _ = precise(*args)
     assert code == 0
-    assert f"sent: {record['tokens']} tokens" in out
+    assert re.search(r"found 0\.\d\d  .*Ilse Brandt", out)
+    assert "with filter={'source': " in out
+    assert re.search(
+        rf"Who keeps the lamp\? +{record['tokens']} +{record['stock_tokens']}$", out, re.MULTILINE
+    )
+    page = Path(next(line.strip() for line in out.splitlines() if line.endswith("trace.html")))
+    assert "Ilse Brandt" in page.read_text()
+
+
+@pytest.mark.parametrize("words", demo.QUESTIONS.values())
+def test_the_answers_of_the_prepared_questions_are_in_the_default_documents(words):
+    texts = [" ".join(document.text.split()) for document in demo._language_reference()]
+    assert any(words in text for text in texts)
+
+
+def test_tokens_are_counted_up_to_the_answer():
+    pieces = [("One.", 10), ("The\nanswer is here.", 20), ("The answer is here.", 40)]
+    assert demo._until(pieces, "answer is") == 30
+    assert demo._until(pieces, "nowhere") is None
+    assert demo._until(pieces, None) is None

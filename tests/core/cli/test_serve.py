@@ -1,7 +1,15 @@
 """`precise serve`, asked by the client of the protocol's own SDK."""
 
 import os
+import signal
+import socket
+import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +80,50 @@ async def test_the_command_serves_standard_input_and_output(folder: Path) -> Non
     async with mcp.Client(stdio.stdio_client(parameters)) as client:
         found = await client.call_tool("search", {"question": "Who keeps the lamp?"})
         assert "Ilse Brandt keeps it." in found.structured_content["result"][0]["text"]
+
+
+@pytest.fixture
+def address(folder: Path) -> Iterator[str]:
+    """The address of `precise serve --http`, which is then interrupted as with Ctrl-C."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "precise_rag", "serve", str(folder / "index"), "--http"]
+    with subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        assert f"http://127.0.0.1:{port}/mcp" in server.stderr.readline()
+        while server.poll() is None:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 130
+        assert server.stderr.read().splitlines()[-1] == "precise: interrupted"
+
+
+@pytest.mark.slow
+async def test_the_command_serves_http_on_this_machine_only(address: str) -> None:
+    async with mcp.Client(address) as client:
+        found = (await client.call_tool("search", {"question": "Who keeps the lamp?"})).structured_content
+        best = found["result"][0]
+        assert "Ilse Brandt keeps it." in best["text"]
+        place = {name: best[name] for name in ("document", "start", "end")}
+        around = (await client.call_tool("read", place)).structured_content
+        assert around["text"].startswith("The lamp is lit at dusk.")
+        assert (await client.call_tool("filter", {})).structured_content["source"]["lamp.txt"] == 1
+    headers = {"Host": "example.com", "Content-Type": "application/json"}
+    elsewhere = urllib.request.Request(address, data=b"{}", headers=headers)
+    with pytest.raises(urllib.error.HTTPError, match="421"):
+        urllib.request.urlopen(elsewhere)
+
+
+def test_a_port_that_is_taken_is_one_line(folder: Path, precise: Any) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, out, err = precise("serve", folder / "index", "--http", "--port", port)
+    assert (code, out) == (1, "")
+    assert f"127.0.0.1:{port}" in err
+    assert err.count("\n") == 1

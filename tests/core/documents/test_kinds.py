@@ -122,7 +122,7 @@ def test_headings_tables_and_pages_survive(name: str, tmp_path: Path) -> None:
 
 
 def test_a_pdf_without_space_characters_has_words(tmp_path: Path) -> None:
-    """Typesetters leave gaps between words; the same gap is wide in small letters and narrow in large ones."""
+    """Typesetters leave gaps between words, in proportion to the size of the letters."""
     pytest.importorskip("markitdown")
     canvas = pytest.importorskip("reportlab.pdfgen.canvas").Canvas(str(tmp_path / "a.pdf"))
     for y, size, line in (
@@ -151,9 +151,9 @@ def test_records_of_csv_and_json(tmp_path: Path) -> None:
         Document(
             "a.csv", "city: Oslo; country: Norway\n\ncity: Rome; country: Italy; x", {"source": "a.csv"}
         ),
-        Document("7", "One, two.", {"year": "1999"}),
-        Document("j", "J."),
-        Document("c.json#2", "K."),
+        Document("7", "One, two.", {"source": "b.csv", "year": "1999"}),
+        Document("j", "J.", {"source": "c.json"}),
+        Document("c.json#2", "K.", {"source": "c.json"}),
         Document("d.json", "price.adults: 12\nroutes: Island\nroutes: Cape", {"source": "d.json"}),
         Document("e.csv", "", {"source": "e.csv"}),
     ]

@@ -32,7 +32,7 @@ def test_jsonl_records_have_text_or_sections(tmp_path):
 
     first, second = read_documents(file)
 
-    assert first == Document("x", "Plain.", {"title": "X"})
+    assert first == Document("x", "Plain.", {"source": "docs.jsonl.gz", "title": "X"})
     assert (second.id, second.text) == ("docs.jsonl.gz#2", "One.\n\nTwo.\n\nThree.")
 
 

@@ -17,7 +17,7 @@ def test_the_page_stands_alone_and_shows_curve_cut_reasons_rounds_and_cost():
     page = assert_stands_alone(trace.to_html())
     text = " ".join(page.text)
     for part in (
-        "1 of 2 chunks kept",
+        "1 of 2 pieces kept",
         "sharp drop",
         "It <is> & was.",
         "$0.002000",

@@ -1,10 +1,14 @@
 """Results of an evaluation as one HTML page."""
 
+import os
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
+import numpy.typing as npt
 
 from precise_rag.evaluation.datasets import Evidence, Question
 from precise_rag.evaluation.report.tables import (
@@ -25,14 +29,18 @@ _N_CURVES = 6
 _N_EXAMPLES = 5
 _SHOWN_PIECES = 6
 _MOST_BARS = 40
+_SHOWN_QUESTIONS = 50
 
 
-def render_report(outcomes: Sequence[Outcome], circumstances: dict[str, Any]) -> str:
-    """Return the page: recall against tokens, tables, score curves, and the questions won and lost.
+def render_report(
+    outcomes: Sequence[Outcome], circumstances: dict[str, Any], folder: Path | None = None
+) -> str:
+    """Return the page: recall against tokens, tables, score curves, and what was found for each question.
 
     outcomes: of `evaluate`. circumstances: of the function of that name.
+    folder: where the page will be, to link the pages of traces from there; default: they are not linked.
     """
-    body = "".join(_dataset(outcome) for outcome in outcomes)
+    body = "".join(_dataset(outcome, folder) for outcome in outcomes)
     made = ", ".join(
         f"{key}: {value if not isinstance(value, dict) else ' '.join(f'{k} {v}' for k, v in value.items())}"
         for key, value in circumstances.items()
@@ -40,7 +48,7 @@ def render_report(outcomes: Sequence[Outcome], circumstances: dict[str, Any]) ->
     return html_page("Retrieval compared", soft(made), body)
 
 
-def _dataset(outcome: Outcome) -> str:
+def _dataset(outcome: Outcome, folder: Path | None) -> str:
     n_questions = len(outcome.measurer.dataset.questions)
     facts = f"{len(outcome.dataset.documents):,} documents, {n_questions:,} questions"
     failed = "".join(
@@ -51,7 +59,7 @@ def _dataset(outcome: Outcome) -> str:
     return (
         f"<section><h2>{escape(outcome.dataset.name)}</h2><p>{facts}.</p>{failed}"
         f"{_recall_chart(outcome) if has_evidence else ''}{_tables(outcome)}{_answers(outcome)}"
-        f"{_curves(outcome)}{_examples(outcome) if has_evidence else ''}</section>"
+        f"{_questions(outcome, folder) if has_evidence else ''}{_curves(outcome)}</section>"
     )
 
 
@@ -130,28 +138,68 @@ def _curve(question: Question, run: Run) -> str:
     return score_curve(ranks, question.text, small=True)
 
 
-def _examples(outcome: Outcome) -> str:
-    """The questions that the last pipeline wins and loses by most against the baseline, then all questions.
+def _questions(outcome: Outcome, folder: Path | None) -> str:
+    """What each pipeline found for each question, then the questions lost and won by most.
 
-    Recall is compared at the budget where most questions differ.
+    Recall is compared at the budget where most questions differ between the last pipeline and the baseline.
     """
     last = outcome.measured[-1]
     baseline = next(m for m in outcome.measured if m.name == outcome.baseline)
-    if last is baseline:
-        return ""
     gains = {b: last.values[f"recall@{b}"] - baseline.values[f"recall@{b}"] for b in outcome.measurer.budgets}
     budget = max(gains, key=lambda b: (int((gains[b] != 0).sum()), -b))
-    gain = gains[budget]
-    order = np.argsort(-gain, kind="stable").tolist()
+    compared = "" if last is baseline else _compared(outcome, budget, gains[budget])
+    return _all_questions(outcome, budget, folder) + compared
+
+
+def _all_questions(outcome: Outcome, budget: int, folder: Path | None) -> str:
+    """The recall of every pipeline for every question, those first that the last pipeline fails by most."""
+    recalls = np.array([100 * measured.values[f"recall@{budget}"] for measured in outcome.measured])
+    order = np.lexsort((-recalls.max(0), recalls[-1])).tolist()
+    rows = [
+        (
+            shorten(question.text, 120),
+            *(
+                _linked(run, question, f"{recall:.0f}", folder)
+                for run, recall in zip(outcome.runs, recalls[:, row], strict=True)
+            ),
+        )
+        for row, question in ((row, outcome.measurer.dataset.questions[row]) for row in order)
+    ]
+    columns = [("question", "text"), *_numbers("", [measured.name for measured in outcome.measured])[1:]]
+    note = (
+        f"Evidence that arrives within {budget:,} tokens, in percent; failures of {outcome.measured[-1].name} "
+        "first."
+    )
+    if folder is not None:
+        note += " A number leads to the trace of its pipeline."
+    rest = rows[_SHOWN_QUESTIONS:]
+    return (
+        f"<h3>What each pipeline found</h3>{soft(note)}{table(columns, rows[:_SHOWN_QUESTIONS])}"
+        f"{folded(f'{len(rest):,} more questions', table(columns, rest)) if rest else ''}"
+    )
+
+
+def _linked(run: Run, question: Question, text: str, folder: Path | None) -> str:
+    page = None if folder is None else run.trace_page(question.id)
+    if page is None or folder is None:
+        return text
+    address = quote(os.path.relpath(page, folder).replace(os.sep, "/"))
+    about = f"{text} percent: trace of {run.settings.name}"
+    return Html(f'<a href="{escape(address)}" aria-label="{escape(about)}">{escape(text)}</a>')
+
+
+def _compared(outcome: Outcome, budget: int, gain: npt.NDArray[np.float64]) -> str:
+    """The questions that the last pipeline loses and wins by most against the baseline."""
+    names = outcome.baseline, outcome.measured[-1].name
     runs = {run.settings.name: run for run in outcome.runs}
-    parts = [f"<h3>{escape(last.name)} against {escape(baseline.name)} at {budget:,} tokens</h3>"]
-    won = [row for row in order if gain[row] > 0]
-    lost = [row for row in reversed(order) if gain[row] < 0]
-    for title, rows in (("Won", won), ("Lost", lost)):
+    parts = [f"<h3>{escape(names[1])} against {escape(names[0])} at {budget:,} tokens</h3>"]
+    lost = [row for row in np.argsort(gain, kind="stable").tolist() if gain[row] < 0]
+    won = [row for row in np.argsort(-gain, kind="stable").tolist() if gain[row] > 0]
+    for title, rows in (("Lost", lost), ("Won", won)):
         parts.append(f"<h4>{title}: {len(rows)} of {len(gain)} questions</h4>")
         for row in rows[:_N_EXAMPLES]:
             question = outcome.measurer.dataset.questions[row]
-            sides = "".join(_side(outcome, runs[name], question) for name in (baseline.name, last.name))
+            sides = "".join(_side(outcome, runs[name], question) for name in names)
             accepted = escape("; ".join(question.answers[:3]) or "(no answer given)")
             parts.append(
                 folded(
@@ -159,22 +207,7 @@ def _examples(outcome: Outcome) -> str:
                     f'<p>Accepted: {accepted}</p><div class="sides">{sides}</div>',
                 )
             )
-    return "".join(parts) + _all_questions(outcome, budget, order)
-
-
-def _all_questions(outcome: Outcome, budget: int, order: Sequence[int]) -> str:
-    """The recall of every pipeline for every question, in the given order."""
-    recalls = [100 * measured.values[f"recall@{budget}"] for measured in outcome.measured]
-    rows = [
-        (
-            shorten(outcome.measurer.dataset.questions[row].text, 90),
-            *(f"{recall[row]:.0f}" for recall in recalls),
-        )
-        for row in order
-    ]
-    names = _numbers("question", [measured.name for measured in outcome.measured])
-    title = f"All {len(order)} questions: recall of each pipeline at {budget:,} tokens"
-    return folded(title, table(names, rows))
+    return "".join(parts)
 
 
 def _side(outcome: Outcome, run: Run, question: Question) -> str:

@@ -101,6 +101,7 @@ def evaluate(
     budgets: Sequence[int] = BUDGETS,
     seed: int = 0,
     llm: LLM | None = None,
+    traces: bool = False,
     show_progress: bool = False,
 ) -> Iterator[Outcome]:
     """Run and measure the pipelines of a plan over each dataset, and yield its outcome.
@@ -112,6 +113,7 @@ def evaluate(
     budgets: tokens.
     seed: of the intervals and tests.
     llm: the language model for pipelines that ask one.
+    traces: keep pages of traces, see `run_pipeline`; default: False.
 
     A pipeline that cannot run, for example because an extra is missing, is named in `Outcome.failed`.
     Raises InputError if that is the baseline, or a dataset has no questions.
@@ -133,6 +135,7 @@ def evaluate(
                         folder,
                         llm=llm,
                         indexes=indexes,
+                        traces=traces,
                         show_progress=show_progress,
                     )
                 )

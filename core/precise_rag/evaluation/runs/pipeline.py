@@ -74,9 +74,12 @@ class Pipeline:
             source = _Source(source, encoder, settings.search_options)
         self._rag = PreciseRAG(source, self._meter, feedback=None, **settings.rag_options())
 
-    def retrieve(self, question: str) -> Selection:
-        """Return the candidates that passed the filters, best first, each kept or dropped."""
-        trace = Trace(question)
+    def retrieve(self, question: str, trace: Trace | None = None) -> Selection:
+        """Return the candidates that passed the filters, best first, each kept or dropped.
+
+        trace: record to add to; default: a new one.
+        """
+        trace = trace or Trace(question)
         selection = self._rag.retrieve(question, trace=trace)
         *before, _ = trace.stages
         filtered = {candidate.id for stage in before for candidate in stage.selection.dropped}

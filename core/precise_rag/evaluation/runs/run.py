@@ -22,8 +22,11 @@ from precise_rag.evaluation.runs.lines import append_line, read_lines
 from precise_rag.evaluation.runs.pipeline import Built, Pipeline
 from precise_rag.evaluation.runs.plan import PipelineSettings, fingerprint
 from precise_rag.protocols import LLM, Encoder
-from precise_rag.trace import Bill
+from precise_rag.trace import Bill, Trace
 from precise_rag.types import ScoreScale, Selection
+
+
+_MOST_TRACES = 1_000
 
 
 class Piece(NamedTuple):
@@ -61,6 +64,11 @@ class Run:
     milliseconds: dict[str, float]
     spent: dict[str, Bill] = field(default_factory=dict)
 
+    def trace_page(self, question_id: str) -> Path | None:
+        """Return the page of a question's trace; None if it was not kept."""
+        page = _trace_page(self.path, question_id)
+        return page if page.is_file() else None
+
 
 def run_pipeline(
     settings: PipelineSettings,
@@ -70,6 +78,7 @@ def run_pipeline(
     *,
     llm: LLM | None = None,
     indexes: dict[str, Built] | None = None,
+    traces: bool = False,
     show_progress: bool = False,
 ) -> Run:
     """Run a pipeline over the questions of a dataset, or continue its run file.
@@ -80,6 +89,7 @@ def run_pipeline(
     folder: of the run files; created if missing.
     llm: the language model for pipelines that ask one.
     indexes: shared indexes, see `Pipeline`.
+    traces: keep the page of the trace of each question, of the first 1,000; default: False.
     """
     made_by = _library_versions() if settings.is_stock else [precise_rag.__version__, _source_digest()]
     model = [llm.name] if llm is not None and settings.asks_model else []
@@ -107,9 +117,14 @@ def run_pipeline(
                 lines.append({"settings": asdict(settings), "facts": facts})
                 append_line(file, lines[0])
             for question in progress_bar(todo, shown=show_progress, desc=settings.name, leave=False):
+                trace = Trace(question.text)
                 started = time.perf_counter()
-                selection = pipeline.retrieve(question.text)
+                selection = pipeline.retrieve(question.text, trace)
                 elapsed = 1000 * (time.perf_counter() - started)
+                if traces and len(lines) <= _MOST_TRACES:
+                    page = _trace_page(path, question.id)
+                    page.parent.mkdir(exist_ok=True)
+                    page.write_text(trace.to_html(), encoding="utf-8", errors="backslashreplace")
                 line = {"id": question.id, "question": question.text, "ms": round(elapsed, 3)}
                 if spent := pipeline.take_spent():
                     line["spent"] = spent
@@ -124,6 +139,11 @@ def run_pipeline(
         {line["id"]: line["ms"] for line in lines[1:]},
         {line["id"]: Bill(*line["spent"]) for line in lines[1:] if "spent" in line},
     )
+
+
+def _trace_page(path: Path, question_id: str) -> Path:
+    name = blake2b(question_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return path.with_suffix("") / f"{name}.html"
 
 
 def _dataset_key(dataset: Dataset) -> str:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import precise_rag
+from precise_rag.cli.completion import add_completion_option
 from precise_rag.cli.output import drop_unwritten, flush, warn
 from precise_rag.errors import PreciseRagError
 from precise_rag.viz.terminal import visible
@@ -46,6 +47,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         epilog="`precise COMMAND --help` lists the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"precise-rag {precise_rag.__version__}")
+    add_completion_option(parser, build_parser)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in (command,) if command in _COMMANDS else _COMMANDS:
         import_module(f"{__name__}.{name}").add_parser(subparsers)

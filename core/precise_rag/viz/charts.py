@@ -85,15 +85,15 @@ def line_chart(
         end = px(line[-1][0])
         parts.append(
             f'<polyline points="{end + 4:.1f},{ends[name]:.1f} {end + 14:.1f},{place:.1f}" '
-            f'fill="none" stroke="{colour}" stroke-width="0.7"/>'
+            f'fill="none" stroke="{colour}" stroke-width="{weight}"/>'
         )
-        parts.append(_text(end + 17, place + 4, f"{name} {line[-1][1]:.0f}", colour=colour))
+        css = "" if name in muted else "name-label"
+        parts.append(_text(end + 17, place + 4, f"{name} {line[-1][1]:.0f}", css=css))
     for name, (x, y) in points.items():
         anchor, below = ("end", -11) if px(x) > middle else ("start", 20)
         parts.append(f'<path d="M{px(x):.1f} {py(y) - 6:.1f}l6 6l-6 6l-6 -6z" fill="{colours[name]}"/>')
-        parts.append(
-            _text(px(x), py(y) + below, f"{name}: {y:.0f}% in {x:,.0f} tokens", anchor, colour=colours[name])
-        )
+        words = f"{name}: {y:.0f}% in {x:,.0f} tokens"
+        parts.append(_text(px(x), py(y) + below, words, anchor, css="name-label"))
     ending = ", ".join(f"{name} {line[-1][1]:.0f}%" for name, line in series.items())
     return _svg(width, height, f"{y_label} by {x_label}; at {far:,.0f}: {ending}", parts)
 
@@ -208,8 +208,8 @@ def _vertical(css: str, x: float, y1: float, y2: float) -> str:
     return f'<line class="{css}" x1="{x:.1f}" x2="{x:.1f}" y1="{y1:.1f}" y2="{y2:.1f}"/>'
 
 
-def _text(x: float, y: float, words: str, anchor: str = "start", *, css: str = "", colour: str = "") -> str:
-    looks = (f' class="{css}"' if css else "") + (f' style="fill:{colour}"' if colour else "")
+def _text(x: float, y: float, words: str, anchor: str = "start", *, css: str = "") -> str:
+    looks = f' class="{css}"' if css else ""
     return f'<text{looks} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 

@@ -46,7 +46,8 @@ svg text { fill: var(--soft); font-size: 12px; } svg .title { fill: var(--ink); 
 svg .grid { stroke: var(--line); } svg .axis { stroke: var(--soft); }
 svg .keep { fill: var(--keep); } svg .drop { fill: var(--drop); }
 svg .evidence { fill: var(--accent); } svg .evidence.drop { fill-opacity: .4; }
-svg .cut { stroke: var(--ink); stroke-dasharray: 4 3; } svg text.cut-label { fill: var(--ink); }
+svg .cut { stroke: var(--ink); stroke-dasharray: 4 3; }
+svg text.cut-label, svg text.name-label { fill: var(--ink); }
 svg .limit { stroke: var(--accent); stroke-dasharray: 4 3; }
 svg .score { fill: none; stroke: var(--keep); stroke-width: 1.5; }
 svg .at { stroke: var(--accent); stroke-opacity: .55; } svg .point { fill: var(--accent); }

@@ -25,7 +25,6 @@ from precise_rag.protocols import LLM, Encoder
 from precise_rag.trace import Bill, Trace
 from precise_rag.types import ScoreScale, Selection
 
-
 _MOST_TRACES = 1_000
 
 

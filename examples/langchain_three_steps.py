@@ -79,7 +79,7 @@ def measure(retriever: Runnable, questions: list[dict[str, Any]]) -> tuple[float
 
 def main(embeddings: Embeddings | None = None, llm: Runnable | None = None) -> None:
     documents = read_folder(FOLDER)
-    questions = json.loads((FOLDER / "questions.json").read_text("utf-8"))
+    questions = json.loads((FOLDER.parent / "questions.json").read_text("utf-8"))
     print(f"{'':34}{'tokens':>8}{'evidence':>10}")
     for name, retriever in steps(documents, embeddings or PreciseEmbeddings()):
         tokens, recall = measure(retriever, questions)

@@ -69,7 +69,7 @@ def measure(engine: RetrieverQueryEngine, questions: list[dict[str, Any]]) -> tu
 
 def main(embed_model: BaseEmbedding | None = None, llm: LLM | None = None) -> None:
     documents = read_folder(FOLDER)
-    questions = json.loads((FOLDER / "questions.json").read_text("utf-8"))
+    questions = json.loads((FOLDER.parent / "questions.json").read_text("utf-8"))
     print(f"{'':34}{'tokens':>8}{'evidence':>10}")
     for name, engine in steps(documents, embed_model or PreciseEmbedding(), llm or MockLLM()):
         tokens, recall = measure(engine, questions)

@@ -1,4 +1,4 @@
-"""The `precise` command: `precise segment | inspect | index | ask | serve | train | eval | demo`.
+"""The `precise` command, whose subcommands are the modules of this package.
 
 Exit codes: 0 success, 1 an error (one line on standard error), 2 a wrong command line, 130 interrupted.
 """
@@ -12,12 +12,11 @@ from importlib import import_module
 from typing import NoReturn
 
 import precise_rag
-from precise_rag.cli.completion import add_completion_option
 from precise_rag.cli.output import drop_unwritten, flush, warn
 from precise_rag.errors import PreciseRagError
 from precise_rag.viz.terminal import visible
 
-_COMMANDS = ("segment", "inspect", "index", "ask", "serve", "train", "eval", "demo")
+_COMMANDS = ("segment", "inspect", "index", "ask", "serve", "train", "eval", "demo", "completion")
 """Each is a module of this package, which is imported when it is needed: most import much."""
 
 _log = logging.getLogger(__name__)
@@ -47,7 +46,6 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         epilog="`precise COMMAND --help` lists the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"precise-rag {precise_rag.__version__}")
-    add_completion_option(parser, build_parser)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in (command,) if command in _COMMANDS else _COMMANDS:
         import_module(f"{__name__}.{name}").add_parser(subparsers)

@@ -1,42 +1,37 @@
-"""`precise --completion SHELL`: what a shell needs to complete commands, options and paths."""
+"""`precise completion SHELL`: what a shell needs to complete commands, options and paths."""
 
 import argparse
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from precise_rag.cli.output import show_styled
+from precise_rag.cli.output import Subparsers, show_styled
 from precise_rag.cli.reading import index_argument, path_argument
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
-def add_completion_option(
-    parser: argparse.ArgumentParser, build: Callable[[], argparse.ArgumentParser]
-) -> None:
-    """Add the option. build: makes the parser with all commands."""
-
-    class PrintCompletion(argparse.Action):
-        def __call__(self, parser: argparse.ArgumentParser, _: object, shell: Any, __: object = None) -> None:
-            show_styled(_script(build(), shell))
-            parser.exit()
-
-    parser.add_argument(
-        "--completion",
-        action=PrintCompletion,
-        choices=_SHELLS,
-        metavar="SHELL",
-        help=f"print the completion script of a shell ({', '.join(_SHELLS)}) and exit",
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "completion",
+        help="print what a shell needs to complete commands, options and paths",
+        description="Print the completion script of a shell. Where to put it is in the documentation.",
     )
+    parser.add_argument("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS))
+    parser.set_defaults(run=run)
 
 
-def _script(parser: argparse.ArgumentParser, shell: str) -> str:
+def run(args: argparse.Namespace) -> int:
+    """Print the script."""
     import shtab
 
+    from precise_rag.cli import build_parser
+
+    parser = build_parser()
     for action in _actions(parser):
         if action.type in (path_argument, index_argument):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-    script: str = shtab.complete(parser, shell)
-    return script
+    show_styled(shtab.complete(parser, args.shell))
+    return 0
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -33,6 +33,7 @@ summary { cursor: pointer; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 1rem; }
 table { border-collapse: collapse; font-size: .88rem; margin: .4rem 0; }
 th { color: var(--soft); font-weight: 500; text-align: left; white-space: nowrap; }
+th.num { white-space: normal; overflow-wrap: normal; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .9rem .3rem 0; vertical-align: top; }
 th:first-child, td:first-child { padding-left: .3rem; }
 td { overflow-wrap: break-word; } tr.shaded { background: var(--panel); }

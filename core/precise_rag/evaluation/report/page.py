@@ -167,8 +167,8 @@ def _all_questions(outcome: Outcome, budget: int, folder: Path | None) -> str:
     ]
     columns = [("question", "text"), *_numbers("", [measured.name for measured in outcome.measured])[1:]]
     note = (
-        f"Evidence that arrives within {budget:,} tokens, in percent; failures of "
-        f"{outcome.measured[-1].name} first."
+        f"Evidence that arrives within {budget:,} tokens, in percent. First come the questions that "
+        f"“{outcome.measured[-1].name}” fails."
     )
     if folder is not None:
         note += " A number leads to the trace of its pipeline."

@@ -7,8 +7,10 @@ import pytest
 from precise_rag.cli import demo
 
 
-def test_the_demo_runs_on_given_documents(folder, precise):
-    args = ["demo", folder / "docs", "--question", "Who keeps the lamp?"]
+def test_the_demo_runs_on_given_documents(tmp_path, precise):
+    (tmp_path / "lamp.txt").write_text("The lamp is lit at dusk. Ilse Brandt keeps it.")
+    (tmp_path / "otter.txt").write_text("Otters sleep by the river. It floods in March.")
+    args = ["demo", tmp_path, "--question", "Who keeps the lamp?"]
     code, out, _ = precise(*args, "--json")
     record = json.loads(out)
     assert code == 0
@@ -18,7 +20,7 @@ def test_the_demo_runs_on_given_documents(folder, precise):
     code, out, _ = precise(*args)
     assert code == 0
     assert re.search(r"found 0\.\d\d  .*Ilse Brandt", out)
-    assert "with filter={'source': " in out
+    assert "with filter={'source': 'otter.txt'}" in out
     assert re.search(
         rf"Who keeps the lamp\? +{record['tokens']} +{record['stock_tokens']}$", out, re.MULTILINE
     )

@@ -21,6 +21,8 @@ Kept = Callable[[str, Callable[[], Columns]], Columns]
 """Returns the arrays of a name, which the function makes if there are none."""
 _GATHER_SHARE = 0.2
 """If more rows are compared than this share, all products are computed: that is faster than picking rows."""
+_FEW = 1_000
+"""Fewer rows than this are compared exactly at once."""
 
 
 class Products(Protocol):
@@ -94,13 +96,13 @@ class NumpyProducts:
     ) -> tuple[IntArray, FloatArray]:
         """See `Products`."""
         n_rows = len(self.columns["vectors"])
-        if rows is not None and len(rows) < _GATHER_SHARE * n_rows:
-            return _best(rows, self.of_rows(rows, query), top_k)
-        if self.rough_vectors is None:
+        n_compared = n_rows if rows is None else len(rows)
+        if self.rough_vectors is None or n_compared < max(_FEW, 4 * top_k):
+            if rows is not None and len(rows) < _GATHER_SHARE * n_rows:
+                return _best(rows, self.of_rows(rows, query), top_k)
             scores = self.all(query)
             return _best(rows, scores if rows is None else scores[rows], top_k)
-        nearly = self.rough_vectors.products(query)
-        nearly = nearly if rows is None else nearly[rows]
+        nearly = self.rough_vectors.products(query, rows)
         if top_k < len(nearly):
             least = nearly[top_rows(nearly, top_k)[-1]] - 2 * self.rough_vectors.margin
             kept = np.flatnonzero(nearly >= least)

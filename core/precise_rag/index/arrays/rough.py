@@ -11,12 +11,14 @@ import simsimd
 
 from precise_rag._processes import native_work
 from precise_rag.index.arrays.collection import Columns
-from precise_rag.types import FloatArray
+from precise_rag.types import FloatArray, IntArray
 
 LEAST_ROWS = 20_000
 """Segments with fewer rows have no rough vectors."""
 _DEVIATIONS = 5.0
 """Standard deviations of its error that a rough product may be off."""
+_GATHER_SHARE = 0.4
+"""If more rows are wanted than this share, all products are computed: that is faster than picking rows."""
 _SLICE = 8_192
 
 
@@ -53,9 +55,14 @@ class RoughVectors:
         """
         return _DEVIATIONS * 2 * float(self.scales.max()) / math.sqrt(12)
 
-    def products(self, query: FloatArray) -> FloatArray:
-        """(n,) rough product of each vector with `query` (d,)."""
-        return code_products(self.codes, query, parts=1) * self.scales
+    def products(self, query: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """(n,) rough product of each vector with `query` (d,); rows: those wanted, None for all."""
+        if rows is None:
+            return code_products(self.codes, query, parts=1) * self.scales
+        if len(rows) < _GATHER_SHARE * len(self.codes):
+            return code_products(self.codes[rows], query, parts=1) * self.scales[rows]
+        products: FloatArray = self.products(query)[rows]
+        return products
 
 
 def rounded(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:

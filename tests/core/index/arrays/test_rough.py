@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from precise_rag.index.arrays import products as module
 from precise_rag.index.arrays import rough
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.products import load_products
@@ -29,6 +30,7 @@ def test_the_best_rows_are_those_of_all_products(
     share: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rough, "LEAST_ROWS", 1)
+    monkeypatch.setattr(module, "_FEW", 1)
     columns = {"vectors": clustered(2000)}
     kept: dict[str, Columns] = {}
     products = load_products(columns, "numpy", lambda name, make: kept.setdefault(name, make()))

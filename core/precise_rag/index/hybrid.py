@@ -165,10 +165,10 @@ class HybridIndex(BM25Base, SentenceIndex):
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         searches = [_DenseSearch.of(part.prepared, vector, alpha) for part in snapshot.parts]
-        core = np.concatenate([search.core for search in searches])
-        dense = np.concatenate([search.scores() for search in searches])
+        core = _joined([search.core for search in searches])
+        dense = _joined([search.scores() for search in searches])
         words = self._bm25(snapshot, query)
-        sentence = np.concatenate(words.pop("sentences"))
+        sentence = _joined(words.pop("sentences"))
         wider = [_of_rows(snapshot, place, scores) for place, scores in enumerate(words.values())]
         rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
         bm25 = _weighted(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
@@ -231,7 +231,12 @@ class _DenseSearch:
 def _of_rows(snapshot: Snapshot, place: int, scores: Sequence[FloatArray]) -> FloatArray:
     """(n,) scores of the group of each row; place: of the level. scores: of its groups, for each part."""
     levels = [part.prepared.levels[place] for part in snapshot.parts]
-    return np.concatenate([own[level.means.groups.of_row] for own, level in zip(scores, levels, strict=True)])
+    return _joined([own[level.means.groups.of_row] for own, level in zip(scores, levels, strict=True)])
+
+
+def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
+    """One array of several, without a copy if it is the only one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def adaptive_weight(scores: FloatArray, best: float) -> float:
@@ -246,4 +251,9 @@ def adaptive_weight(scores: FloatArray, best: float) -> float:
 
 
 def _weighted(alpha: float, sentence: FloatArray, wider: Sequence[FloatArray]) -> FloatArray:
-    return alpha * sentence + (1 - alpha) / len(wider) * sum(wider[1:], wider[0])
+    total = wider[0].copy()
+    for scores in wider[1:]:
+        total += scores
+    total *= (1 - alpha) / len(wider)
+    total += alpha * sentence
+    return total

@@ -78,6 +78,10 @@ class Segment:
         """Tells which documents meet a filter."""
         return DocumentMatcher(self.documents)
 
+    def is_stored(self, path: str | Path) -> bool:
+        """Whether the segment was loaded from this folder, or last saved there."""
+        return self.stored is not None and self.stored.path == Path(path).resolve()
+
     def kept(self, part: str, make: Callable[[], Columns]) -> Columns:
         """The arrays "<part>.<name>" of `extras`, by name; `make` makes them at the first call."""
         prefix = f"{part}."

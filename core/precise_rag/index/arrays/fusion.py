@@ -11,7 +11,9 @@ from precise_rag.types import FloatArray, IntArray
 def min_max(scores: FloatArray) -> FloatArray:
     """(n,) scores scaled linearly to [0, 1]; zeros if all are equal."""
     low, high = scores.min(), scores.max()
-    scaled: FloatArray = (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+    scaled: FloatArray = scores - low
+    if high > low:
+        scaled /= high - low
     return scaled
 
 

@@ -97,7 +97,8 @@ def write_index(
     path = as_path("path", path)
     try:
         for part, _ in parts:
-            check_collection(part.segment.collection)
+            if not part.segment.is_stored(path):
+                check_collection(part.segment.collection)
     except ValueError as error:
         raise InputError(f"the index cannot be saved: {error}") from error
     with locked(path), _write_errors(path):
@@ -148,7 +149,7 @@ def _stored(
 ) -> Stored:
     """Where a segment is saved in `path`; it is written if it is not there yet."""
     place = segment.stored
-    if place is not None and place.path == path.resolve() and place[1:] in in_use:
+    if place is not None and segment.is_stored(path) and place[1:] in in_use:
         return place
     return _write_segment(path, segment, extras, new)
 

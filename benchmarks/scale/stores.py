@@ -90,14 +90,16 @@ def measure(
     index.search(queries[0], TOP_K)
     saved(index, path)
     figures["build, CPU s"] = round(time.process_time() - started, 1)
-    figures["size MB"] = round(sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6)
+    if store != "postgres":
+        files = (file.stat().st_size for file in path.rglob("*") if file.is_file())
+        figures["size MB"] = round(sum(files) / 1e6)
     found, cpu, alone = asked(index, queries)
     figures |= {"search, CPU ms": round(1000 * cpu / len(queries), 1), **percentiles("alone", alone)}
     for name, change in (("add", lambda: index.add([NEW])), ("delete", lambda: index.delete([NEW.id]))):
         figures[f"{name} and search, ms"] = timed(lambda change=change: (change(), index.search(QUESTION, 1)))
         figures[f"save after {name}, ms"] = timed(lambda: saved(index, path))
     figures |= percentiles(f"{CALLERS} callers and a writer", together(index, queries))
-    figures["peak memory MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    figures["peak memory so far MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     if isinstance(index, DatabaseIndex):
         if store == "postgres":
             index.delete(index.document_ids)
@@ -158,9 +160,14 @@ def percentiles(name: str, seconds: list[float]) -> dict[str, float]:
     return {f"{name}, p{q} ms": round(1000 * float(np.percentile(seconds, q)), 1) for q in (50, 95)}
 
 
+def _cell(figure: float | None) -> str:
+    return "" if figure is None else f"{figure:,}"
+
+
 def save(args: argparse.Namespace, measured: dict[str, dict[str, Any]], load: float) -> None:
     names = list(measured)
-    rows = [[figure, *(f"{measured[store][figure]:,}" for store in names)] for figure in measured[names[0]]]
+    figures = dict.fromkeys(figure for store in names for figure in measured[store])
+    rows = [[figure, *(_cell(measured[store].get(figure)) for store in names)] for figure in figures]
     made = record.made(__spec__.name, args, **{"load at the beginning": round(load, 1)})
     title = f"# {args.sentences:,} sentences in a folder and in databases (load {load:.0f})\n\n"
     table = format_markdown(["", *names], rows)

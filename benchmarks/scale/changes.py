@@ -55,7 +55,7 @@ def main() -> None:
     header = ["ms", "median", "median of CPU", "largest of CPU"]
     body = format_markdown(header, lines) + f"\n\nSame best {TOP_K} by both searches: {100 * same:.1f} %."
     title = f"# One change to a folder of {args.sentences:,} sentences (load {load:.0f})\n\n"
-    data = {"times": times, "same": float(same)}
+    data = {"ms": {name: figures for name, *figures in lines}, "same": float(same)}
     print(record.save("scale", f"changes-{args.sentences}", made, title + body, data))
 
 

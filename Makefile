@@ -23,7 +23,7 @@ $(VENV)/dev: $(VENV)/demo
 	$(PIP) -e '.[all,ray]' --group test --group stores --group lint --group docs
 	touch $@
 
-demo: $(VENV)/demo  ## index real text and ask it questions; DOCS=your/folder for your own
+demo: $(VENV)/demo  ## show the whole path on real text, beside stock retrieval; DOCS=your/folder for your own
 	$(BIN)/precise demo $(DOCS)
 
 test: $(VENV)/dev  ## set up and run the tests

@@ -126,3 +126,23 @@ def test_arguments_that_cannot_work_are_refused_before_any_reading(tmp_path, pre
     assert "cannot be written" in err
     with pytest.raises(SystemExit, match="2"):
         precise("index", tmp_path, "--passages", "bananas")
+
+
+@pytest.mark.parametrize("engine", ["lance", "qdrant", "milvus"])
+def test_an_index_in_a_database_is_made_updated_and_asked(engine, folder, tmp_path, precise):
+    location = {
+        "lance": str(tmp_path / "rows.lance"),
+        "qdrant": f"qdrant:{tmp_path / 'rows'}",
+        "milvus": f"milvus:{tmp_path / 'rows.db'}",
+    }[engine]
+    for module in {"lance": ["lancedb"], "qdrant": ["qdrant_client"], "milvus": ["pymilvus", "milvus_lite"]}[
+        engine
+    ]:
+        pytest.importorskip(module)
+    for _ in range(2):
+        code, out, err = precise("index", folder / "docs", "--out", location)
+        assert code == 0, err
+        assert "2 documents, 2 sentences" in out
+    code, out, err = precise("ask", location, "Who keeps the lamp?")
+    assert code == 0, err
+    assert "Ilse Brandt" in out

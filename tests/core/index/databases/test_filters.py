@@ -92,3 +92,14 @@ def test_filters_find_the_documents_that_meet_them(location: Callable[[], str]) 
         expected = {document.id for document in given if wanted.matches(document)}
         found = {candidate.doc_id for candidate in index.search("cat", 1_000, filter=wanted)}
         assert found == expected, wanted.to_dict()
+
+
+def test_the_deepest_and_the_longest_filters(location: Callable[[], str]) -> None:
+    index = DatabaseIndex.build([Document("a", "The cat.", {"x": 1})], HashEncoder(), location=location())
+    for start in (Field("x") == 1, Field("x") == 2):
+        deep: Filter = start
+        for number in range(48):
+            deep = deep & (Field("x") > 0) if number % 2 else deep | (Field("y") == number)
+        assert len(index.search("cat", filter=deep)) == int(deep.matches(Document("a", "", {"x": 1})))
+    assert len(index.search("cat", filter=Field("x").is_in(range(3_000)))) == 1
+    assert index.search("cat", filter=Field("x").is_in(range(2, 3_000))) == []

@@ -1,6 +1,6 @@
 """Filters as conditions of LanceDB on the columns of a row."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from precise_rag.filters import Condition, Filter
 from precise_rag.index.databases.facets import field_label, item_label, value_label
@@ -9,10 +9,17 @@ _COMPARED = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
 def where_clause(wanted: Filter) -> str:
-    """The condition that a filter means."""
-    return wanted.fold(
-        _clause, lambda p: f"({' AND '.join(p) or 'true'})", lambda p: f"({' OR '.join(p) or 'false'})"
-    )
+    """The condition that a filter means, with few parentheses: LanceDB reads about 40 levels of them."""
+    return f"({wanted.fold(lambda condition: (False, _clause(condition)), _all, _any)[1]})"
+
+
+def _all(parts: Sequence[tuple[bool, str]]) -> tuple[bool, str]:
+    """Conditions joined by AND, and that this has no OR outside parentheses."""
+    return False, " AND ".join(f"({sql})" if has_or else sql for has_or, sql in parts) or "true"
+
+
+def _any(parts: Sequence[tuple[bool, str]]) -> tuple[bool, str]:
+    return len(parts) > 1, " OR ".join(sql for _, sql in parts) or "false"
 
 
 def has_field(field: str) -> str:

@@ -39,6 +39,8 @@ class MilvusStore:
         """See `Engine`."""
         if not self._client.has_collection(self._heads):
             return None
+        for name in (self._rows, self._heads):  # a server that has started again has loaded none
+            self._client.load_collection(name)
         found = self._client.query(self._heads, ids=[_SETTINGS], output_fields=["metadata"])
         return dict(json.loads(found[0]["metadata"])) if found else None
 
@@ -167,21 +169,19 @@ class MilvusStore:
         self._client.close()
 
     def _make(self, name: str, schema: Any, indexed: Sequence[str]) -> None:
-        if self._client.has_collection(name):
-            return
         indexes = self._client.prepare_index_params()
         indexes.add_index("vector", index_type="AUTOINDEX", metric_type="IP")
         if name == self._rows:
             indexes.add_index("weights", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
         for field in () if self._is_lite else indexed:
             indexes.add_index(field, index_type="INVERTED")
-        try:
-            self._client.create_collection(name, schema=schema, consistency_level="Strong")
-        except DatabaseError:
-            if not self._client.has_collection(name):  # another process has not made it either
-                raise
+        if not self._client.has_collection(name):
+            try:
+                self._client.create_collection(name, schema=schema, consistency_level="Strong")
+            except DatabaseError:
+                if not self._client.has_collection(name):  # another process has not made it either
+                    raise
         self._client.create_index(name, indexes, sync=False)
-        self._client.load_collection(name)
 
     def _put(self, name: str, given: Sequence[Any]) -> None:
         for first in range(0, len(given), _BATCH):

@@ -7,8 +7,8 @@ and the rule that says which documents may be trained on.
 
 import hashlib
 import pickle
-from argparse import ArgumentParser
-from collections.abc import Iterator
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,9 @@ HALVED = ("squad", "covidqa", "fairytaleqa", "qmsum")
 
 TRAINING = ("fairytaleqa", "qmsum")
 """Sets with a training split."""
+
+N_DOCUMENTS = {"fairytaleqa": 90, "qmsum": 24}
+"""Documents drawn from the training splits."""
 
 
 class CandidateList(NamedTuple):
@@ -86,6 +89,26 @@ def candidate_lists(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(pickle.dumps(lists))
     return lists
+
+
+def trainable_lists(
+    names: Iterable[str], n_questions: Mapping[str, int], options: Namespace, *, prefix: str = ""
+) -> Iterator[tuple[str, str, list[CandidateList]]]:
+    """Yield (name, kind, lists) of what may be trained on: whole training splits, half of a development set.
+
+    names: such as "train/qmsum". n_questions: most questions of a set, by kind of list.
+    prefix: of the names under which `options.cache` keeps the lists.
+    """
+    encoder = cached_encoder(options.vectors)
+    for name in names:
+        split, _, stem = name.partition("/")
+        dataset = read_set(name, options.data, N_DOCUMENTS.get(stem) if split == "train" else None)
+        if split == "dev":
+            allowed = tuple(q for q in dataset.questions if may_train_on(q.group))
+            dataset = replace(dataset, questions=allowed)
+        for kind in KINDS:
+            sample = replace(dataset.sample(n_questions[kind], seed=0), name=f"{prefix}{name}")
+            yield name, kind, candidate_lists(sample, kind, encoder, options.cache)
 
 
 def _lists(dataset: Dataset, kind: str, encoder: Encoder) -> Iterator[CandidateList]:

@@ -6,6 +6,7 @@ from benchmarks.measurements.papers import feedback, papers
 from benchmarks.measurements.reranking import reranking
 from benchmarks.measurements.search import building, default, parts, peers, readme_table, recursive, scale
 from benchmarks.measurements.segmentation import chunks, models
+from benchmarks.measurements.speed import speed
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "measurements.md"
@@ -14,6 +15,7 @@ OPENING, CLOSING = "<!-- measurements -->", "<!-- /measurements -->"
 
 SECTIONS = (
     peers,
+    speed,
     parts,
     default,
     building,

@@ -8,9 +8,7 @@ weight of the retrieval's own order is fitted with networks that were not traine
 --vectors and --cache keep the slow parts between runs. The card is docs/models/reranker.md.
 """
 
-import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -25,12 +23,9 @@ from training.candidate_lists import (
     KINDS,
     TRAINING,
     CandidateList,
-    cached_encoder,
     calibrates,
-    candidate_lists,
-    may_train_on,
     new_parser,
-    read_set,
+    trainable_lists,
 )
 from training.reranker.idf_table import build_idf_table
 from training.reranker.logistic_regression import fit_logistic_regression
@@ -41,9 +36,6 @@ EPOCHS = 6
 BATCH = 64
 WIDTH = 50
 """Candidates of a padded list."""
-
-DOCUMENTS = {"fairytaleqa": 90, "qmsum": 24}
-"""Documents drawn from the training splits."""
 
 QUESTIONS = dict.fromkeys(KINDS, 600)
 """Questions of each set, at most, by kind of list."""
@@ -204,30 +196,16 @@ def fit_regressions(
     return {"ranked": ranked, "plain": fit_logistic_regression(alone, unknown.truth(), list(unknown.weight))}
 
 
-def training_lists(
-    options: argparse.Namespace, n_questions: Mapping[str, int] = QUESTIONS
-) -> Iterator[tuple[str, str, list[CandidateList]]]:
-    """Yield (set, kind, lists) of all that may be trained on."""
-    encoder = cached_encoder(options.vectors)
-    for name in [f"train/{name}" for name in TRAINING] + [f"dev/{name}" for name in HALVED]:
-        split, _, stem = name.partition("/")
-        dataset = read_set(name, options.data, DOCUMENTS.get(stem) if split == "train" else None)
-        if split == "dev":
-            allowed = tuple(q for q in dataset.questions if may_train_on(q.group))
-            dataset = replace(dataset, questions=allowed)
-        for kind in KINDS:
-            sample = replace(dataset.sample(n_questions[kind], SEED), name=name)
-            yield stem, kind, candidate_lists(sample, kind, encoder, options.cache)
-            print(f"{name}: {kind}")
-
-
 def main() -> None:
     options = new_parser("training.reranker.train", __doc__).parse_args()
     fitting: dict[str, list[CandidateList]] = {}
     kept_out: dict[str, list[CandidateList]] = {}
-    for name, _, lists in training_lists(options):
+    sets = [f"train/{name}" for name in TRAINING] + [f"dev/{name}" for name in HALVED]
+    for name, kind, lists in trainable_lists(sets, QUESTIONS, options):
         for one in lists:
-            (kept_out if calibrates(one.group) else fitting).setdefault(name, []).append(one)
+            several = kept_out if calibrates(one.group) else fitting
+            several.setdefault(name.partition("/")[2], []).append(one)
+        print(f"{name}: {kind}")
     table = build_idf_table(options.data)
     seen = {name: PaddedLists(several, table) for name, several in fitting.items()}
     unseen = {name: PaddedLists(several, table) for name, several in kept_out.items()}

@@ -11,22 +11,12 @@ import os
 import pickle
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
 
-from training.candidate_lists import (
-    KINDS,
-    CandidateList,
-    cached_encoder,
-    calibrates,
-    candidate_lists,
-    may_train_on,
-    new_parser,
-    read_set,
-)
+from training.candidate_lists import CandidateList, cached_encoder, calibrates, new_parser, trainable_lists
 from training.reranker_cascade.examples import Example, from_lists
 from training.reranker_cascade.questions import as_typed
 from training.reranker_cascade.weak import collections, weak_examples
@@ -43,25 +33,14 @@ new to the networks."""
 N_KEPT = 80
 """Lists kept out of training, of each set and kind, at most."""
 
-DOCUMENTS = {"fairytaleqa": 90, "qmsum": 24}
-"""Documents drawn from the training splits."""
-
 QUESTIONS = {"sentences": 2500, "passages": 1500, "dense": 800, "bm25": 1500}
 """Questions of each set, at most, by kind of list."""
 
 
 def real_lists(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
     """Yield (set, kind, lists) of all question sets that may be trained on."""
-    encoder = cached_encoder(options.vectors)
-    for name in SETS:
-        split, _, stem = name.partition("/")
-        dataset = read_set(name, options.data, DOCUMENTS[stem] if split == "train" else None)
-        if split == "dev":
-            allowed = tuple(q for q in dataset.questions if may_train_on(q.group))
-            dataset = replace(dataset, questions=allowed)
-        for kind in KINDS:
-            sample = replace(dataset.sample(QUESTIONS[kind], SEED), name=f"cascade/{name}")
-            yield name.replace("/", "-"), kind, candidate_lists(sample, kind, encoder, options.cache)
+    for name, kind, lists in trainable_lists(SETS, QUESTIONS, options, prefix="cascade/"):
+        yield name.replace("/", "-"), kind, lists
 
 
 def build_real(options: Namespace) -> None:

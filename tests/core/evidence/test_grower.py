@@ -67,7 +67,7 @@ def test_scores_that_are_no_probabilities_do_not_grow(index, half_model):
     candidate = find(index, "Service it every year.", 0.8, "rank")
     grown = grow(index, half_model, candidate)
     assert grown.kept == (candidate,)
-    assert "no probability" in grown.reasons[0]
+    assert "not a probability" in grown.reasons[0]
 
 
 def test_logits_become_probabilities(index, half_model):

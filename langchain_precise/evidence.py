@@ -8,13 +8,13 @@ from pydantic import PrivateAttr
 
 from langchain_precise.compressors import SelectionCompressor
 from precise_rag.evidence import EvidenceExtractor, EvidenceSpan
+from precise_rag.evidence.extractor import EVIDENCE_SELECTOR
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import WorthSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 
-_WORTH = WorthSelector()
 _START_INDEX = "start_index"
 """Metadata key under which text splitters of LangChain keep the place of a piece."""
 
@@ -34,10 +34,10 @@ class EvidenceCompressor(SelectionCompressor):
     """
 
     reranker: Any = "default"
-    ratio: float = _WORTH.ratio
-    threshold: float = _WORTH.threshold
-    max_tokens: int | None = _WORTH.max_tokens
-    min_keep: int = _WORTH.min_keep
+    ratio: float = EVIDENCE_SELECTOR.ratio
+    threshold: float = EVIDENCE_SELECTOR.threshold
+    max_tokens: int | None = EVIDENCE_SELECTOR.max_tokens
+    min_keep: int = EVIDENCE_SELECTOR.min_keep
 
     _extractor: EvidenceExtractor = PrivateAttr()
     _reranker: Reranker = PrivateAttr()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from benchmarks.measurements.evidence import evidence
 from benchmarks.measurements.papers import feedback, papers
 from benchmarks.measurements.reranking import reranking
 from benchmarks.measurements.search import building, default, parts, peers, readme_table, recursive, scale
@@ -24,6 +25,7 @@ SECTIONS = (
     chunks,
     models,
     reranking,
+    evidence,
     feedback,
     papers,
 )

@@ -5,7 +5,7 @@ from benchmarks.measurements.tables import TITLES, mean, section
 from precise_rag.evaluation.report.tables import format_markdown
 
 SELECTION = {"min_k": 7, "ratio": 0.3, "floor": 0.02}
-"""The selection of `PreciseRAG` as it comes."""
+"""The default of gradient selection."""
 
 
 def reranking() -> str:

@@ -12,8 +12,11 @@ from precise_rag.rerank import rerank
 from precise_rag.selection import WorthSelector
 from precise_rag.types import Candidate, Decision, Selection, check_query
 
-N_FOUND = 50
+N_FOUND = 100
 """Sentences that count as found: those that the reranker puts first."""
+
+EVIDENCE_SELECTOR = WorthSelector(ratio=0.02, threshold=0.005)
+"""The selector by default. It keeps more than that of a search by sentences: what it drops is lost."""
 
 
 class EvidenceSpan(NamedTuple):
@@ -53,7 +56,7 @@ class EvidenceExtractor:
     follow each other are one span. A sentence that is in several texts is kept once.
 
     reranker: scores the sentences; its scores must be probabilities or logits.
-    selector: default: `WorthSelector()`. With min_keep=0 nothing is kept if nothing is relevant.
+    selector: default: `EVIDENCE_SELECTOR`. With min_keep=0 nothing is kept if nothing is relevant.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
     """
 
@@ -65,7 +68,7 @@ class EvidenceExtractor:
         splitter: SentenceSplitter | None = None,
     ) -> None:
         self.reranker = reranker
-        self.selector = selector or WorthSelector()
+        self.selector = selector or EVIDENCE_SELECTOR
         self.splitter = splitter
 
     def extract(self, query: str, texts: Sequence[Candidate]) -> Extraction:

@@ -233,11 +233,7 @@ def markdown(found: Sequence[Mapping[str, Any]]) -> str:
         for name, values in one["recall"].items()
     ]
     gain = [
-        [
-            one["set"],
-            what,
-            *(f"{100 * g.mean:+.1f} ({100 * g.low:+.1f} to {100 * g.high:+.1f})" for g in values),
-        ]
+        [one["set"], what, *map(_interval, values)]
         for one in found
         for what, values in (("sentences", one["gain"]), (RETURNS[0], one["fewer"].get("gain")))
         if values
@@ -263,8 +259,14 @@ def markdown(found: Sequence[Mapping[str, Any]]) -> str:
             "# Evidence that grows from what is found",
             "Recall of the evidence, the likeliest sentences first.",
             format_markdown(["set", "questions", "sent", *budgets], recall),
-            f"The first questions, with what a search returns otherwise: {', '.join(RETURNS)}.",
-            format_markdown(["set", "questions", "sent", *budgets], fewer),
+            *(
+                (
+                    f"The first questions, with what a search returns otherwise: {', '.join(RETURNS)}.",
+                    format_markdown(["set", "questions", "sent", *budgets], fewer),
+                )
+                if fewer
+                else ()
+            ),
             "Gain of grown evidence, with its 95 % interval.",
             format_markdown(["set", "over", *budgets], gain),
             "The default selection, and calibration.",

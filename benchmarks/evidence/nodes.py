@@ -90,7 +90,7 @@ def main() -> None:
     body = [
         [
             row["set"],
-            row["questions"],
+            str(row["questions"]),
             f"{row['tokens']:.0f}",
             f"{row['sent']:.0f}",
             f"{100 * row['saved']:.0f} %",

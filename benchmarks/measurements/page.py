@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from benchmarks.measurements.adoption import adoption
 from benchmarks.measurements.evidence import evidence
 from benchmarks.measurements.papers import feedback, papers
 from benchmarks.measurements.reranking import reranking
@@ -16,6 +17,7 @@ OPENING, CLOSING = "<!-- measurements -->", "<!-- /measurements -->"
 
 SECTIONS = (
     peers,
+    adoption,
     speed,
     parts,
     default,

@@ -126,10 +126,13 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def tokens_for(evidence: float, nearest: Sequence[Mapping[str, Any]]) -> float | None:
     """The tokens with which the stock app sends so much of the evidence; None if it never does."""
-    shares = np.maximum.accumulate([row["evidence"] for row in nearest])
-    if evidence > shares[-1] or evidence <= 0:
+    shares, first = np.unique(
+        np.maximum.accumulate([row["evidence"] for row in nearest]).round(6), return_index=True
+    )
+    if evidence > shares[-1] + 1e-6 or evidence <= 0:
         return None
-    return float(np.interp(evidence, [0.0, *shares], [0.0, *(row["tokens"] for row in nearest)]))
+    tokens = [nearest[place]["tokens"] for place in first]
+    return float(np.interp(evidence, [0.0, *shares], [0.0, *tokens]))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

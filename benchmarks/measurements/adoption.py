@@ -16,10 +16,10 @@ def adoption() -> str:
             "What does an application send after one line of the [migration page](guides/migration.md) was "
             "changed?",
             result.source,
-            f"Mean of {sets}. Evidence: share of a question's evidence that is sent. Of stock: the tokens in "
-            "percent of those with which the stock application sends as much of the evidence, by a larger top "
-            "k; a dash where it never does. Asked: tokens of the prompts of a relevance filter, whose model is "
-            "always right here.",
+            f"Mean of {sets}. Evidence: share of a question's evidence that is sent. Of stock: the tokens "
+            "in percent of those with which the stock application sends as much of the evidence, by a larger "
+            "top k; a dash where it never does. Asked: tokens of the prompts of a relevance filter, whose "
+            "model is always right here.",
             format_markdown(header, [row for row in rows if not row[2].startswith("top ") or "`" in row[2]]),
         ],
     )

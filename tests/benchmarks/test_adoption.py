@@ -45,5 +45,7 @@ def test_the_tokens_of_the_stock_app_are_interpolated_and_never_made_up():
         {"evidence": 0.9, "tokens": 300},
     ]
     assert adoption.tokens_for(0.25, nearest) == pytest.approx(50)
-    assert adoption.tokens_for(0.7, nearest) == pytest.approx(250)
+    assert adoption.tokens_for(0.7, nearest) == pytest.approx(200)
     assert adoption.tokens_for(0.95, nearest) is None
+    more = [*nearest, {"evidence": 0.9, "tokens": 900}]
+    assert adoption.tokens_for(0.9, more) == pytest.approx(300)  # the fewest that reach it

@@ -204,8 +204,8 @@ class OpenAIChat(Shared):
     def _settings(self) -> dict[str, Any]:
         if self._key is None and self._needs_key:
             raise LLMAuthenticationError(
-                f"{self.name}: no API key; set OPENAI_API_KEY or pass api_key, "
-                "or pass base_url for your own server"
+                f"{self.name}: no API key; set OPENAI_API_KEY (api_key=), "
+                "or name your own server (base_url=, --base-url)"
             )
         openai = require("openai", extra="openai")
         return {

@@ -60,7 +60,7 @@ class RoughVectors:
         if rows is None:
             return code_products(self.codes, query, parts=1) * self.scales
         if len(rows) < _GATHER_SHARE * len(self.codes):
-            return code_products(self.codes[rows], query, parts=1) * self.scales[rows]
+            return code_products(np.take(self.codes, rows, axis=0), query, parts=1) * self.scales[rows]
         products: FloatArray = self.products(query)[rows]
         return products
 

@@ -60,7 +60,7 @@ async def test_retriever_query_engine(retriever, reader):
     response = engine.query(QUESTION)
     assert str(response) == "Tomas Reyk"
     assert response.source_nodes[0].node.ref_doc_id == "bakery"
-    assert len(response.source_nodes) == 2
+    assert 1 <= len(response.source_nodes) <= 2
     assert "s3cret" not in reader.prompts[-1]
     assert "score_scale" not in reader.prompts[-1]
     again = await engine.aquery(QUESTION)

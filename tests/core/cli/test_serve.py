@@ -89,7 +89,12 @@ def address(folder: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "precise_rag", "serve", str(folder / "index"), "--http"]
-    with subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [*command, "--port", str(port)],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
+    ) as server:
         assert server.stderr is not None
         assert f"http://127.0.0.1:{port}/mcp" in server.stderr.readline()
         while server.poll() is None:

@@ -11,6 +11,9 @@ from precise_rag.index.databases.clusters.location import Location
 from precise_rag.index.databases.milvus.store import MilvusStore
 from precise_rag.redaction import remember
 
+_SELDOM = {"grpc.keepalive_time_ms": 600_000}
+"""Milvus Lite hangs up on a client that asks more often whether it is there."""
+
 
 class MilvusEngine(ClusterEngine):
     """A collection in Milvus; see `ClusterEngine`.
@@ -25,17 +28,18 @@ class MilvusEngine(ClusterEngine):
     def __init__(self, location: str, *, client: Any = None) -> None:
         given = Location.parse(location)
         is_lite = client is None and not given.address.startswith(("http://", "https://"))
-        opened = partial(_open, given) if client is None else partial(_given, client)
+        opened = partial(_open, given, is_lite=is_lite) if client is None else partial(_given, client)
         server = ServerClient(given.public, opened)
         super().__init__(MilvusStore(server, given.public, given.collection, is_lite=is_lite))
 
 
-def _open(given: Location) -> Any:
+def _open(given: Location, *, is_lite: bool) -> Any:
     client = require("pymilvus", extra="milvus").MilvusClient
     user, password = given.login or ("", "")
     token = os.environ.get("MILVUS_TOKEN", "") or (f"{user}:{password}" if password else user)
     remember(token)
-    return client(given.address, token=token, db_name=given.options.get("db", ""))
+    options = {"grpc_options": _SELDOM} if is_lite else {}
+    return client(given.address, token=token, db_name=given.options.get("db", ""), **options)
 
 
 def _given(client: Any) -> Any:

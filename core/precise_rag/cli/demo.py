@@ -122,18 +122,20 @@ def _show_one(rag: PreciseRAG, question: str) -> None:
 
 
 def _show_context(selection: Selection) -> None:
-    """Print the passages, one line for each sentence: found by the search, or grown from one that was."""
+    """Print the passages, one line for each sentence with its probability, before and after growing."""
     passages = context_passages(selection.kept)
+    show("  as found → with its neighbours")
     for passage in passages:
         show(f"  [{passage.number}] {visible_line(str(place_of(passage)))}")
         for piece in passage.pieces:
-            how = "found" if "found" in piece.scores else "grown"
+            alone = f"{piece.scores['found']:8.2f}" if "found" in piece.scores else "       -"
             text = shorten(" ".join(piece.text.split()), _WIDTH)
-            show(f"      {how} {piece.score:4.2f}  {text}")
-    found = sum("found" in piece.scores for piece in selection.kept)
+            show(f"  {alone} → {piece.score:4.2f}  {text}")
+    least = min((piece.score for piece in selection.kept), default=0.0)
+    lifted = sum(piece.scores.get("found", 0.0) < least for piece in selection.kept)
     show(
-        f"  {found} sentences were found, {len(selection.kept) - found} neighbours came along: "
-        f"{len(passages)} passages, {count_kept_tokens(selection)} tokens"
+        f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens; of "
+        f"{len(selection.kept)} sentences {lifted} came along with a neighbour"
     )
 
 

@@ -19,7 +19,7 @@ def test_the_demo_runs_on_given_documents(tmp_path, precise):
     assert record["stock_tokens"] > 0
     code, out, _ = precise(*args)
     assert code == 0
-    assert re.search(r"found 0\.\d\d  .*Ilse Brandt", out)
+    assert re.search(r"0\.\d\d → 0\.\d\d  .*Ilse Brandt", out)
     assert "with filter={'source': 'otter.txt'}" in out
     assert re.search(
         rf"Who keeps the lamp\? +{record['tokens']} +{record['stock_tokens']}$", out, re.MULTILINE

@@ -272,17 +272,15 @@ def test_the_whole_path_is_the_same():
 )
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_stock_nodes_and_documents_are_treated_alike(postprocessor, compressor, options, question):
-    """Pieces of stock splitters, found by stock stores, with limits in tokens."""
+    """Pieces of a stock splitter, found by a stock store, with limits in tokens."""
     texts = {name: text for name, text in TEXTS.items() if text.strip()}
     splitter = RecursiveCharacterTextSplitter(chunk_size=90, chunk_overlap=0)
     pieces = [(f"{n}-{i}", t) for n, text in texts.items() for i, t in enumerate(splitter.split_text(text))]
-    index = VectorStoreIndex([TextNode(id_=i, text=t) for i, t in pieces], embed_model=HashEmbedding())
     store = InMemoryVectorStore(langchain_precise.PreciseEmbeddings(HashEncoder()))
     store.add_documents([LangChainDocument(text, id=id_) for id_, text in pieces])
-    nodes = index.as_retriever(similarity_top_k=9).retrieve(question)
-    found = store.similarity_search(question, 9)
-    places = {document.id: place for place, document in enumerate(found)}
-    nodes.sort(key=lambda item: places[item.node.node_id])  # the stores may differ in ties
+    scored = store.similarity_search_with_score(question, 9)
+    found = [document for document, _ in scored]
+    nodes = [NodeWithScore(node=TextNode(id_=d.id, text=d.page_content), score=score) for d, score in scored]
 
     kept = getattr(llamaindex_precise, postprocessor)(**options).postprocess_nodes(nodes, query_str=question)
     sent = getattr(langchain_precise, compressor)(**options).compress_documents(found, question)

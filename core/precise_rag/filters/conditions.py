@@ -168,41 +168,31 @@ class _Group(Filter):
             raise InputError(f"filter: it is nested more than {MAX_DEPTH} deep")
         object.__setattr__(self, "depth", depth)
 
+    def fold(
+        self,
+        condition: Callable[[Condition], _T],
+        all_of: Callable[[Sequence[_T]], _T],
+        any_of: Callable[[Sequence[_T]], _T],
+    ) -> _T:
+        """See `Filter`."""
+        parts = [part.fold(condition, all_of, any_of) for part in self.parts]
+        return all_of(parts) if isinstance(self, AllOf) else any_of(parts)
+
+    def __invert__(self) -> Filter:
+        parts = tuple(~part for part in self.parts)
+        return AnyOf(parts) if isinstance(self, AllOf) else AllOf(parts)
+
 
 class AllOf(_Group):
     """Met if all its parts are; also if it has none."""
 
     __slots__ = ()
 
-    def fold(
-        self,
-        condition: Callable[[Condition], _T],
-        all_of: Callable[[Sequence[_T]], _T],
-        any_of: Callable[[Sequence[_T]], _T],
-    ) -> _T:
-        """See `Filter`."""
-        return all_of([part.fold(condition, all_of, any_of) for part in self.parts])
-
-    def __invert__(self) -> Filter:
-        return AnyOf(tuple(~part for part in self.parts))
-
 
 class AnyOf(_Group):
     """Met if one of its parts is; never if it has none."""
 
     __slots__ = ()
-
-    def fold(
-        self,
-        condition: Callable[[Condition], _T],
-        all_of: Callable[[Sequence[_T]], _T],
-        any_of: Callable[[Sequence[_T]], _T],
-    ) -> _T:
-        """See `Filter`."""
-        return any_of([part.fold(condition, all_of, any_of) for part in self.parts])
-
-    def __invert__(self) -> Filter:
-        return AllOf(tuple(~part for part in self.parts))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -84,6 +84,10 @@ class OnnxEncoder(LocalEncoder):
         tokenizer.no_padding()
         return tokenizer
 
+    def load_model(self) -> None:
+        """Load the model now, not at the first text."""
+        _ = self.tokenizer, self.network
+
     @property
     def network(self) -> BertNetwork:
         """The network, loaded at its first use."""

@@ -139,6 +139,8 @@ class RetrievalPath(Portable):
         knows_sentences = self.evidence is not None and isinstance(self.index, Neighbours)
         returns = "sentence" if knows_sentences else None
         searches = []
+        if (load := getattr(getattr(self.index, "encoder", None), "load_model", None)) is not None:
+            yield Work(load)  # outside of the time of the search
         with session.trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
             for one in queries:
                 asked = {"filter": search.filter, "returns": returns}

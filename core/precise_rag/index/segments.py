@@ -45,7 +45,7 @@ class Segment:
     words: the vocabulary that numbers the words in its columns.
     extras: arrays to save that are not columns of the rows, by name; `kept` adds to them.
     stored: where it was loaded from or last saved; None if nowhere.
-    prepared: what searches read, computed by the index from the rows; None until a search needs it.
+    prepared: arrays for searches, computed by the index from the rows; None before the first search.
     """
 
     collection: Collection
@@ -106,7 +106,7 @@ class Part:
 
     @property
     def prepared(self) -> Any:
-        """What searches read of the segment."""
+        """The segment's arrays for searches."""
         return self.segment.prepared
 
     @cached_property

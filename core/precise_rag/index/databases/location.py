@@ -46,4 +46,4 @@ def load_engine(location: str | Path, **options: Any) -> Engine:
         from precise_rag.index.databases.lance import LanceEngine
 
         return LanceEngine(text, **options)
-    raise InputError(f"{text!r} is no database; give {LOCATIONS}")
+    raise InputError(f"{text!r} does not name a database; give {LOCATIONS}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from precise_rag.index import faiss
+from precise_rag.index import nearest
 from precise_rag.index.arrays import rough
 
 _SECONDS = 300
@@ -14,7 +14,7 @@ _SECONDS = 300
 @pytest.fixture(autouse=True)
 def arrays_of_large_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives the small indexes of the tests the arrays that only large ones have."""
-    monkeypatch.setattr(faiss, "EXACT_ROWS", 1)
+    monkeypatch.setattr(nearest, "EXACT_ROWS", 1)
     monkeypatch.setattr(rough, "LEAST_ROWS", 1)
 
 

@@ -25,7 +25,7 @@ from precise_rag import (
     read_facts,
 )
 from precise_rag.facts import piece_id
-from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex, nearest
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder, ScriptedLLM
@@ -91,11 +91,13 @@ def assert_same_pieces(core, parser, splitter):
 
 
 @INDEXES
+@pytest.mark.parametrize("backend", ["numpy", "faiss"])
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_retrieval_is_the_same(index_class, retriever, question):
+def test_retrieval_is_the_same(index_class, retriever, backend, question, monkeypatch):
+    monkeypatch.setattr(nearest, "EXACT_ROWS", 1)
     expected = index_class.build(CORE, HashEncoder()).search(question, TOP_K)
-    nodes = llamaindex_retriever(retriever).retrieve(question)
-    documents = langchain_retriever(retriever).invoke(question)
+    nodes = llamaindex_retriever(retriever, backend=backend).retrieve(question)
+    documents = langchain_retriever(retriever, backend=backend).invoke(question)
 
     places = [(piece_id(c.doc_id, c.start, c.end), c.text) for c in expected]
     assert [(item.node.node_id, item.node.text) for item in nodes] == places
@@ -314,12 +316,13 @@ def without_marks(prompt: str) -> str:
     return prompt.replace(mark, "MARK")
 
 
-def llamaindex_retriever(name: str):
-    return getattr(llamaindex_precise, name).from_documents(LLAMAINDEX, HashEncoder(), similarity_top_k=TOP_K)
+def llamaindex_retriever(name: str, **settings):
+    made = getattr(llamaindex_precise, name).from_documents
+    return made(LLAMAINDEX, HashEncoder(), similarity_top_k=TOP_K, **settings)
 
 
-def langchain_retriever(name: str):
-    return getattr(langchain_precise, name).from_documents(LANGCHAIN, HashEncoder(), k=TOP_K)
+def langchain_retriever(name: str, **settings):
+    return getattr(langchain_precise, name).from_documents(LANGCHAIN, HashEncoder(), k=TOP_K, **settings)
 
 
 def assert_same_decisions(selection, expected):

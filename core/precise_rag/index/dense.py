@@ -17,6 +17,7 @@ from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import VectorSettings, vector_columns
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
+from precise_rag.index.nearest import nearest_rows
 from precise_rag.index.segments import Part, Segment
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import FloatArray, IntArray, ScoreScale, SentenceTable
@@ -67,7 +68,8 @@ class DenseIndex(ChunkIndex):
         return vector_columns(vectors, self.settings.precision)
 
     def _prepare(self, segment: Segment) -> Any:
-        return load_products(segment.collection.columns, self.settings.backend, segment.kept)
+        kept = segment.kept if self._faiss() is None else None
+        return load_products(segment.collection.columns, self.settings.backend, kept)
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
         direction = self._query_vector(query, vector)
@@ -86,12 +88,14 @@ class DenseIndex(ChunkIndex):
         """
         every = ((part, None) for part in snapshot.parts)
         asked = every if rows is None else snapshot.split(rows)
-        found = [self._products(part).best(direction, top_k, own) for part, own in asked]
+        found = [self._best_of_part(part, own, direction, top_k) for part, own in asked]
         numbered = [own + first for (own, _), first in zip(found, snapshot.firsts.tolist(), strict=False)]
-        return best_hits(np.concatenate(numbered), np.concatenate([scores for _, scores in found]), top_k)
+        rows, scores = np.concatenate(numbered), np.concatenate([scores for _, scores in found])
+        best = top_rows(scores, top_k)
+        return Hits(rows[best], scores[best], {"dense": scores[best]})
 
-
-def best_hits(rows: IntArray, scores: FloatArray, top_k: int) -> Hits:
-    """The best of some rows by their dense scores."""
-    best = top_rows(scores, top_k)
-    return Hits(rows[best], scores[best], {"dense": scores[best]})
+    def _best_of_part(
+        self, part: Part, rows: IntArray | None, direction: FloatArray, top_k: int
+    ) -> tuple[IntArray, FloatArray]:
+        found = nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
+        return self._products(part).best(direction, top_k, rows) if found is None else found

@@ -15,9 +15,10 @@ from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import Headings, heading_columns, headings_above
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
 from precise_rag.index.arrays.products import Products, load_products
-from precise_rag.index.arrays.vectors import VectorSettings
+from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.bm25_base import BM25Base
+from precise_rag.index.nearest import nearest_rows
 from precise_rag.index.segments import Segment
 from precise_rag.index.sentence_base import Returns, SentenceIndex, check_returns
 from precise_rag.index.snapshot import Snapshot
@@ -65,6 +66,8 @@ class HybridSettings(BM25Settings, VectorSettings):
 _NO_WEIGHT, _FULL_WEIGHT = 2.0, 4.0
 """Best z-scores of the cosines up to which the dense scores have no weight, and from which they have full
 weight. Tuned on the languages of XQuAD; see docs/decisions/0013-adaptive-dense-weight.md."""
+_SAMPLE = 5_000
+"""Sentences whose cosines stand for those of all, if faiss finds the nearest."""
 _FEWEST = 100
 """With fewer sentences the weight is not adapted: the best z-score cannot be large."""
 
@@ -162,9 +165,9 @@ class HybridIndex(BM25Base, SentenceIndex):
         return {"sentences": prepared.sentences, **levels}
 
     def _scores(
-        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
+        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        searches = [_DenseSearch.of(part.prepared, vector, alpha) for part in snapshot.parts]
+        searches = self._searches(snapshot, vector, alpha)
         core = _joined([search.core for search in searches])
         dense = _joined([search.scores() for search in searches])
         words = self._bm25(snapshot, query)
@@ -172,28 +175,57 @@ class HybridIndex(BM25Base, SentenceIndex):
         wider = [_of_rows(snapshot, place, scores) for place, scores in enumerate(words.values())]
         rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
         bm25 = _weighted(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
-        weight = self._dense_weight(core[rows])
         pool = pooled([dense[rows], bm25], self.settings.pool)
         found = pool if snapshot.matching is None else rows[pool]
         own = (rows for _, rows in snapshot.split(found))
         exact = [search.exact(rows) for search, rows in zip(searches, own, strict=True)]
         core[found], dense[found] = (np.concatenate(arrays) for arrays in zip(*exact, strict=True))
+        weight = self._dense_weight(self._usual(snapshot, searches, core[rows]), float(core[rows].max()))
         fused = np.full(len(core), -np.inf, dtype=np.float32)
         fused[found] = weighted_sum([dense[found], bm25[pool]], [weight, 1 - weight])
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": wider[0]}
 
-    def _dense_weight(self, core: FloatArray) -> float:
-        """The weight of the dense scores for a query; core: its cosines with all sentences."""
-        adapted = adaptive_weight(core, float(core.max())) if self.settings.adaptive else 1.0
+    def _searches(self, snapshot: Snapshot, vector: FloatArray, alpha: float) -> "list[_DenseSearch]":
+        found = []
+        for part, rows in snapshot.slices():
+            matching = None if snapshot.matching is None else snapshot.matching[rows]
+            is_own = alpha == self.settings.alpha
+            near = nearest_rows(part, vector, self.settings.pool, matching) if is_own else None
+            found.append(_DenseSearch.of(part.prepared, vector, alpha, near))
+        return found
+
+    def _usual(self, snapshot: Snapshot, searches: "Sequence[_DenseSearch]", core: FloatArray) -> FloatArray:
+        """A query's cosines with the sentences that match, or with some of them if faiss left most out."""
+        if not self.settings.adaptive or all(search.near is None for search in searches):
+            return core
+        rows = np.arange(snapshot.n_rows) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
+        sampled = snapshot.split(rows[:: -(-len(rows) // _SAMPLE)])
+        return _joined([s.cosines(own) for s, (_, own) in zip(searches, sampled, strict=True)])
+
+    def _dense_weight(self, core: FloatArray, best: float) -> float:
+        """The weight of the dense scores for a query; core: its usual cosines. best: its best one."""
+        adapted = adaptive_weight(core, best) if self.settings.adaptive else 1.0
         return self.settings.dense_weight * adapted
+
+    def _scored_vectors(self, segment: Segment) -> FloatArray:
+        columns, prepared = segment.collection.columns, segment.prepared
+        total = self.settings.alpha * read_vectors(columns, slice(None))
+        for level in prepared.levels:
+            share = (1 - self.settings.alpha) / len(prepared.levels)
+            total += share * level.means.vectors(columns, prepared.headings)
+        return total
+
+    def _decides_vectors(self) -> dict[str, Any]:
+        return {"alpha": self.settings.alpha}
 
 
 @dataclass(frozen=True, slots=True)
 class _DenseSearch:
     """The dense scores of a segment for a query.
 
-    core: (n,) cosine of each sentence, or nearly so if `is_rough`.
+    core: (n,) cosine of each sentence, or nearly so if `is_rough`; -1 for all if `near` is there.
     headings: (k,) cosine of each heading; None without headings.
+    near: (n,) dense scores of the rows that faiss found, -inf for the others; None without faiss.
     """
 
     prepared: _Prepared
@@ -202,16 +234,37 @@ class _DenseSearch:
     core: FloatArray
     is_rough: bool
     headings: FloatArray | None
+    near: FloatArray | None = None
 
     @classmethod
-    def of(cls, prepared: _Prepared, vector: FloatArray, alpha: float) -> "_DenseSearch":
+    def of(
+        cls,
+        prepared: _Prepared,
+        vector: FloatArray,
+        alpha: float,
+        near: tuple[IntArray, FloatArray] | None = None,
+    ) -> "_DenseSearch":
+        """Compare all sentences; or none yet, if `near` has the rows that faiss found and their scores."""
+        above = None if prepared.headings is None else prepared.headings.scores(vector)
+        if near is not None:
+            n_rows = len(prepared.passages.of_row)
+            scores = np.full(n_rows, -np.inf, dtype=np.float32)
+            scores[near[0]] = near[1]
+            core = np.full(n_rows, -1, dtype=np.float32)
+            return cls(prepared, vector, alpha, core, True, above, scores)
         rough = prepared.products.rough(vector)
         core = prepared.products.all(vector) if rough is None else rough
-        above = None if prepared.headings is None else prepared.headings.scores(vector)
         return cls(prepared, vector, alpha, core, rough is not None, above)
+
+    def cosines(self, rows: IntArray) -> FloatArray:
+        """(k,) cosines of some rows."""
+        products = self.prepared.products
+        return self.core[rows] if self.near is None else products.of_rows(rows, self.vector)
 
     def scores(self) -> FloatArray:
         """(n,) dense score of each sentence."""
+        if self.near is not None:
+            return self.near
         means = [level.means for level in self.prepared.levels]
         return _weighted(self.alpha, self.core, [m.scores(self.core, self.headings) for m in means])
 

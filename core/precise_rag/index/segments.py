@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.index.arrays.collection import BoolArray, Collection, Columns
+from precise_rag.index.arrays.faiss_rows import FaissRows
 from precise_rag.index.arrays.words import Vocabulary, joined_words
 from precise_rag.index.matching import DocumentMatcher
-from precise_rag.types import Document
+from precise_rag.types import Document, IntArray
 
 SMALL = 2_000
 """A segment with fewer rows is merged with the next one, and keeps nothing that is deleted."""
@@ -46,6 +47,7 @@ class Segment:
     extras: arrays to save that are not columns of the rows, by name; `kept` adds to them.
     stored: where it was loaded from or last saved; None if nowhere.
     prepared: arrays for searches, computed by the index from the rows; None before the first search.
+    near: finds the nearest rows; None before the first search, and without faiss.
     """
 
     collection: Collection
@@ -53,6 +55,7 @@ class Segment:
     extras: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     stored: Stored | None = None
     prepared: Any = None
+    near: FaissRows | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -61,6 +64,7 @@ class Segment:
             "extras": {},
             "stored": None,
             "prepared": None,
+            "near": None,
         }
 
     @cached_property
@@ -120,6 +124,12 @@ class Part:
     def dead_rows(self) -> npt.NDArray[np.int64]:
         """The deleted rows."""
         return np.zeros(0, dtype=np.int64) if self.rows is None else np.flatnonzero(~self.rows)
+
+    def mask(self, rows: IntArray) -> BoolArray:
+        """(n_rows,) which rows of the segment are among `rows`."""
+        mask = np.zeros(len(self.segment.collection), dtype=np.bool_)
+        mask[rows] = True
+        return mask
 
     @property
     def documents(self) -> Sequence[Document]:

@@ -72,7 +72,8 @@ class SentenceIndex(DocumentIndex):
         snapshot = self._ready(top_k, query, filter)
         if snapshot.matches_nothing:
             return []
-        scores, parts = self._scores(snapshot, query, self._query_vector(query, vector), self._alpha(alpha))
+        direction = self._query_vector(query, vector)
+        scores, parts = self._scores(snapshot, query, direction, self._alpha(alpha), top_k)
         hits = Hits.of(_ROWS[returns](snapshot, scores, top_k), scores, parts)
         candidates = snapshot.candidates(hits, self.score_scale)
         texts = {
@@ -103,11 +104,11 @@ class SentenceIndex(DocumentIndex):
 
     @abstractmethod
     def _scores(
-        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
+        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         """(n,) scores of all sentences, -inf for those to leave out; and the scores behind them, by name.
 
-        Left out is at least what `Snapshot.matching` says.
+        Left out is at least what `Snapshot.matching` says. top_k: how many sentences or passages are wanted.
         """
 
     def _alpha(self, alpha: float | None) -> float:
@@ -132,7 +133,8 @@ class SentenceIndex(DocumentIndex):
         }
 
     def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        scores, parts = self._scores(snapshot, query, self._query_vector(query, vector), self._alpha(None))
+        direction = self._query_vector(query, vector)
+        scores, parts = self._scores(snapshot, query, direction, self._alpha(None), top_k)
         return Hits.of(top_rows(scores, top_k), scores, parts)
 
 

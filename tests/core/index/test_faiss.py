@@ -8,7 +8,7 @@ import pytest
 
 from precise_rag.errors import InputError
 from precise_rag.index import DenseIndex, FaissIndex, segments
-from precise_rag.index import faiss as faiss_module
+from precise_rag.index import nearest as nearest_module
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.faiss_rows import FaissRows
 from precise_rag.index.arrays.words import Vocabulary
@@ -36,7 +36,7 @@ def test_faiss_finds_what_exact_search_finds(
     factory: str, search: str, least: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faiss = pytest.importorskip("faiss")
-    monkeypatch.setattr(faiss_module, "EXACT_ROWS", 1)
+    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
     faiss.omp_set_num_threads(1)
     rows = clustered(2000)
     spans = np.stack([np.arange(2000), np.arange(2000) + 1], axis=1)
@@ -59,7 +59,7 @@ def test_new_documents_are_compared_until_they_are_many_and_what_cannot_be_built
 ) -> None:
     pytest.importorskip("faiss")
     monkeypatch.setattr(segments, "SMALL", 0)
-    monkeypatch.setattr(faiss_module, "EXACT_ROWS", 40)
+    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 40)
     index = FaissIndex.build(OLD, HashEncoder(), chunks="sentences")
     (first,) = built(index)
     index.add(NEW[:5])
@@ -87,8 +87,7 @@ def test_a_gpu_without_a_gpu_build_is_one_error(monkeypatch: pytest.MonkeyPatch)
 def built(index: FaissIndex) -> list[Any]:
     """The faiss index of each segment; None for one that has none."""
     index.search("cat", 1)
-    prepared = [part.segment.prepared for part in index._parts]
-    return [each.index if isinstance(each, FaissRows) else None for each in prepared]
+    return [None if part.segment.near is None else part.segment.near.index for part in index._parts]
 
 
 def nearest(index: DenseIndex, query: str, top_k: int) -> dict[str, float]:
@@ -101,7 +100,7 @@ def test_faiss_passes_over_what_was_deleted(factory: str, monkeypatch: pytest.Mo
     faiss = pytest.importorskip("faiss")
     faiss.omp_set_num_threads(1)
     monkeypatch.setattr(segments, "SMALL", 0)
-    monkeypatch.setattr(faiss_module, "EXACT_ROWS", 1)
+    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
     search = {"IVF4,Flat": "nprobe=4", "HNSW16": "efSearch=64"}.get(factory, "")
     index = FaissIndex.build(OLD + NEW, HashEncoder(), factory=factory, search=search)
     (first,) = built(index)
@@ -130,7 +129,7 @@ def test_a_saved_faiss_index_is_used_if_it_is_trusted(
 ) -> None:
     pytest.importorskip("faiss")
     monkeypatch.setattr(segments, "SMALL", 0)
-    monkeypatch.setattr(faiss_module, "EXACT_ROWS", 1)
+    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
     index = FaissIndex.build(OLD, HashEncoder(), factory="HNSW32")
     index.delete(["old1", "old2"])
     index.add([Document("old7", "A heron waits in the reeds."), OLD[2]])

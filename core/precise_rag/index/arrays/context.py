@@ -103,6 +103,23 @@ class SentenceContexts:
         """(n, d) weighted sentence vectors; core: (n, d) sentence vectors."""
         return self._weighted(core, self.encoded, alpha, normalise)
 
+    def of_rows(self, rows: IntArray) -> tuple[SentenceContexts, IntArray, IntArray]:
+        """Return the contexts of the passages that some rows are in.
+
+        Also the rows of these passages, and where among them each of `rows` is.
+        """
+        groups, places = np.unique(self.groups.of_row[rows], return_inverse=True)
+        members, begins = self.groups.members(groups)
+        part = SentenceContexts(
+            Groups(begins, np.repeat(np.arange(len(groups)), np.diff(np.append(begins, len(members))))),
+            self.weights[members],
+            self.residuals[members],
+            self.overlap[members],
+            self.present[members],
+            None if self.encoded is None else self.encoded[members],
+        )
+        return part, members, begins[places] + rows - self.groups.starts[groups][places]
+
     def _weighted(
         self, core: FloatArray, context: npt.NDArray[Any] | None, alpha: float, normalise: bool
     ) -> FloatArray:
@@ -157,6 +174,14 @@ class GroupMeans:
         means: FloatArray = sums[self.groups.of_row]
         return means
 
+    def vectors(self, columns: Columns, headings: Headings | None = None) -> FloatArray:
+        """(n, d) unit vectors of the mean of each sentence's group, from the columns of `group_norms`."""
+        means = np.empty(columns["vectors"].shape, dtype=np.float32)
+        for rows, members, sums in _sums_of_groups(columns, _weights(columns), self.groups, headings):
+            of_row = self.groups.of_row[rows] - members.start
+            means[rows] = (sums / self.norms[members, None])[of_row]
+        return means
+
     def scores_of(self, rows: IntArray, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:
         """(k,) what `scores` returns for some rows; core: only the rows of their groups are read."""
         groups, places = np.unique(self.groups.of_row[rows], return_inverse=True)
@@ -173,11 +198,19 @@ def group_norms(columns: Columns, groups: Groups, headings: Headings | None = No
     """(n_groups,) norms of `GroupMeans`, from columns "vectors" and "n_tokens"."""
     weights = _weights(columns)
     norms = np.ones(len(groups.starts))
-    for _, members, _, sums in _group_sums(columns, weights, groups):
-        if headings is not None:
-            sums = sums + WEIGHT * headings.vectors[headings.of_row[groups.starts[members]]]
+    for _, members, sums in _sums_of_groups(columns, weights, groups, headings):
         norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))
     return np.maximum(norms, _TINY).astype(np.float32)
+
+
+def _sums_of_groups(
+    columns: Columns, weights: npt.NDArray[np.float64], groups: Groups, headings: Headings | None
+) -> Iterator[tuple[slice, slice, npt.NDArray[np.float64]]]:
+    """Yield slices of rows and of their groups, and the weighted sums of the groups with their headings."""
+    for rows, members, _, sums in _group_sums(columns, weights, groups):
+        if headings is not None:
+            sums = sums + WEIGHT * headings.vectors[headings.of_row[groups.starts[members]]]
+        yield rows, members, sums
 
 
 def _weights(columns: Columns) -> npt.NDArray[np.float64]:

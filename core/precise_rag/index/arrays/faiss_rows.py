@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,31 @@ def check_faiss(gpu: bool) -> None:
         raise InputError("gpu is True but faiss sees no GPU; pass gpu=False")
 
 
+class FaissBackend(NamedTuple):
+    """Which faiss index finds the nearest rows.
+
+    factory: faiss's factory string, for example "Flat", "HNSW32", "IVF1024,PQ48" or "SQ8".
+    search: faiss's search parameters, for example "nprobe=16" or "efSearch=64".
+    gpu: search on all GPUs; needs a GPU build of faiss.
+    """
+
+    factory: str = "Flat"
+    search: str = ""
+    gpu: bool = False
+
+    @classmethod
+    def of(cls, backend: str) -> FaissBackend | None:
+        """Read the setting "faiss", "faiss:factory" or "faiss:factory@search"; "faiss-gpu" likewise.
+
+        None for other backends.
+        """
+        library, _, rest = backend.partition(":")
+        if library not in ("faiss", "faiss-gpu"):
+            return None
+        factory, _, search = rest.partition("@")
+        return cls(factory or "Flat", search, library == "faiss-gpu")
+
+
 @dataclass(frozen=True, slots=True)
 class FaissRows:
     """A faiss index of the rows of a segment, by inner product.
@@ -40,37 +65,36 @@ class FaissRows:
     searched: Any
 
     @classmethod
-    def of(cls, vectors: FloatArray, factory: str, search: str = "", gpu: bool = False) -> FaissRows:
+    def of(cls, vectors: FloatArray, backend: FaissBackend) -> FaissRows:
         """Train and fill a faiss index with (n, d) vectors.
 
-        factory: faiss's factory string. search: its search parameters. gpu: search on all GPUs.
         Raises InputError for what faiss does not accept.
         """
         faiss = require("faiss", extra="faiss")
         try:
-            index = faiss.index_factory(vectors.shape[1], factory, faiss.METRIC_INNER_PRODUCT)
+            index = faiss.index_factory(vectors.shape[1], backend.factory, faiss.METRIC_INNER_PRODUCT)
             with native_work():
                 index.train(vectors)
                 index.add(vectors)
         except (RuntimeError, TypeError) as error:
             raise InputError(
-                f"faiss cannot build {factory!r} from {len(vectors)} vectors of length {vectors.shape[1]}: "
-                f"{str(error).splitlines()[-1]}"
+                f"faiss cannot build {backend.factory!r} from {len(vectors)} vectors of length "
+                f"{vectors.shape[1]}: {str(error).splitlines()[-1]}"
             ) from error
-        return cls.around(index, factory, search, gpu)
+        return cls.around(index, backend)
 
     @classmethod
-    def around(cls, index: Any, factory: str, search: str = "", gpu: bool = False) -> FaissRows:
+    def around(cls, index: Any, backend: FaissBackend) -> FaissRows:
         """Take a faiss index that is filled; see `of`."""
         faiss = require("faiss", extra="faiss")
-        check_faiss(gpu)
-        searched = faiss.index_cpu_to_all_gpus(index) if gpu else index
-        if search:
+        check_faiss(backend.gpu)
+        searched = faiss.index_cpu_to_all_gpus(index) if backend.gpu else index
+        if backend.search:
             try:
-                faiss.ParameterSpace().set_index_parameters(searched, search)
+                faiss.ParameterSpace().set_index_parameters(searched, backend.search)
             except (RuntimeError, TypeError) as error:
                 raise InputError(
-                    f"faiss does not know the search parameters {search!r} for {factory!r}: "
+                    f"faiss does not know the search parameters {backend.search!r} for {backend.factory!r}: "
                     f"{str(error).splitlines()[-1]}"
                 ) from error
         return cls(index, searched)
@@ -97,5 +121,6 @@ class FaissRows:
                 kept = matching[found]
                 found, products = found[kept], products[kept]
             if len(found) >= wanted or not reached.all() or fetched == n_rows:
-                return found[:wanted], products[:wanted]
+                order = np.lexsort((found, -products))[:wanted]  # equal scores keep row order
+                return found[order], products[order]
             fetched = min(2 * fetched, n_rows)  # some of the nearest do not match

@@ -53,11 +53,11 @@ class Products(Protocol):
 def load_products(columns: Columns, backend: str, kept: Kept | None = None) -> Products:
     """Prepare the vectors of `columns` for a backend.
 
-    backend: "numpy", "torch" or a torch device; see `VectorSettings`.
+    backend: see `VectorSettings`; faiss finds rows, numpy multiplies.
     kept: keeps the rough vectors of many rows, which are then used; see `Segment.kept`. Default: none.
     Raises MissingExtra if torch is not installed, and InputError if the device does not exist.
     """
-    if backend == "numpy":
+    if not backend.startswith("torch"):
         return NumpyProducts(columns, _rough_vectors(columns, kept))
     return TorchProducts.of(columns, backend.removeprefix("torch").removeprefix(":"))
 

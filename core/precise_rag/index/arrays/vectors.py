@@ -15,7 +15,7 @@ from precise_rag.index.arrays.rough import code_products, rounded
 from precise_rag.types import FloatArray, IntArray
 
 Precision = Literal["float32", "float16", "int8"]
-_BACKEND = re.compile(r"numpy|torch(:(cpu|cuda(:[0-9]+)?))?")
+_BACKEND = re.compile(r"numpy|torch(:(cpu|cuda(:[0-9]+)?))?|faiss(-gpu)?(:[^@]+(@.+)?)?")
 _SLICE = 1_024
 """Rows converted to float32 at a time; they should fit the processor's cache."""
 
@@ -26,7 +26,8 @@ class VectorSettings:
 
     precision: "float32", "float16" (half the size) or "int8" (a quarter, and faster).
     backend: library that computes dot products: "numpy", "torch" (CUDA if there is a device, otherwise
-        the CPU) or a torch device such as "torch:cuda:1".
+        the CPU), a torch device such as "torch:cuda:1", or "faiss" with a factory string and search
+        parameters, such as "faiss:IVF1024,SQ8@nprobe=16"; see `FaissBackend`.
     """
 
     precision: Precision = "float32"
@@ -37,7 +38,8 @@ class VectorSettings:
             raise InputError(f"precision must be 'float32', 'float16' or 'int8', got {shown(self.precision)}")
         if not isinstance(self.backend, str) or not _BACKEND.fullmatch(self.backend):
             raise InputError(
-                f"backend must be 'numpy', 'torch' or a device like 'torch:cuda:0', got {shown(self.backend)}"
+                "backend must be 'numpy', 'torch', a device like 'torch:cuda:0' or an index of faiss like "
+                f"'faiss:HNSW32', got {shown(self.backend)}"
             )
 
 

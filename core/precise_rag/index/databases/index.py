@@ -10,15 +10,16 @@ from precise_rag._pickling import Portable
 from precise_rag.checks import shown
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
-from precise_rag.index.base import as_json, unique_documents
 from precise_rag.index.candidates import limit_tokens
 from precise_rag.index.databases.engine import Engine, StateChangedError, View
 from precise_rag.index.databases.location import load_engine
 from precise_rag.index.databases.reading import check_document, read_documents
 from precise_rag.index.databases.search import Searcher
 from precise_rag.index.databases.sentences import digest
+from precise_rag.index.document_base import unique_documents
 from precise_rag.index.hybrid import HybridSettings
 from precise_rag.index.queries import check_search, query_direction
+from precise_rag.index.saved_base import as_json
 from precise_rag.index.sentence_base import Returns, check_returns
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder

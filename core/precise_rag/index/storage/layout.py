@@ -29,6 +29,7 @@ _FORMS = {
     "pieces.values": ("i", 1),
     "pieces.lengths": ("i", 1),
     "faiss": ("u", 1),
+    "faiss.made": ("u", 1),
 }
 """Kinds of number and number of axes of each array, by its name."""
 _MATRIX_PARTS = ("rows", "counts", "indptr", "lengths")
@@ -207,9 +208,10 @@ def _check_extras(kind: str, settings: Any, n_words: int, collection: Collection
         _check(len(rough) == 2, "a part of the rough vectors is missing")
         _check_rough(collection.columns, extras["rough.codes"], extras["rough.scales"])
         left -= rough
-    if kind == "faiss" and "faiss" in left:
-        _check_form("faiss", extras["faiss"])
-        left.remove("faiss")
+    for name in {"faiss", "faiss.made"} & left:
+        _check("vectors" in collection.columns, "a faiss index without vectors")
+        _check_form(name, extras[name])
+        left.remove(name)
     _check(not left, f"unknown arrays {sorted(left)}")
 
 

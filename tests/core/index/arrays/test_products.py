@@ -46,7 +46,7 @@ def test_torch_multiplies_as_numpy_does(tmp_path: Path) -> None:
     assert load_index(tmp_path / "index", HashEncoder(), backend="numpy").settings.backend == "numpy"
     with pytest.raises(InputError, match="chunks cannot change in a saved DenseIndex"):
         DenseIndex.load(tmp_path / "index", HashEncoder(), chunks="sentences")
-    with pytest.raises(InputError, match=r"backend must be 'numpy', 'torch' .*, got 'cuda'"):
+    with pytest.raises(InputError, match=r"backend must be 'numpy', 'torch', .*, got 'cuda'"):
         DenseIndex.build([], HashEncoder(), backend="cuda")
     with pytest.raises(InputError, match="for GPUs pass gpu=True"):
         FaissIndex.build([], HashEncoder(), backend="torch")

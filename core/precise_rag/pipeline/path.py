@@ -99,6 +99,14 @@ class RetrievalPath(Portable):
         return {"preset": self.preset, "selector": selector, **named}
 
     @property
+    def _limits(self) -> dict[str, Any]:
+        """What the selector was set to, as the trace of its stage says it."""
+        given = self._settings["selector"]
+        if not isinstance(given, dict):
+            return {"selector": given}
+        return {name: value for name, value in given.items() if type(value) in (int, float)}
+
+    @property
     def _controller(self) -> FeedbackController:
         """The rules of the feedback loop, from the selector's `min_k` on."""
         rules: FeedbackController = self.feedback
@@ -169,9 +177,8 @@ class RetrievalPath(Portable):
         return stages if texts is None else [stages[0], limit(self.n_candidates), *stages[1:]]
 
     def _select(self, ranked: Selection, session: Session) -> Selection:
-        min_k = self._controller.min_k
-        with session.trace.stage("selection", min_k=min_k) as stage:
-            stage.outcome = selected = self._select_at(ranked, min_k)
+        with session.trace.stage("selection", **self._limits) as stage:
+            stage.outcome = selected = self._select_at(ranked, self._controller.min_k)
         return selected
 
     def _select_at(self, ranked: Selection, min_k: int) -> Selection:

@@ -108,6 +108,12 @@ def test_an_answer_is_judged_and_its_trace_begins_with_retrieval(rag):
     assert answer.trace.answer == "Ilse Brandt."
 
 
+def test_the_trace_says_what_the_selector_was_set_to(rag):
+    trace = Trace(QUESTION)
+    PreciseRAG(rag.index, reranker=rag.reranker).retrieve(QUESTION, trace=trace)
+    assert trace.stages[-1].settings == {"ratio": 0.05, "threshold": 0.01, "min_keep": 3}
+
+
 def test_feedback_begins_at_the_selectors_min_k_and_moves_it(rag):
     more = '{"reason": "so", "score": 4, "adjustment": 1}'
     engine = PreciseRAG(

@@ -6,8 +6,9 @@ Questions and documents that the growth model was not trained on: half of four d
 that are unseen as a whole. Everything is reranked by the cascade. "left out" is a model trained without the
 set, as on a new kind of collection; "a constant", "no boundaries" and "no question" leave a part away.
 Intervals: documents redrawn in pairs. "saved": tokens that the default selection does not send, against the
-fixed number of sentences with the same mean recall; none if no number reaches it. "kept": its share of the
-evidence among the found sentences. ECE: expected calibration error over ten bins. ms: CPU time per question.
+fixed number of sentences with the same mean recall; if no number reaches it, all that were found. "kept": its
+share of the evidence among the found sentences. ECE: expected calibration error over ten bins; "chance": what
+the same number of perfectly calibrated spans would show. ms: CPU time per question.
 """
 
 import time
@@ -86,34 +87,39 @@ def measure(one: QuestionSet, models: Mapping[str, EvidenceModel], options: Any)
         "questions": len(asked),
         "ms": float(np.mean([r.ms for r in read])),
         "recall": {name: values.mean(axis=0).tolist() for name, values in found.items()},
-        "fewer": fewer(one._replace(asked=asked), found["grown"], options),
+        "fewer": fewer(one._replace(asked=asked), found, options),
         "gain": gains,
         "selection": selection(asked, ways["grown"]),
         "calibration": calibration(read, models["grown"]),
     }
 
 
-def fewer(one: QuestionSet, grown: np.ndarray, options: Any) -> dict[str, Any]:
-    """The recall of what a search returns otherwise, for fewer questions, and the gain over the default."""
+def fewer(one: QuestionSet, measured: Mapping[str, np.ndarray], options: Any) -> dict[str, Any]:
+    """The recall of what a search returns otherwise, for fewer questions.
+
+    "gain": of grown evidence over the best of the others at each budget, by its mean.
+    """
     if one.name.split("/")[1] not in options.returns:
         return {}
     lists = other_returns(one, options)
     n = len(lists[RETURNS[0]])
     found = {name: recalls(positions_of(one), one.asked[:n], several) for name, several in lists.items()}
+    found["sentences"], grown = (measured[name][:n] for name in ("sentences", "grown"))
     groups = [question.group for question in one.asked[:n]]
+    best = [max(found, key=lambda name, b=b: found[name][:, b].mean()) for b in range(len(BUDGETS))]
     gains = [
-        compare_paired(grown[:n, b], found[RETURNS[0]][:, b], groups=groups).difference
-        for b in range(len(BUDGETS))
+        compare_paired(grown[:, b], found[name][:, b], groups=groups).difference
+        for b, name in enumerate(best)
     ]
-    recall = {**found, "grown": grown[:n]}
-    return {"questions": n, "recall": {k: v.mean(axis=0).tolist() for k, v in recall.items()}, "gain": gains}
+    recall = {name: values.mean(axis=0).tolist() for name, values in {**found, "grown": grown}.items()}
+    return {"questions": n, "recall": recall, "best": best, "gain": gains}
 
 
 def sent(question: Asked, pieces: Sequence[Piece]) -> tuple[Candidate, ...]:
     """What the default selection sends. pieces: the sentences around the found ones, by probability."""
     found = {(c.doc_id, c.start) for c in question.found}
     likely = [p for p in pieces if p.score >= 0.02 or (p.doc_id, p.start) in found]
-    return WorthSelector().select(_candidate(p) for p in likely).kept
+    return WorthSelector().select((_candidate(p) for p in likely), question.question).kept
 
 
 def selection(asked: Sequence[Asked], grown: Sequence[Sequence[Piece]]) -> dict[str, float]:
@@ -134,12 +140,12 @@ def selection(asked: Sequence[Asked], grown: Sequence[Sequence[Piece]]) -> dict[
             fixed[k][1] += sum(c.n_tokens or 0 for c in first) / len(asked)
     recall, tokens = (float(np.mean(column)) for column in zip(*chosen_ones, strict=True))
     alike = float(np.interp(recall, [r for r, _ in fixed], [t for _, t in fixed]))
-    reached = recall <= fixed[-1][0]
     return {
         "recall": recall,
         "tokens": tokens,
-        "fixed tokens": alike if reached else float("nan"),
-        "saved": 1 - tokens / alike if reached else float("nan"),
+        "fixed recall": min(recall, fixed[-1][0]),
+        "fixed tokens": alike,
+        "saved": 1 - tokens / alike,
         "kept": float(np.mean(kept)),
     }
 
@@ -156,7 +162,14 @@ def calibration(read: Sequence[Read], model: EvidenceModel) -> dict[str, float]:
     return {
         "sentences": calibration_error(*every)[0],
         "spans": calibration_error(np.array(spans), np.array(truth))[0],
+        "chance": float(np.mean([_chance(np.array(spans), seed) for seed in range(50)])),
     }
+
+
+def _chance(probability: np.ndarray, seed: int) -> float:
+    """The calibration error of probabilities that are right."""
+    drawn = np.random.default_rng(seed).random(len(probability)) < probability
+    return calibration_error(probability, drawn)[0]
 
 
 def _runs(read: Read, kept: np.ndarray) -> Iterator[list[int]]:
@@ -177,7 +190,7 @@ def _runs(read: Read, kept: np.ndarray) -> Iterator[list[int]]:
 
 
 def _candidate(one: Piece) -> Candidate:
-    return Candidate(one.doc_id, one.start, one.end, "", one.score, "probability", one.n_tokens)
+    return Candidate(one.doc_id, one.start, one.end, one.text, one.score, "probability", one.n_tokens)
 
 
 def covered(pieces: Sequence[Any], question: Asked) -> int:
@@ -235,7 +248,10 @@ def markdown(found: Sequence[Mapping[str, Any]]) -> str:
     gain = [
         [one["set"], what, *map(_interval, values)]
         for one in found
-        for what, values in (("sentences", one["gain"]), (RETURNS[0], one["fewer"].get("gain")))
+        for what, values in (
+            ("sentences", one["gain"]),
+            (f"the best of the others: {', '.join(one['fewer'].get('best', ()))}", one["fewer"].get("gain")),
+        )
         if values
     ]
     fewer = [
@@ -247,8 +263,9 @@ def markdown(found: Sequence[Mapping[str, Any]]) -> str:
     rest = [
         [
             one["set"],
-            *(f"{one['selection'][k]:.3f}" for k in ("recall", "tokens", "fixed tokens", "saved", "kept")),
-            *(f"{one['calibration'][k]:.3f}" for k in ("sentences", "spans")),
+            *(f"{one['selection'][k]:.0f}" for k in ("tokens", "fixed tokens")),
+            *(f"{100 * one['selection'][k]:.1f}" for k in ("recall", "fixed recall", "saved", "kept")),
+            *(f"{one['calibration'][k]:.3f}" for k in ("sentences", "spans", "chance")),
             f"{one['ms']:.0f}",
         ]
         for one in found
@@ -273,13 +290,15 @@ def markdown(found: Sequence[Mapping[str, Any]]) -> str:
             format_markdown(
                 [
                     "set",
-                    "recall",
                     "tokens",
-                    "fixed tokens",
-                    "saved",
-                    "kept",
+                    "fixed",
+                    "recall",
+                    "fixed",
+                    "saved %",
+                    "kept %",
                     "ECE sentences",
                     "ECE spans",
+                    "chance",
                     "ms",
                 ],
                 rest,

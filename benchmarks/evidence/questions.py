@@ -31,6 +31,7 @@ class Piece(NamedTuple):
     end: int
     score: float
     n_tokens: int
+    text: str = ""
 
 
 Lists = dict[str, list[list[Piece]]]
@@ -61,7 +62,14 @@ def other_returns(asked: QuestionSet, options: Namespace) -> Lists:
 
 def piece(candidate: Candidate) -> Piece:
     """Take what the measures need of a candidate."""
-    return Piece(candidate.doc_id, candidate.start, candidate.end, candidate.score, candidate.n_tokens or 0)
+    return Piece(
+        candidate.doc_id,
+        candidate.start,
+        candidate.end,
+        candidate.score,
+        candidate.n_tokens or 0,
+        candidate.text,
+    )
 
 
 def recalls(positions: Positions, asked: list[Asked], lists: list[list[Piece]]) -> np.ndarray:

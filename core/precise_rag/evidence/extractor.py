@@ -86,7 +86,7 @@ class EvidenceExtractor:
             (d.candidate, False, d.reason) for d in found.sentences.decisions if not d.kept
         )
         grown = repeats.then(EvidenceGrower(found).grow(query, ranked))
-        selection = grown.then(self.selector.select(grown.kept))
+        selection = grown.then(self.selector.select(grown.kept, query))
         reasons = {d.candidate.id: d.reason for d in grown.decisions}
         dropped = (d for d in selection.decisions if not d.kept)
         return Extraction(

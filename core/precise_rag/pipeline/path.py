@@ -176,13 +176,15 @@ class RetrievalPath(Portable):
         stages = [make(parts[name]) for name, make in STAGES.items() if parts[name] is not None]
         return stages if texts is None else [stages[0], limit(self.n_candidates), *stages[1:]]
 
-    def _select(self, ranked: Selection, session: Session) -> Selection:
+    def _select(self, query: str, ranked: Selection, session: Session) -> Selection:
         with session.trace.stage("selection", **self._limits) as stage:
-            stage.outcome = selected = self._select_at(ranked, self._controller.min_k)
+            stage.outcome = selected = self._select_at(query, ranked, self._controller.min_k)
         return selected
 
-    def _select_at(self, ranked: Selection, min_k: int) -> Selection:
+    def _select_at(self, query: str, ranked: Selection, min_k: int) -> Selection:
         """The selection at `min_k`, which the feedback loop changes."""
+        if isinstance(self.selector, WorthSelector):
+            return ranked.then(self.selector.select_at(ranked.kept, min_k, query))
         if hasattr(self.selector, "select_at"):
             return ranked.then(self.selector.select_at(ranked.kept, min_k))
         return ranked.then(self.selector.select(ranked.kept))

@@ -278,7 +278,7 @@ class PreciseRAG(RetrievalPath):
             n_candidates=self.n_candidates,
             rewriter=self.rewriter if isinstance(self.rewriter, QueryRewriter) else None,
             relevance=self.relevance if isinstance(self.relevance, RelevanceFilter) else None,
-            select=partial(self._select_at, ranked),
+            select=partial(self._select_at, query, ranked),
             llm=self.llm,
             judge=self.judge,
             controller=self._controller,
@@ -303,7 +303,7 @@ class PreciseRAG(RetrievalPath):
         session = self._session(search)
         standalone = yield from self._standalone(search, session)
         ranked = yield from self._rank(standalone, session)
-        return self._select(ranked, session)
+        return self._select(standalone.text, ranked, session)
 
     def _answer(self, question: Question, live_final: bool = False) -> Conversation[Answer]:
         wording = self.wording.for_options(question.options)
@@ -315,7 +315,7 @@ class PreciseRAG(RetrievalPath):
         answering = FeedbackConversation(
             question=standalone.text,
             options=tuple(question.options),
-            select=partial(self._select_at, ranked),
+            select=partial(self._select_at, standalone.text, ranked),
             llm=self.llm,
             judge=self.judge,
             controller=self._controller,
@@ -340,7 +340,7 @@ class PreciseRAG(RetrievalPath):
         return replace(search, text=text)
 
     def _context_answer(self, question: str, ranked: Selection, session: Session) -> Answer:
-        selection, trace = self._select(ranked, session), session.trace
+        selection, trace = self._select(question, ranked, session), session.trace
         passages = context_passages(selection.kept, self.order)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)
         note = "no language model is configured, so this is the selected context"

@@ -1,12 +1,17 @@
 """Selection by worth: send what is likeliest to be evidence until more is not worth its tokens."""
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from precise_rag.checks import check_number
+from precise_rag.selection.names import name_bearers
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import UNSCORED, Candidate, Selection, best_first
+
+Verdict = tuple[Candidate, bool, str]
+"""A candidate, whether it is kept, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +20,8 @@ class WorthSelector:
 
     A candidate with a calibrated probability p is worth p for each of its tokens: that is the share of
     the tokens that the answer needs, on average. What is worth much less than the best is dropped, too: the
-    best is then likely to be the answer; where nothing is likely, more is kept.
+    best is then likely to be the answer; where nothing is likely, more is kept. A name in the question that
+    nothing kept mentions brings one candidate more, see `name_bearers`.
 
     ratio: the lowest worth to keep, as a share of the best candidate's, in [0, 1].
     threshold: the lowest worth to keep in any case, in [0, 1]. Both 0 fill `max_tokens`.
@@ -25,7 +31,7 @@ class WorthSelector:
     count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate.
     Raises InputError if a setting is out of range.
 
-    Differs from `GradientSelector`: it looks at each probability, not at drops between them.
+    Differs from `GradientSelector`: it looks at each probability, not at drops between them, and at names.
     """
 
     ratio: float = 0.05
@@ -45,45 +51,46 @@ class WorthSelector:
         """The number from which feedback counts its steps, see `select_at`."""
         return max(1, self.min_keep)
 
-    def select(self, candidates: Iterable[Candidate]) -> Selection:
+    def select(self, candidates: Iterable[Candidate], query: str = "") -> Selection:
         """Decide which candidates to keep.
 
         candidates: with probabilities or logits, in any order.
+        query: the question; without it, names in it bring nothing.
         Returns one decision per candidate, best first.
         Raises ScoreScaleError for scores on other scales.
         """
         given = best_first(candidates)
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
-        verdicts: list[tuple[Candidate, bool, str]] = []
-        n_tokens = 0
         worths = ratio_scores(ranked)
         lowest = max(self.threshold, self.ratio * max(worths, default=0.0))
-        for rank, (candidate, worth) in enumerate(zip(ranked, worths, strict=True)):
-            if worth < lowest and rank >= self.min_keep:
-                verdicts.append((candidate, False, self._why_dropped(worth, worths[0])))
-                continue
-            size = self._tokens(candidate)
-            left = None if self.max_tokens is None else self.max_tokens - n_tokens
-            if left is not None and size > left:
-                reason = f"{size} tokens do not fit in the {left} left of {self.max_tokens}"
-                verdicts.append((candidate, False, reason))
-                continue
-            n_tokens += size
-            is_worth = worth >= lowest
-            reason = f"worth {worth:.2g}" if is_worth else f"{worth:.2g}, among the best {self.min_keep}"
-            verdicts.append((candidate, True, reason))
+        n_first = max(sum(worth >= lowest for worth in worths), min(self.min_keep, len(ranked)))
+        verdicts: list[Verdict] = []
+        left = math.inf if self.max_tokens is None else self.max_tokens
+        for candidate, worth in zip(ranked[:n_first], worths, strict=False):
+            among = "" if worth >= lowest else f", among the best {self.min_keep}"
+            verdict, left = self._if_it_fits(candidate, f"worth {worth:.2g}{among}", left)
+            verdicts.append(verdict)
+        kept = [candidate for candidate, is_kept, _ in verdicts if is_kept]
+        verdicts += [
+            (candidate, False, self._why_dropped(worth, worths[0]))
+            for candidate, worth in zip(ranked[n_first:], worths[n_first:], strict=True)
+        ]
+        for row, name in name_bearers(query, kept, ranked[n_first:]):
+            reason = f"worth {worths[n_first + row]:.2g}, but nothing else kept mentions {name}"
+            verdicts[n_first + row], left = self._if_it_fits(ranked[n_first + row], reason, left)
         verdicts += [(candidate, False, "it has no usable score") for candidate in given[len(ranked) :]]
         return Selection.of(verdicts)
 
-    def select_at(self, candidates: Iterable[Candidate], min_k: int) -> Selection:
+    def select_at(self, candidates: Iterable[Candidate], min_k: int, query: str = "") -> Selection:
         """Select as feedback asks: more or fewer candidates than `select` keeps.
 
         candidates: in any order.
         min_k: feedback's; each step above or below `self.min_k` keeps half as many again, or a third fewer.
+        query: the question, as for `select`; where fewer are asked for, names bring nothing.
         Returns one decision per candidate, best first; `max_tokens` still holds.
         """
         candidates = list(candidates)
-        selection = self.select(candidates)
+        selection = self.select(candidates, query)
         step = min_k - self.min_k
         if step == 0:
             return selection
@@ -92,7 +99,15 @@ class WorthSelector:
         if step < 0:
             wanted = max(1, min(n_kept + step, round(n_kept * 1.5**step)))
         chosen = replace(self, threshold=1.0, min_keep=wanted)
-        return chosen.select(candidates)
+        return chosen.select(candidates, query if step > 0 else "")
+
+    def _if_it_fits(self, candidate: Candidate, reason: str, left: float) -> tuple[Verdict, float]:
+        """Keep a candidate that fits into the tokens left; returns how many are left then."""
+        size = self._tokens(candidate)
+        if size > left:
+            reason = f"{size} tokens do not fit in the {left:.0f} left of {self.max_tokens}"
+            return (candidate, False, reason), left
+        return (candidate, True, reason), left - size
 
     def _why_dropped(self, worth: float, best: float) -> str:
         if worth < self.threshold:

@@ -24,6 +24,7 @@ from precise_rag.pipeline import PreciseRAG
 from precise_rag.prompts.answer import ANSWER_VERSION, chosen_option
 from precise_rag.prompts.judge import JUDGE_VERSION
 from precise_rag.protocols import LLM
+from precise_rag.selection import WorthSelector
 from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable, cost_efficiency
 from precise_rag.types import Candidate, Selection
@@ -197,6 +198,7 @@ class _RunContext:
         ]
         whole = PreciseRAG(None, reranker=None, selector=run.settings.rag_options()["selector"])
         self._selector: Any = whole.selector
+        self._asked = (question.text,) if isinstance(whole.selector, WorthSelector) else ()
         self._budget = measurer.budgets[-1]
         self.min_k: int = self._selector.min_k
 
@@ -206,7 +208,7 @@ class _RunContext:
 
     def select_at(self, candidates: Iterable[Candidate], min_k: int) -> Selection:
         """Select at `min_k`, as many as fit into the budget."""
-        selection = self._selector.select_at(candidates, min_k)
+        selection = self._selector.select_at(candidates, min_k, *self._asked)
         read = np.cumsum([candidate.n_tokens for candidate in selection.kept])
         n_fitting = max(1, int(np.searchsorted(read, self._budget, side="right")))
         fitting = {candidate.id for candidate in selection.kept[:n_fitting]}

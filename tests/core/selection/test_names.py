@@ -1,0 +1,64 @@
+import pytest
+
+from precise_rag import Candidate
+from precise_rag.selection import WorthSelector
+from precise_rag.selection.names import name_bearers
+
+QUERY = "Are both Coldplay and the singer Pierre Bouvier from the same country?"
+
+
+def sentence(text: str, score: float, **metadata: str) -> Candidate:
+    return Candidate(f"d{score}", 0, len(text), text, score, "probability", 10, metadata=metadata)
+
+
+BOUVIER = sentence("Pierre Bouvier is a singer from Canada.", 0.9)
+COLDPLAY = sentence("Coldplay are a rock band.", 0.004)
+COUNTRY = sentence("Coldplay come from the same country as their singer.", 0.003)
+OTHER = sentence("It rained all day.", 0.005)
+
+
+def named(*candidates: Candidate, query: str = QUERY) -> list[tuple[int, str]]:
+    return list(name_bearers(query, [BOUVIER], candidates))
+
+
+def test_a_name_that_nothing_kept_mentions_brings_the_sentence_with_the_most_new_words():
+    assert named(OTHER, COLDPLAY) == [(1, "Coldplay")]
+    assert named(OTHER, COLDPLAY, COUNTRY) == [(2, "Coldplay")]
+
+
+def test_a_title_mentions_its_name():
+    titled = sentence("They formed in London.", 0.002, title="Coldplay")
+    assert named(OTHER, titled) == [(1, "Coldplay")]
+    assert list(name_bearers(QUERY, [BOUVIER, titled], [COLDPLAY])) == []
+
+
+@pytest.mark.parametrize("query", [QUERY.lower(), QUERY.upper(), QUERY.title(), ""])
+def test_without_capitals_that_tell_names_there_are_none(query):
+    assert named(COLDPLAY, query=query) == []
+
+
+def test_a_number_is_a_name():
+    assert named(sentence("It was 1996.", 0.01), query="What did she do in 1996?") == [(0, "1996")]
+
+
+def test_the_selector_keeps_one_more_and_says_why():
+    selector = WorthSelector(min_keep=1)
+    given = [BOUVIER, OTHER, COLDPLAY]
+    assert selector.select(given).kept == (BOUVIER,)
+    selection = selector.select(given, QUERY)
+    assert selection.kept == (BOUVIER, COLDPLAY)
+    assert selection.reasons[2] == "worth 0.004, but nothing else kept mentions Coldplay"
+
+
+def test_names_bring_nothing_that_does_not_fit_or_where_nothing_is_kept():
+    given = [BOUVIER, COLDPLAY]
+    assert WorthSelector(min_keep=1, max_tokens=19).select(given, QUERY).kept == (BOUVIER,)
+    assert WorthSelector(min_keep=0, threshold=0.95).select(given, QUERY).kept == ()
+
+
+def test_feedback_that_asks_for_more_keeps_the_names():
+    given = [BOUVIER, *(sentence(f"It rained {i} days.", 0.1 - i / 100) for i in range(8)), COLDPLAY]
+    selector = WorthSelector(min_keep=1, ratio=0.5)
+    sizes = [len(selector.select_at(given, min_k, QUERY).kept) for min_k in (1, 2, 3)]
+    assert sizes == sorted(set(sizes))
+    assert COLDPLAY in selector.select_at(given, 2, QUERY).kept

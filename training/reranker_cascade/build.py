@@ -26,10 +26,6 @@ SEED = 0
 SETS = ("dev/squad", "dev/covidqa", "dev/fairytaleqa", "train/fairytaleqa", "dev/qmsum", "train/qmsum")
 """Question sets; of those that begin with "dev" half of the documents."""
 
-LEFT_OUT = ("covidqa",)
-"""Sets that are not trained on, so that the regression over both judgements is fitted to a set that is
-new to the networks."""
-
 N_KEPT = 80
 """Lists kept out of training, of each set and kind, at most."""
 

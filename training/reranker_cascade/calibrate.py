@@ -1,37 +1,31 @@
 """Fit the probabilities of a trained cross-encoder, and save the cascade.
 
-    python -m training.reranker_cascade.calibrate OUT --network STATE/cooled.pt --lists LISTS --data DIR
-        --vectors FILE --cache CACHE
+    python -m training.reranker_cascade.calibrate OUT --network STATE/cooled.pt… --lists LISTS [--old SHARE]
 
-OUT is the folder for the model. --vectors and --cache are those that `build.py` was run with. The
-regression is over both judgements, the packaged reranker's and the cross-encoder's. Their proportion is
-fitted on the sets that neither was trained on (LEFT_OUT), with a packaged reranker that was fitted without
-them; level and spread of the probabilities on documents kept out of all sets.
+OUT is the folder for the model. Of several networks the mean of the weights is taken, with --old SHARE of
+those in the package: the mean knows what each knows, and new kinds of text suffer less. The regression is
+over both judgements, the packaged reranker's and the cross-encoder's. Their proportion stays that of the
+cascade in the package, which was fitted on sets that neither was trained on; level and spread of the
+probabilities are fitted on documents kept out of all sets.
 """
 
 import pickle
-from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from precise_rag.models.checkpoint import load_checkpoint, quantized, save_checkpoint
+from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import TransformerConfig
-from training.candidate_lists import CandidateList, calibrates, new_parser
-from training.reranker.idf_table import build_idf_table
+from training.candidate_lists import CandidateList
 from training.reranker.logistic_regression import fit_logistic_regression
-from training.reranker.train import Network, PaddedLists, regression_columns
-from training.reranker.train import fit as fit_features
-from training.reranker_cascade.build import LEFT_OUT, SEED, real_lists
-
-FEATURE_LISTS = 400
-"""Lists that the packaged reranker without LEFT_OUT is fitted to, of each set and kind, at most."""
+from training.reranker_cascade.build import SEED
 
 N_LISTS = {"sentences": 40, "passages": 12, "dense": 12, "bm25": 12}
 """Lists of each set for the regression, by kind, at most; of documents kept out of training."""
@@ -53,16 +47,6 @@ def save(network: Mapping[str, torch.Tensor], folder: Path, weights: Mapping[str
     save_checkpoint(folder, config, quantized(tensors, matrices))
 
 
-def features_without_left_out(options: Namespace, table: np.ndarray) -> Network:
-    """Fit the packaged reranker's network without the sets of LEFT_OUT."""
-    known = [
-        PaddedLists([one for one in lists if not calibrates(one.group)][:FEATURE_LISTS], table)
-        for name, _, lists in real_lists(options)
-        if not any(name.endswith(left_out) for left_out in LEFT_OUT)
-    ]
-    return fit_features(PaddedLists.joined(known))
-
-
 def kept_lists(folder: Path) -> Iterator[tuple[str, list[CandidateList]]]:
     """Yield (set, lists) of the documents kept out."""
     for path in sorted(folder.glob("kept-*.pickle")):
@@ -72,38 +56,51 @@ def kept_lists(folder: Path) -> Iterator[tuple[str, list[CandidateList]]]:
             yield name, some
 
 
-def fit_judgements(cascade: CascadeReranker, options: Namespace) -> dict[str, float]:
+def averaged(networks: Sequence[Mapping[str, torch.Tensor]], old: float) -> dict[str, torch.Tensor]:
+    """Return the mean weights of networks, with a share of those in the package."""
+    packaged = dequantized(load_checkpoint(packaged_model("reranker-cascade"))[1])
+    return {
+        name: old * torch.from_numpy(packaged[name])
+        + (1.0 - old) * torch.stack([network[name].float() for network in networks]).mean(0)
+        for name in networks[0]
+    }
+
+
+def fit_judgements(cascade: CascadeReranker, folder: Path) -> dict[str, float]:
     """Fit the regression over both judgements. cascade: with the trained cross-encoder."""
-    table = build_idf_table(options.data)
-    features = features_without_left_out(options, table)
-    packaged = LogisticRegression(load_checkpoint(packaged_model("reranker"))[0]["blend"]["ranked"])
-    new, seen, truth, weight = [], [], [], []
-    for name, lists in kept_lists(options.lists):
-        columns = regression_columns(features, PaddedLists(lists, table))
-        for one, by_features in zip(lists, columns, strict=True):
-            rows, both, _ = cascade.shortlist(one.question, one.candidates)
-            new.append(any(name.endswith(left_out) for left_out in LEFT_OUT))
-            seen.append({**both, "packaged": log_odds(packaged(by_features)[rows])})
+    config = load_checkpoint(packaged_model("reranker-cascade"))[0]
+    before = CascadeReranker(least=0)
+    seen, former, truth, weight = [], [], [], []
+    for name, lists in kept_lists(folder):
+        for one in lists:
+            rows, columns, _ = cascade.shortlist(one.question, one.candidates)
+            seen.append(columns)
+            former.append(before.logits(one.question, [one.candidates[row].text for row in rows]))
             truth.append(one.relevant[rows])
             weight.append(1.0 / len(lists))
         print(f"{name}: {len(lists)} lists", flush=True)
-    left_out = [row for row, is_new in enumerate(new) if is_new]
-    proportion = fit_logistic_regression(*([of[row] for row in left_out] for of in (seen, truth, weight)))
-    print(f"proportion: {proportion}", flush=True)
+    spread = np.concatenate(former).std() / np.concatenate([columns["reads"] for columns in seen]).std()
+    proportion = {**config["blend"], "reads": config["blend"]["reads"] * float(spread), "offset": 0.0}
     odds = [{"odds": log_odds(LogisticRegression(proportion)(columns))} for columns in seen]
     level = fit_logistic_regression(odds, truth, weight)
     scaled = {name: level["odds"] * value for name, value in proportion.items()}
-    return {**scaled, "offset": scaled["offset"] + level["offset"]}
+    return {name: float(value) for name, value in {**scaled, "offset": level["offset"]}.items()}
 
 
 def main() -> None:
-    parser = new_parser("training.reranker_cascade.calibrate", __doc__)
-    parser.add_argument("--network", type=Path, required=True, help="cooled.pt or state.pt of train.py")
+    parser = ArgumentParser(prog="python -m training.reranker_cascade.calibrate", description=__doc__)
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
+    parser.add_argument(
+        "--network", type=Path, nargs="+", required=True, help="cooled.pt or state.pt of train.py"
+    )
     parser.add_argument("--lists", type=Path, required=True, help="folder of build.py")
+    parser.add_argument(
+        "--old", type=float, default=0.0, help="share of the weights in the package (%(default)s)"
+    )
     options = parser.parse_args()
-    network = torch.load(options.network)["network"]
+    network = averaged([torch.load(path)["network"] for path in options.network], options.old)
     save(network, options.out, {"packaged": 1.0, "reads": 1.0, "offset": 0.0})
-    weights = fit_judgements(CascadeReranker(options.out, least=0), options)
+    weights = fit_judgements(CascadeReranker(options.out, least=0), options.lists)
     save(network, options.out, weights)
     print(f"{weights}; saved in {options.out}")
 

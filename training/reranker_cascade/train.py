@@ -32,7 +32,7 @@ from precise_rag.rerank.pair_network import (
     padded,
     token_ids,
 )
-from training.reranker_cascade.build import LEFT_OUT, SEED, read
+from training.reranker_cascade.build import SEED, read
 from training.reranker_cascade.examples import Example
 from training.reranker_cascade.monitor import monitored
 
@@ -42,17 +42,17 @@ ROUND = 1_024
 SHARES = {"sentences": 0.6, "bm25": 0.2, "passages": 0.14, "dense": 0.06}
 """Shares of the kinds of lists among the real examples."""
 
-WEAK_SHARE = 0.4
+WEAK_SHARE = 0.5
 TITLED = 0.5
 """Share of the examples whose candidates are read with the titles of their documents."""
 
 QUESTION_TOKENS = 40
-CANDIDATE_TOKENS = 160
+CANDIDATE_TOKENS = 220
 BATCH_TOKENS = 4_500
 BLOCK = 256
 """Examples that are sorted by length before they are put into batches."""
 
-RATES = {"layers": 7e-5, "head": 3e-4, "gates": 1.5e-3}
+RATES = {"layers": 3e-5, "head": 1e-4, "gates": 5e-4}
 """Learning rates of the layers, of the head, and of the parameters for attention across the texts."""
 
 WARM_UP = 60
@@ -74,12 +74,12 @@ class Tokens(NamedTuple):
 class Pool:
     """The examples in a folder of lists.
 
-    files: of the folder; default: those that are there now, without those of LEFT_OUT.
+    files: of the folder; default: those that are there now.
     """
 
     def __init__(self, folder: Path, files: Sequence[str] | None = None) -> None:
         there = sorted(p.name for p in folder.glob("*.pickle") if p.name.startswith(("real-", "weak-")))
-        self.files = list(files or (name for name in there if not any(s in name for s in LEFT_OUT)))
+        self.files = list(files or there)
         self._examples = {name: read(folder / name) for name in self.files}
         self._weak = [e for name in self.files if name.startswith("weak-") for e in self._examples[name]]
 

@@ -1,14 +1,17 @@
 """BERT encoders on ONNX Runtime."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from precise_rag._processes import ProcessLock
 from precise_rag.encoders.bert_files import BertSettings, bert_weights
-from precise_rag.encoders.bert_layers import Layout, Precision, bert_layer, normalized
+from precise_rag.encoders.bert_layers import Layout, bert_layer, normalized
+from precise_rag.encoders.int8_layers import Linear, Norm, Precision, with_precision
 from precise_rag.encoders.onnx_graph import Graph, usable_threads
 from precise_rag.encoders.token_ids import TokenIds, places
 from precise_rag.models.checkpoint import Tensors
@@ -20,6 +23,8 @@ class BertNetwork:
 
     Texts of different lengths are computed without padding, except in the attention.
     weights: by the names of `transformers`; see `bert_weights`. n_layers: how many are loaded; default: all.
+    precision: of the linear layers. sample: the tokens of some text; used for int8, see `with_precision`.
+    norms: (attribute) the normalisations that the states come from, after each layer.
     Raises MissingExtra without onnxruntime.
     """
 
@@ -28,11 +33,20 @@ class BertNetwork:
         settings: BertSettings,
         weights: Tensors,
         threads: int,
-        precision: Precision = "float32",
-        n_layers: int | None = None,
+        precision: Precision,
+        n_layers: int,
+        sample: Callable[[], TokenIds],
     ) -> None:
         self.settings, self.threads = settings, threads
-        graph = Graph()
+        names = ["embeddings", *(f"encoder.layer.{number}.output" for number in range(n_layers))]
+        self.norms = [Norm(*(weights[f"{n}.LayerNorm.{part}"] for part in ("weight", "bias"))) for n in names]
+        graph = with_precision(
+            precision, lambda linear: self._graph(weights, linear), lambda: self._inputs(sample())
+        )
+        self._session = graph.session(threads)
+
+    def _graph(self, weights: Tensors, linear: Linear) -> Graph:
+        settings, graph = self.settings, Graph()
         layout = Layout.of(graph)
         ids, places = graph.input("ids", "int64", "t"), graph.input("places", "int64", "t")
         kind = weights["embeddings.token_type_embeddings.weight"][0]
@@ -48,17 +62,20 @@ class BertNetwork:
             epsilon=settings.epsilon,
         )
         graph.output("states0", x, "t", "width")
-        for number in range(settings.layers if n_layers is None else n_layers):
+        for number, before in enumerate(self.norms[:-1]):
             name = f"encoder.layer.{number}"
-            x = bert_layer(graph, layout, weights, name, x, settings, precision=precision)
+            x = bert_layer(graph, layout, weights, name, x, settings, linear, before)
             graph.output(f"states{number + 1}", x, "t", "width")
-        self._session = graph.session(threads)
+        return graph
 
     def states(self, tokens: TokenIds, layer: int) -> FloatArray:
         """Return the (t, width) states of all tokens after a layer; 0 stands for the embeddings."""
+        return self._session.run(f"states{layer}", self._inputs(tokens))
+
+    @staticmethod
+    def _inputs(tokens: TokenIds) -> dict[str, Any]:
         lengths = tokens.lengths
-        inputs = {"ids": tokens.ids, "places": places(lengths), **Layout.inputs(lengths)}
-        return self._session.run(f"states{layer}", inputs)
+        return {"ids": tokens.ids, "places": places(lengths), **Layout.inputs(lengths)}
 
     def vectors(self, tokens: TokenIds) -> FloatArray:
         """Return the (n, width) vectors of texts, not scaled."""
@@ -78,21 +95,21 @@ def means(states: FloatArray, lengths: IntArray) -> FloatArray:
 def bert_network(
     folder: Path,
     settings: BertSettings,
-    threads: int | None = None,
-    precision: Precision = "float32",
-    n_layers: int | None = None,
+    threads: int | None,
+    precision: Precision,
+    n_layers: int,
+    sample: Callable[[], TokenIds],
 ) -> BertNetwork:
     """Return the network of a folder; those who ask for the same one share it.
 
-    threads: default: `usable_threads`. precision, n_layers: as for `BertNetwork`.
+    threads: default: `usable_threads`. The others: as for `BertNetwork`.
     Raises ModelError if the weights do not fit the settings.
     """
-    size = settings.layers if n_layers is None else n_layers
-    key = (os.getpid(), folder, threads or usable_threads(), precision, size)
+    key = (os.getpid(), folder, threads or usable_threads(), precision, n_layers)
     with _sharing:
         network = _shared.get(key)
         if network is None:
-            network = BertNetwork(settings, bert_weights(folder, settings), *key[2:])
+            network = BertNetwork(settings, bert_weights(folder, settings), *key[2:], sample)
             _shared[key] = network
     return network
 

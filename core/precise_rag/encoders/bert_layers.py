@@ -1,20 +1,15 @@
 """BERT's layers as operators of an ONNX graph, over tokens without padding."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from precise_rag.encoders.bert_files import BertSettings
-from precise_rag.encoders.int8_layers import int8_linear, reach_of_gelu, reach_of_norm
+from precise_rag.encoders.int8_layers import Linear, Norm, reach_of_linear, reach_of_norm
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.models.checkpoint import Tensors
 from precise_rag.types import FloatArray, IntArray
-
-Precision = Literal["float32", "int8"]
-"""How the linear layers are computed; everything else is float32."""
-Reach = Callable[[], FloatArray]
 
 
 class Layout(NamedTuple):
@@ -54,42 +49,40 @@ def bert_layer(
     name: str,
     x: str,
     settings: BertSettings,
+    linear: Linear,
+    before: Norm,
     bias: str = "",
-    precision: Precision = "float32",
 ) -> str:
     """Add one of BERT's layers to a graph; return its (t, width) states.
 
-    name: of the layer in `weights`. x: states. bias: added to the logits of the attention; (1, heads, s, s).
+    name: of the layer in `weights`. x: states. linear: adds a linear layer. before: the normalisation that
+    the states come from. bias: added to the logits of the attention; (1, heads, s, s).
     """
 
-    def linear(part: str, x: str, *, biased: bool = True, reach: Reach | None = None) -> str:
-        weight = weights[f"{name}.{part}.weight"]
-        added = weights[f"{name}.{part}.bias"] if biased else None
-        if precision == "int8":
-            return int8_linear(graph, f"{name}.{part}", x, weight, added, reach and reach())
-        given = [graph.weight(f"{name}.{part}.weight", weight)]
-        given += [] if added is None else [graph.weight(f"{name}.{part}.bias", added)]
-        return graph.op("Gemm", x, *given, transB=1)
+    def of(part: str) -> tuple[FloatArray, FloatArray]:
+        return weights[f"{name}.{part}.weight"], weights[f"{name}.{part}.bias"]
 
     three = [
-        graph.op("Gather", linear(f"attention.self.{part}", x), layout.rows)
-        for part in ("query", "key", "value")
+        linear(graph, f"{name}.{part}", x, *of(part), partial(reach_of_norm, before))
+        for part in ("attention.self.query", "attention.self.key", "attention.self.value")
     ]
+    three = [graph.op("Gather", each, layout.rows) for each in three]
     given = [*three, "", layout.lengths, *([bias] if bias else [])]
     attended = graph.op("MultiHeadAttention", *given, num_heads=settings.heads)
     flat = graph.weight("flat", np.array([-1, settings.width], dtype=np.int64))
     attended = graph.op("Gather", graph.op("Reshape", attended, flat), layout.packed)
     norm = f"{name}.attention.output.LayerNorm"
-    added = linear("attention.output.dense", attended)
+    reach = partial(reach_of_linear, *of("attention.self.value"), before, gelu=False)
+    part = "attention.output.dense"
+    added = linear(graph, f"{name}.{part}", attended, *of(part), reach)
     x = normalized(graph, weights, norm, added, x, epsilon=settings.epsilon)
-    of_norm = weights[f"{norm}.weight"], weights[f"{norm}.bias"]
-    up = weights[f"{name}.intermediate.dense.weight"], weights[f"{name}.intermediate.dense.bias"]
-    inner = graph.op(
-        "BiasGelu",
-        linear("intermediate.dense", x, biased=False, reach=partial(reach_of_norm, *of_norm)),
-        graph.weight(f"{name}.intermediate.dense.bias", up[1]),
-    )
-    added = linear("output.dense", inner, reach=partial(reach_of_gelu, *up, *of_norm))
+    middle = Norm(weights[f"{norm}.weight"], weights[f"{norm}.bias"])
+    part = f"{name}.intermediate.dense"
+    weight, added_before = of("intermediate.dense")
+    inner = linear(graph, part, x, weight, None, partial(reach_of_norm, middle))
+    inner = graph.op("BiasGelu", inner, graph.weight(f"{part}.bias", added_before))
+    reach = partial(reach_of_linear, weight, added_before, middle, gelu=True)
+    added = linear(graph, f"{name}.output.dense", inner, *of("output.dense"), reach)
     return normalized(graph, weights, f"{name}.output.LayerNorm", added, x, epsilon=settings.epsilon)
 
 

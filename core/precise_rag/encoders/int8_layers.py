@@ -1,14 +1,21 @@
 """Linear layers of an ONNX graph that are computed in int8."""
 
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.types import FloatArray
 
+Precision = Literal["float32", "int8"]
+"""How the linear layers of a network are computed; everything else is float32."""
+
 _LARGEST = 127
-"""Largest absolute value of a rounded weight."""
+"""Largest absolute value of a rounded number."""
+_MIDDLE = 128
+"""What stands for 0 among rounded inputs, which are unsigned."""
 _DEVIATIONS = 6.0
 """How many standard deviations values are expected to reach."""
 _LEAST_REACH = 0.17
@@ -17,37 +24,134 @@ _PROBE = 64
 """Rows and columns of the product that is tried first."""
 
 
-def int8_linear(
+class Norm(NamedTuple):
+    """Scale and shift, (k,) each, of the layer normalisation that values come from."""
+
+    scale: FloatArray
+    shift: FloatArray
+
+
+class Linear(Protocol):
+    """A way to add x @ weight.T + bias to a graph.
+
+    name: of the layer. x: (t, k) values. weight: (n, k). bias: (n,), or None.
+    reach: how far from 0 each column of x is expected to go, (k,); a function, as not all ask for it.
+    Returns the output's name.
+    """
+
+    def __call__(
+        self,
+        graph: Graph,
+        name: str,
+        x: str,
+        weight: FloatArray,
+        bias: FloatArray | None,
+        reach: Callable[[], FloatArray],
+    ) -> str:
+        """Add the layer."""
+        ...
+
+
+def float32_linear(
     graph: Graph,
     name: str,
     x: str,
     weight: FloatArray,
-    bias: FloatArray | None = None,
-    reach: FloatArray | None = None,
+    bias: FloatArray | None,
+    reach: Callable[[], FloatArray] | None = None,
 ) -> str:
-    """Add x @ weight.T + bias to a graph, multiplied in int8; return its output.
+    """Add x @ weight.T + bias to a graph, in float32; see `Linear`."""
+    given = [graph.weight(f"{name}.weight", weight)]
+    given += [] if bias is None else [graph.weight(f"{name}.bias", bias)]
+    return graph.op("Gemm", x, *given, transB=1)
 
-    name: of the layer. x: (t, k) values. weight: (n, k). bias: (n,); default: none.
-    reach: (k,) how far from 0 each column of x is expected to go; all columns are brought to the same reach
-        before they are rounded, and the weights make up for it. Default: columns are taken as they are.
 
-    x is rounded with one scale for all its values, found in each run; each row of weights has its own.
-    Source: Xiao et al., SmoothQuant (2023), eq. 3 and 4 with a migration strength of 1. Differs: the reach is
-    not measured on samples, but follows from the layer before (`reach_of_norm`, `reach_of_gelu`).
+def with_precision(
+    precision: Precision, build: Callable[[Linear], Graph], sample: Callable[[], Mapping[str, Any]]
+) -> Graph:
+    """Return a graph with its linear layers in a precision.
+
+    build: makes the graph with this kind of linear layers.
+    sample: inputs of the graph that are like those to come; for int8, they show which columns reach far.
     """
-    if reach is not None:
-        even = (reach / np.exp(np.log(reach).mean())).astype(np.float32)
-        x, weight = graph.op("Mul", x, graph.weight(f"{name}.even", 1 / even)), weight * even
-    scale = np.maximum(np.abs(weight).max(axis=1) / _LARGEST, np.float32(1e-12))
-    rounded = np.rint(weight / scale[:, None]).T
-    kind, zero = (np.int8, 0) if sums_are_exact() else (np.uint8, 128)
-    given = [
-        graph.weight(f"{name}.rounded", (rounded + zero).astype(kind)),
-        graph.weight(f"{name}.scale", scale),
-        graph.weight(f"{name}.zero", np.full(len(scale), zero, dtype=kind)),
-    ]
-    added = [] if bias is None else [graph.weight(f"{name}.bias", bias)]
-    return graph.op("DynamicQuantizeMatMul", x, *given, *added)
+    if precision == "float32":
+        return build(float32_linear)
+    seen = _Seen()
+    return build(Int8Linear(seen.reaches(build(seen), sample())))
+
+
+class _Seen:
+    """Linear layers in float32 that show how far the columns of their inputs go."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def __call__(
+        self,
+        graph: Graph,
+        name: str,
+        x: str,
+        weight: FloatArray,
+        bias: FloatArray | None,
+        reach: Callable[[], FloatArray],
+    ) -> str:
+        graph.output(f"{name}.seen", x, "t", "k")
+        self._names.append(name)
+        return float32_linear(graph, name, x, weight, bias)
+
+    def reaches(self, graph: Graph, inputs: Mapping[str, Any]) -> dict[str, FloatArray]:
+        """Run a graph of such layers. Returns the (k,) largest absolute values of each layer's input."""
+        session = graph.session(1, for_one_run=True)
+        found = session.run_several([f"{name}.seen" for name in self._names], inputs)
+        return {name: np.abs(x).max(axis=0) for name, x in zip(self._names, found, strict=True)}
+
+
+class Int8Linear:
+    """Linear layers that are multiplied in int8.
+
+    seen: (k,) how far from 0 the columns of each layer's input went on a sample, by the layer's name.
+
+    All columns of an input are brought to the same reach before they are rounded, and the weights make up for
+    it. A column's reach is the expected one, or what was seen if that is more. It is fixed, so a row's result
+    does not depend on the other rows; values that go further are cut off. Each row of weights has a scale.
+    Source: Xiao et al., SmoothQuant (2023), eq. 3 and 4 with a migration strength of 1. Differs: the reach
+    follows from the layer before (`reach_of_norm`, `reach_of_linear`); a sample only shows exceptions.
+    """
+
+    def __init__(self, seen: Mapping[str, FloatArray]) -> None:
+        self._seen = seen
+        self._rounded: dict[str, str] = {}
+
+    def __call__(
+        self,
+        graph: Graph,
+        name: str,
+        x: str,
+        weight: FloatArray,
+        bias: FloatArray | None,
+        reach: Callable[[], FloatArray],
+    ) -> str:
+        """See `Linear`."""
+        even = (np.maximum(self._seen[name], reach()) / _LARGEST).astype(np.float32)
+        one = graph.weight("one", np.ones((), dtype=np.float32))
+        middle = graph.weight("middle", np.full((), _MIDDLE, dtype=np.uint8))
+        if x not in self._rounded:
+            evened = graph.op("Mul", x, graph.weight(f"{name}.even", 1 / even))
+            self._rounded[x] = graph.op("QuantizeLinear", evened, one, middle)
+        weight = weight * even
+        scale = np.maximum(np.abs(weight).max(axis=1) / _LARGEST, np.float32(1e-12))
+        rounded = np.rint(weight / scale[:, None]).T
+        kind, zero = (np.int8, 0) if sums_are_exact() else (np.uint8, _MIDDLE)
+        return graph.op(
+            "MatMulIntegerToFloat",
+            self._rounded[x],
+            graph.weight(f"{name}.rounded", (rounded + zero).astype(kind)),
+            one,
+            graph.weight(f"{name}.scale", scale),
+            middle,
+            graph.weight(f"{name}.zero", np.full(len(scale), zero, dtype=kind)),
+            *([] if bias is None else [graph.weight(f"{name}.bias", bias)]),
+        )
 
 
 @cache
@@ -58,27 +162,29 @@ def sums_are_exact() -> bool:
     slower way, which is exact.
     """
     graph = Graph()
-    weights = np.full((_PROBE, _PROBE), _LARGEST, dtype=np.int8)
-    given = [graph.weight("weights", weights), graph.weight("scale", np.ones(_PROBE, dtype=np.float32))]
-    x = graph.input("x", "float32", "t", "k")
-    graph.output("sums", graph.op("DynamicQuantizeMatMul", x, *given), "t", "n")
-    sums = graph.session(1).run("sums", {"x": np.ones((_PROBE, _PROBE), dtype=np.float32)})
-    return bool(np.allclose(sums, _PROBE * _LARGEST, rtol=0.01))
+    weights = graph.weight("weights", np.full((_PROBE, _PROBE), _LARGEST, dtype=np.int8))
+    one = graph.weight("one", np.ones((), dtype=np.float32))
+    zero = graph.weight("zero", np.zeros((), dtype=np.uint8))
+    x = graph.input("x", "uint8", "t", "k")
+    graph.output("sums", graph.op("MatMulIntegerToFloat", x, weights, one, one, zero), "t", "n")
+    sums = graph.session(1).run("sums", {"x": np.full((_PROBE, _PROBE), 255, dtype=np.uint8)})
+    return bool(np.allclose(sums, _PROBE * _LARGEST * 255, rtol=0.01))
 
 
-def reach_of_norm(scale: FloatArray, shift: FloatArray) -> FloatArray:
-    """Return how far from 0 each output of a layer normalisation is expected to go. scale, shift: (k,)."""
-    reach: FloatArray = np.maximum(np.abs(shift) + _DEVIATIONS * np.abs(scale), np.float32(1e-6))
+def reach_of_norm(norm: Norm) -> FloatArray:
+    """Return how far from 0 each output of a layer normalisation is expected to go; (k,)."""
+    reach: FloatArray = np.maximum(np.abs(norm.shift) + _DEVIATIONS * np.abs(norm.scale), np.float32(1e-6))
     return reach
 
 
-def reach_of_gelu(weight: FloatArray, bias: FloatArray, scale: FloatArray, shift: FloatArray) -> FloatArray:
-    """Return how far from 0 each output of GELU is expected to go.
+def reach_of_linear(weight: FloatArray, bias: FloatArray, norm: Norm, *, gelu: bool) -> FloatArray:
+    """Return how far from 0 each output of a linear layer is expected to go; (n,).
 
-    weight, bias: (n, k) and (n,) of the linear layer before it. scale, shift: (k,) of the layer normalisation
-    before that, whose outputs are taken to be independent.
+    weight, bias: (n, k) and (n,) of the layer. norm: the layer normalisation before it, whose outputs are
+    taken to be independent. gelu: whether the outputs go through GELU.
     """
-    deviation = np.sqrt(np.square(weight * scale).sum(axis=1))
-    highest = weight @ shift + bias + _DEVIATIONS * deviation
-    reach: FloatArray = np.maximum(highest, np.float32(_LEAST_REACH))
+    middle = weight @ norm.shift + bias
+    deviation = _DEVIATIONS * np.sqrt(np.square(weight * norm.scale).sum(axis=1))
+    highest = (middle if gelu else np.abs(middle)) + deviation
+    reach: FloatArray = np.maximum(highest, np.float32(_LEAST_REACH if gelu else 1e-6))
     return reach

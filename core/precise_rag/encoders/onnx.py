@@ -11,8 +11,8 @@ from precise_rag._processes import PerProcess
 from precise_rag._progress import progress_bar
 from precise_rag.encoders.bert import BertNetwork, bert_network
 from precise_rag.encoders.bert_files import bert_settings
-from precise_rag.encoders.bert_layers import Precision
 from precise_rag.encoders.hub import hub_folder
+from precise_rag.encoders.int8_layers import Precision
 from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.encoders.rows import encoded_rows
@@ -23,6 +23,8 @@ from precise_rag.types import FloatArray
 
 INT8 = "int8:"
 """Before the name of an encoder: its linear layers are computed in int8."""
+SAMPLE = "What is it?", 'On 3 May 1904, the "harbour" (built by Ilse Brandt) was closed; why?'
+"""A query and a text by which int8 layers are scaled; see `with_precision`."""
 _BATCH_TOKENS = 1_024
 """Tokens of a batch for each thread: few enough that the states stay in the processor's cache."""
 
@@ -42,8 +44,7 @@ class OnnxEncoder(LocalEncoder):
     without onnxruntime.
 
     Without "int8:" the vectors are those of `SentenceTransformerEncoder` in float32, up to rounding, and so
-    is the name. In int8 a vector depends a little on the other texts of its batch. The model is loaded on
-    first use. Texts are computed by length, without padding.
+    is the name. The model is loaded on first use. Texts are computed by length, without padding.
     """
 
     def __init__(
@@ -91,15 +92,23 @@ class OnnxEncoder(LocalEncoder):
     @property
     def network(self) -> BertNetwork:
         """The network, loaded at its first use."""
-        return self._network.get(
-            lambda: bert_network(self._directory, self._settings, self._threads, self._precision)
-        )
+        return self._network.get(lambda: self._layers(self._settings.layers, self._precision))
 
     def lower_layers(self, n_layers: int, precision: Precision) -> BertNetwork:
         """Return a network with the first `n_layers` layers at least, in this precision."""
         if precision == self._precision:
             return self.network
-        return bert_network(self._directory, self._settings, self._threads, precision, n_layers)
+        return self._layers(n_layers, precision)
+
+    def _layers(self, n_layers: int, precision: Precision) -> BertNetwork:
+        return bert_network(
+            self._directory,
+            self._settings,
+            self._threads,
+            precision,
+            n_layers,
+            lambda: self.tokens(SAMPLE),
+        )
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""

@@ -2,7 +2,7 @@
 
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from precise_rag.types import FloatArray
 _TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7}
 _MICROSOFT = "com.microsoft"
 _OPSETS = {"": 17, _MICROSOFT: 1}
-_FUSED = {"BiasGelu", "DynamicQuantizeMatMul", "MultiHeadAttention", "SkipLayerNormalization"}
+_FUSED = {"BiasGelu", "MatMulIntegerToFloat", "MultiHeadAttention", "SkipLayerNormalization"}
 """Operators of ONNX Runtime itself: several standard ones in one."""
 _SMALL = 1024
 """Bytes up to which a weight is written into the graph."""
@@ -58,16 +58,20 @@ class Graph:
         self._nodes.append(node + (_field(7, _MICROSOFT) if kind in _FUSED else b""))
         return output
 
-    def session(self, threads: int) -> "Session":
+    def session(self, threads: int, *, for_one_run: bool = False) -> "Session":
         """Load the graph into ONNX Runtime, on the CPU. Raises MissingExtra without onnxruntime.
 
         threads: how many compute. Idle ones do not spin, so that other work gets the processor.
+        for_one_run: load faster and run more slowly.
         """
         ort = require("onnxruntime", extra="offline")
         options = ort.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 3
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if for_one_run:
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.add_session_config_entry("session.disable_prepacking", "1")
         large = {name: array for name, array in self._weights.items() if array.nbytes > _SMALL}
         values = [ort.OrtValue.ortvalue_from_numpy(array) for array in large.values()]
         options.add_external_initializers(list(large), values)
@@ -94,9 +98,12 @@ class Session:
 
     def run(self, output: str, inputs: Mapping[str, Any]) -> FloatArray:
         """Return one output; only the operators that it needs run."""
+        return self.run_several([output], inputs)[0]
+
+    def run_several(self, outputs: Sequence[str], inputs: Mapping[str, Any]) -> list[FloatArray]:
+        """Return some outputs, in their order; only the operators that they need run."""
         with native_work():
-            (value,) = self._session.run([output], inputs, self._options)
-        found: FloatArray = value
+            found: list[FloatArray] = self._session.run(list(outputs), inputs, self._options)
         return found
 
 

@@ -13,8 +13,8 @@ from precise_rag._extras import require
 from precise_rag._pickling import Shared
 from precise_rag._processes import PerProcess, native_work
 from precise_rag.checks import check_number
-from precise_rag.encoders.bert_layers import Precision
 from precise_rag.encoders.devices import runs_on_onnx
+from precise_rag.encoders.int8_layers import Precision
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import check_scales, dequantized, load_checkpoint
 from precise_rag.models.checks import check_config, check_tensors, numbers, whole

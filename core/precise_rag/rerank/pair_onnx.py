@@ -1,13 +1,17 @@
 """The cascade's cross-encoder on ONNX Runtime: the network of `pair_network`, for the CPU."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from precise_rag.encoders.bert import BertNetwork, means
-from precise_rag.encoders.bert_layers import Layout, Precision, bert_layer
+from precise_rag.encoders.bert_layers import Layout, bert_layer
+from precise_rag.encoders.int8_layers import Linear, Norm, Precision, with_precision
 from precise_rag.encoders.load import minilm_encoder
 from precise_rag.encoders.local import batches_by_length
+from precise_rag.encoders.onnx import SAMPLE
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.models.checkpoint import Tensors
@@ -31,7 +35,7 @@ class OnnxPairScorer:
     """Scores texts against a query with a trained network, on the CPU.
 
     config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
-    precision: of the linear layers. In int8, a logit depends a little on the other texts of its batch.
+    precision: of the linear layers.
 
     The lower layers are those of the encoder all-MiniLM-L6-v2; in float32 they are shared with it. Raises
     MissingExtra without onnxruntime, ModelError if MiniLM cannot be found.
@@ -43,7 +47,7 @@ class OnnxPairScorer:
         self._encoder = minilm_encoder()
         self._n_apart = config.n_apart
         self._lower = self._encoder.lower_layers(config.n_apart, precision)
-        self._upper = _UpperLayers(config, trained, self._lower, precision)
+        self._upper = _UpperLayers(config, trained, self._lower, precision, self._sample)
         self._last_query: tuple[str | None, FloatArray] = None, np.zeros((0, 0), dtype=np.float32)
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
@@ -66,32 +70,75 @@ class OnnxPairScorer:
     def _states(self, tokens: TokenIds) -> FloatArray:
         return self._lower.states(tokens, self._n_apart)
 
+    def _sample(self) -> tuple[FloatArray, FloatArray]:
+        query, text = (self._states(self._encoder.tokens([text])) for text in SAMPLE)
+        return query, text
+
 
 class _UpperLayers:
     """The layers that read a query and a candidate together, and the head."""
 
     def __init__(
-        self, config: TransformerConfig, trained: Tensors, lower: BertNetwork, precision: Precision
+        self,
+        config: TransformerConfig,
+        trained: Tensors,
+        lower: BertNetwork,
+        precision: Precision,
+        sample: Callable[[], tuple[FloatArray, FloatArray]],
     ) -> None:
+        self._sides = trained["sides"]
+        self._head, self._offset = trained["head.weight"][0], trained["head.bias"][0]
+
+        def like_those_to_come() -> dict[str, Any]:
+            query, candidate = sample()
+            return self._inputs(query, candidate, np.array([len(candidate)]))[0]
+
+        graph = with_precision(
+            precision, lambda linear: self._graph(config, trained, lower, linear), like_those_to_come
+        )
+        self._session = graph.session(lower.threads)
+
+    def _graph(
+        self, config: TransformerConfig, trained: Tensors, lower: BertNetwork, linear: Linear
+    ) -> Graph:
         graph = Graph()
         layout = Layout.of(graph)
         states = graph.input("states", "float32", "t", "width")
         other = graph.input("other", "float32", "one", "head", "s", "s")
+        norm = lower.norms[config.n_apart]
+        before = Norm(norm.scale, norm.shift + self._sides[1])
         for number in range(config.n_layers - config.n_apart):
             across = graph.weight(f"across{number}", trained["across"][number][None, :, None, None])
             weights = _bert_names(trained, f"together.{number}", str(number))
             bias = graph.op("Mul", other, across)
-            states = bert_layer(graph, layout, weights, str(number), states, lower.settings, bias, precision)
+            states = bert_layer(
+                graph, layout, weights, str(number), states, lower.settings, linear, before, bias
+            )
+            before = Norm(*(weights[f"{number}.output.LayerNorm.{part}"] for part in ("weight", "bias")))
         graph.output("read", states, "t", "width")
-        self._session = graph.session(lower.threads)
-        self._sides = trained["sides"]
-        self._head, self._offset = trained["head.weight"][0], trained["head.bias"][0]
+        return graph
 
     def logits(self, query: FloatArray, candidates: FloatArray, lengths: IntArray) -> FloatArray:
         """Return (n,) logits.
 
         query: (q, width) states. candidates: (t, width) states of n candidates, which have these lengths.
         """
+        n, q = len(lengths), len(query)
+        inputs, in_query, is_candidate = self._inputs(query, candidates, lengths)
+        read = self._session.run("read", inputs)
+        of_query, of_candidate = read[in_query].reshape(n, q, -1), read[is_candidate]
+        firsts = np.cumsum(lengths) - lengths
+        a: FloatArray = of_query.mean(axis=1)
+        b = means(of_candidate, lengths)
+        product = np.multiply(unit_rows(a), unit_rows(b))
+        pair = [of_query[:, 0], of_candidate[firsts], a, b, np.abs(a - b), product]
+        logits: FloatArray = np.concatenate(pair, axis=1) @ self._head + self._offset
+        return logits
+
+    def _inputs(
+        self, query: FloatArray, candidates: FloatArray, lengths: IntArray
+    ) -> tuple[dict[str, Any], IntArray, npt.NDArray[np.bool_]]:
+        """The inputs of the graph, the rows of the query in each pair, and whether a row is a candidate's."""
         n, q = len(lengths), len(query)
         starts = np.cumsum(lengths + q) - lengths - q
         in_query = (starts[:, None] + np.arange(q)).ravel()
@@ -102,15 +149,8 @@ class _UpperLayers:
         states[is_candidate] = candidates + self._sides[1]
         side = np.arange(int(lengths.max()) + q) < q
         other = (side[:, None] != side)[None, None].astype(np.float32)
-        read = self._session.run("read", {"states": states, "other": other, **Layout.inputs(lengths + q)})
-        of_query, of_candidate = read[in_query].reshape(n, q, -1), read[is_candidate]
-        firsts = np.cumsum(lengths) - lengths
-        a: FloatArray = of_query.mean(axis=1)
-        b = means(of_candidate, lengths)
-        product = np.multiply(unit_rows(a), unit_rows(b))
-        pair = [of_query[:, 0], of_candidate[firsts], a, b, np.abs(a - b), product]
-        logits: FloatArray = np.concatenate(pair, axis=1) @ self._head + self._offset
-        return logits
+        inputs = {"states": states, "other": other, **Layout.inputs(lengths + q)}
+        return inputs, in_query, is_candidate
 
 
 def _bert_names(trained: Tensors, ours: str, theirs: str) -> Tensors:

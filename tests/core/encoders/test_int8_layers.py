@@ -5,7 +5,14 @@ import pytest
 
 from precise_rag import Document, HybridIndex, load_encoder, load_index
 from precise_rag.encoders import int8_layers
-from precise_rag.encoders.int8_layers import int8_linear, reach_of_gelu, reach_of_norm
+from precise_rag.encoders.int8_layers import (
+    Int8Linear,
+    Linear,
+    Norm,
+    reach_of_linear,
+    reach_of_norm,
+    with_precision,
+)
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.errors import InputError, PreciseRagError
 
@@ -17,12 +24,12 @@ TEXTS = [
 
 
 def product(
-    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, reach: np.ndarray | None = None
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, reach: float | np.ndarray = 4.0
 ) -> np.ndarray:
-    graph = Graph()
-    graph.output(
-        "y", int8_linear(graph, "l", graph.input("x", "float32", "t", "k"), weight, bias, reach), "t"
-    )
+    graph, reaches = Graph(), np.broadcast_to(np.float32(reach), x.shape[1:])
+    linear = Int8Linear({"l": np.zeros(x.shape[1], dtype=np.float32)})
+    given = graph.input("x", "float32", "t", "k")
+    graph.output("y", linear(graph, "l", given, weight, bias, lambda: reaches), "t")
     return graph.session(1).run("y", {"x": x})
 
 
@@ -48,8 +55,33 @@ def test_a_column_that_reaches_far_takes_no_precision_from_the_others(arrays: tu
     x, weight, _ = arrays
     far = np.where(np.arange(96) == 7, 100.0, 1.0).astype(np.float32)
     exact = x @ weight.T
-    assert error(product(x * far, weight / far), exact) > 0.2
-    assert error(product(x * far, weight / far, reach=far), exact) < 0.02
+    assert error(product(x * far, weight / far, reach=4.0 * far.max()), exact) > 0.2
+    assert error(product(x * far, weight / far, reach=4.0 * far), exact) < 0.02
+
+
+def test_a_row_does_not_depend_on_the_others(arrays: tuple[np.ndarray, ...]) -> None:
+    x, weight, bias = arrays
+    hostile = np.concatenate([x[:1], 1e4 * x[1:]])
+    assert product(hostile, weight, bias)[0] == pytest.approx(product(x, weight, bias)[0], abs=1e-4)
+
+
+def test_a_sample_shows_the_columns_that_reach_far(arrays: tuple[np.ndarray, ...]) -> None:
+    x, weight, _ = arrays
+    far = np.where(np.arange(96) == 7, 100.0, 1.0).astype(np.float32)
+
+    def build(linear: Linear) -> Graph:
+        graph = Graph()
+        given = graph.input("x", "float32", "t", "k")
+        expected = np.full(96, 4.0, dtype=np.float32)
+        graph.output("y", linear(graph, "l", given, weight / far, None, lambda: expected), "t")
+        return graph
+
+    def products(sample: np.ndarray) -> np.ndarray:
+        graph = with_precision("int8", build, lambda: {"x": sample})
+        return graph.session(1).run("y", {"x": x * far})
+
+    assert error(products(x), x @ weight.T) > 0.05
+    assert error(products(1.5 * x * far), x @ weight.T) < 0.02
 
 
 def test_the_way_for_processors_without_vnni_gives_the_same(
@@ -70,8 +102,10 @@ def test_reaches_bound_what_layers_give() -> None:
     normed = random.standard_normal((500, 64)) * scale + shift
     inner = normed @ weight.T + bias
     after = np.where(inner > -10, inner / (1 + np.exp(-1.702 * np.clip(inner, -10, None))), 0)
-    assert (np.abs(normed).max(axis=0) <= reach_of_norm(scale, shift)).all()
-    assert (np.abs(after).max(axis=0) <= reach_of_gelu(weight, bias, scale, shift) + 0.01).all()
+    norm = Norm(scale, shift)
+    assert (np.abs(normed).max(axis=0) <= reach_of_norm(norm)).all()
+    assert (np.abs(inner).max(axis=0) <= reach_of_linear(weight, bias, norm, gelu=False)).all()
+    assert (np.abs(after).max(axis=0) <= reach_of_linear(weight, bias, norm, gelu=True) + 0.01).all()
 
 
 def test_an_encoder_in_int8_has_its_own_name_and_nearly_the_same_vectors() -> None:
@@ -80,6 +114,8 @@ def test_an_encoder_in_int8_has_its_own_name_and_nearly_the_same_vectors() -> No
     assert encoder.dimension == exact.dimension
     cosines = np.einsum("nd,nd->n", encoder.encode(TEXTS), exact.encode(TEXTS))
     assert cosines.min() > 0.985
+    alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
+    np.testing.assert_allclose(encoder.encode(TEXTS), alone, atol=1e-4)
     with pytest.raises(InputError, match="CPU only"):
         load_encoder("int8:all-MiniLM-L6-v2", device="cuda")
 

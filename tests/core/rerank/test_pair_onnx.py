@@ -33,11 +33,14 @@ def test_the_packaged_network_gives_the_same_logits_as_torch() -> None:
     expected = PairScorer(sizes, dequantized(tensors), "cpu").logits(QUESTION, TEXTS)
     scorer = OnnxPairScorer(sizes, dequantized(tensors), "float32")
     assert scorer.logits(QUESTION, TEXTS) == pytest.approx(expected, abs=TOLERANCE)
-    in_int8 = OnnxPairScorer(sizes, dequantized(tensors)).logits(QUESTION, TEXTS)
+    int8 = OnnxPairScorer(sizes, dequantized(tensors))
+    in_int8 = int8.logits(QUESTION, TEXTS)
     assert in_int8 == pytest.approx(expected, abs=INT8_TOLERANCE)
     assert in_int8 != pytest.approx(expected, abs=TOLERANCE)
     alone = [scorer.logits(QUESTION, [text])[0] for text in TEXTS]
     assert alone == pytest.approx(expected, abs=TOLERANCE)
+    alone = [int8.logits(QUESTION, [text])[0] for text in TEXTS]
+    assert alone == pytest.approx(in_int8, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("n_apart", [0, 2, 6])

@@ -7,8 +7,8 @@ _HERE = Path(__file__).resolve().parent
 
 SHIPPED: Mapping[str, Mapping[str, str]] = {
     "evidence": {
-        "config.json": "485d027550a0d994a9169f74b7d2841d0d81a0ea11ab53958211e9d2859a4cb8",
-        "model.safetensors": "212abda7ca45e29517a14de120205e56e665a2b757f91ccb57c6d01c06e98a62",
+        "config.json": "f91e7f9e16e5bd0630ad364b84ca5632e2c4356fbd04d149e3e3f763677c720d",
+        "model.safetensors": "d13ea3892693736f2825ed580a6f643888a2e92838288aecc993a8566c87d3dd",
     },
     "reranker": {
         "config.json": "4b0eae3399bfe634a911c206f28497c12b52b538fc36d2c9450a273ef590efd7",

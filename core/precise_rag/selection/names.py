@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from precise_rag.stems import QUESTION_WORDS, read_words
+from precise_rag.titles import title_of
 from precise_rag.types import Candidate
 
 _MOST = 0.5
@@ -42,8 +43,7 @@ def name_bearers(
 
 
 def _mentioned(candidate: Candidate) -> frozenset[str]:
-    title = candidate.metadata.get("title")
-    above = read_words(title).stems if isinstance(title, str) else ()
+    above = read_words(title_of(candidate.metadata)).stems
     return frozenset((*above, *read_words(candidate.text).stems))
 
 

@@ -65,6 +65,12 @@ _LANGUAGES = tuple((language, re.compile(f"[{letters}]")) for language, letters 
 _UNCASED_SHARE = 0.2
 """sentencex splits a block if this share of its characters is in scripts without capital letters."""
 
+_ORDINAL = re.compile(
+    r"(?<![\w.,])\d{1,2}\.\s+(?=(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November"
+    r"|Dezember|Jahrhundert|Jahrtausend|Weltkrieg)(?:s|es)?\b)"
+)
+"""A German ordinal, whose point ends no sentence."""
+
 SentenceEnds = Callable[[str], Iterable[int]]
 """A function from a block to the offsets at which its sentences end."""
 
@@ -111,8 +117,9 @@ class BlockSplitter:
                 yield last
                 continue
             reached = 0
+            ordinals = {found.end() for found in _ORDINAL.finditer(block)}
             for end in _ends_in_parts(block, self.ends):
-                if end > reached:
+                if end > reached and _skip_space(block, end) not in ordinals:
                     reached = _skip_space(block, end)
                     yield first + reached
             if reached < len(block):

@@ -19,27 +19,32 @@ _RAW_END = {
     for name in ("script", "style", "template", "svg", "!--")
 }
 _ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
+_SPACE = re.compile(r"\s*")
 _VOID = ("hr", "!doctype")
 
 
 def html_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of an HTML text."""
     waiting = 0
-    """Where the block that comes next starts: tags and white space before it belong to it."""
+    """Where the block that comes next starts: tags that open before it belong to it."""
     depth: Counter[str] = Counter()
     heading = 0
     at = 0
     unfound: set[str] = set()
+    closed = False
+    """Whether only closing tags and white space follow the last block so far; they belong to it."""
     while (tag := _TAG.search(text, at)) is not None:
         closing, name = tag[1] == "/", tag[2].lower()
         if not depth["table"] and _has_words(text, at, tag.start()):
             yield waiting, *_kind(depth, heading)
-            waiting = tag.end() if closing else tag.start()
+            waiting, closed = tag.start(), True
         at = tag.end()
+        closed = closed and closing
+        waiting = _after_space(text, at) if closed else waiting
         if closing:
             if name == "table" and depth["table"] == 1:
                 yield waiting, "table", 0
-                waiting = at
+                waiting, closed = _after_space(text, at), True
             depth[name] = max(0, depth[name] - 1)
             heading = 0 if name == f"h{heading}" else heading
         elif name in _RAW_END:
@@ -67,6 +72,12 @@ def _kind(depth: Counter[str], heading: int) -> tuple[BlockKind, int]:
     if depth["li"] and (lists := depth["ul"] + depth["ol"]):
         return "item", lists
     return ("quote" if depth["blockquote"] else "paragraph"), 0
+
+
+def _after_space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    assert found is not None
+    return found.end()
 
 
 def _has_words(text: str, start: int, end: int) -> bool:

@@ -21,6 +21,14 @@ _LINE = 2_000
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:[^\n]{0,2000}\n){1,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _BOLD_LINE = re.compile(r"[ \t]{0,3}(\*\*|__)[^*_\n]{1,100}\1[ \t]*\Z")
+_DEFINITION = re.compile(r"[ \t]{0,3}\[[^\[\]\n]{1,300}\]:[ \t]*(?:\S|\Z)")
+"""A line that says where a link goes."""
+
+_TITLE_ITEM = re.compile(
+    r"[ \t]{0,3}\d{1,3}[.)][ \t]+[^\W\d_][^\n]{0,98}(?<![.,;:!?。，；：！？…\s])[ \t]*\Z"
+)
+"""A numbered line that does not end as a sentence does."""
+
 _HTML_KIND = re.compile(
     r"[ \t]{0,3}<(?:(h[1-6])|(table|thead|tbody|tr)|(pre|script|style|textarea))\b", re.IGNORECASE
 )
@@ -98,6 +106,7 @@ class _Containers:
 
 def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]) -> Iterator[BlockStart]:
     around = _Containers()
+    titles = _numbered_titles(tokens, lines)
     for token in tokens:
         ended = around.read(token)
         if ended >= 0:
@@ -105,12 +114,26 @@ def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]
         kind, level = _kind(token, lines)
         if kind is None or token.map is None:
             continue
-        if around.items and kind in ("paragraph", "heading"):
+        if token.map[0] in titles:
+            kind, level = "heading", 6
+        elif around.items and kind in ("paragraph", "heading"):
             kind, level = "item", around.items
         elif around.quotes and kind != "code":
             kind, level = "quote", 0
         yield places[around.opened if around.opened >= 0 else token.map[0]], kind, level
         around.opened = -1
+
+
+def _numbered_titles(tokens: Sequence[Token], lines: Sequence[str]) -> set[int]:
+    """The lines of numbered titles, which Markdown reads as lists of one item each."""
+    found: set[int] = set()
+    for place, token in enumerate(tokens[:-7]):
+        if token.type == "ordered_list_open" and token.level == 0 and token.map:
+            is_one_line = tokens[place + 5].type == "list_item_close" and token.map[1] - token.map[0] <= 2
+            ends = tokens[place + 6].type == "ordered_list_close" and tokens[place + 7].type != "heading_open"
+            if is_one_line and ends and _TITLE_ITEM.match(lines[token.map[0]]):
+                found.add(token.map[0])
+    return found if len(found) > 1 else set()
 
 
 def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
@@ -120,6 +143,8 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
         case "heading_open":
             return "heading", int(token.tag[1])
         case "paragraph_open":
+            if _DEFINITION.match(line):
+                return "code", 0
             return ("heading", 6) if _is_bold_line(token, line) else ("paragraph", 0)
         case "fence" | "code_block":
             return "code", 0

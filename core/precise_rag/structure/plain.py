@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -30,6 +31,9 @@ _LEVEL_OF_CAPITALS = 8
 _LEVEL_OF_NUMBERS = 9
 """Levels below those of underlined titles, which count from 1 in the order of their styles."""
 _LEVEL_OF_SHORT_LINES = 20
+_LONGEST_SHORT_TITLE = 60
+_RUNNING = 3
+"""Times that a line without any mark occurs if it is the running head or foot of pages, and no title."""
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
 _STOP = tuple(".,;:!?。，；：！？…")
@@ -75,6 +79,7 @@ class _Reader:
 
     def __init__(self, lines: Sequence[_Line]) -> None:
         self.lines = lines
+        self.occurs = Counter(line.words for line in lines if len(line.words) <= _LONGEST_SHORT_TITLE)
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
         self.level = 0
@@ -89,10 +94,13 @@ class _Reader:
             taken = self._title(number) or self._table(number) or self._directive(number)
             if taken is not None:
                 kind, level, n_lines = taken
+                around = self.kind, self.level, self.indent
                 yield self._open(number, kind, level)
                 number += n_lines
-                self.colon = kind not in ("heading", "table") and self.lines[number - 1].words.endswith(":")
-                self.kind = None if kind in ("heading", "table") else kind
+                self.colon = kind == "paragraph" and self.lines[number - 1].words.endswith(":")
+                self.kind = kind if kind == "paragraph" else None
+                if kind in ("table", "code") and around[0] == "item" and self.indent > around[2]:
+                    self.kind, self.level, self.indent = around
                 continue
             found = self._block(number)
             if found is not None:
@@ -228,7 +236,7 @@ class _Reader:
         before = self.lines[number - 1].words if number else ""
         return (
             line.words[0].isupper()
-            and len(line.words) <= 60
+            and 0 < self.occurs[line.words] < _RUNNING
             and len(line.words.split()) <= 8
             and (not before or before.endswith((*_STOP, ")", '"', "”", "'")))
             and len(following.words) >= 60

@@ -140,3 +140,9 @@ def test_long_blocks_without_a_sentence_end_are_covered() -> None:
     spans = splitter.split("word " * 1000)
     assert [span.end for span in spans[:-1]] == [span.start for span in spans[1:]]
     assert all(span.end - span.start <= MAX_CHARACTERS for span in spans)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_german_ordinals_end_no_sentence(name: str) -> None:
+    text = "Am 6. Oktober kam die Fähre. Im 20.  Jahrhundert waren es 5. Danach kam keine."
+    assert pieces(text, name)[:2] == ["Am 6. Oktober kam die Fähre. ", text[29:61]]

@@ -126,6 +126,26 @@ def test_markdown() -> None:
     assert found.heading_path(starting(MARKDOWN, "Setext")) == ("Eels of the Brandt estuary",)
 
 
+def test_numbered_titles_of_markdown() -> None:
+    text = "# Ferry\n\n1. Boarding\n\nGo aboard.\n\n2. Fares\n\n- three for a zone\n\n1. pay\n2. sit down\n"
+    found = read_structure(text, "markdown")
+    assert kinds(found) == ["heading1", "heading6", "paragraph", "heading6", "item1", "item1", "item1"]
+    assert found.heading_path(starting(text, "- three")) == ("Ferry", "2. Fares")
+    assert "heading" not in kinds(
+        read_structure("1. Go aboard.\n\nThen sit.\n\n2. Pay.\n\nEnd.\n", "markdown")
+    )
+
+
+def test_link_definitions_are_lines_of_code() -> None:
+    text = "See [oak].\n\n[oak]: https://oak.example/\n[eel]: https://eel.example/\n"
+    assert kinds(read_structure(text, "markdown")) == ["paragraph", "code"]
+
+
+def test_long_fences_are_markdown() -> None:
+    text = "Tools\n-----\n\n````\nlift --trap\n````\n\n````\nsell\n````\n"
+    assert kinds(read_structure(text)) == ["heading2", "code", "code"]
+
+
 def test_front_matter_is_no_heading() -> None:
     assert kinds(read_structure("---\ntitle: Eels\n---\n# Traps\n\nTwo.\n")) == [
         "code",
@@ -142,6 +162,17 @@ def test_underlined_text_and_directives() -> None:
         *("heading2", "code", "paragraph"),
     ]
     assert found.heading_path(starting(UNDERLINED, "Done")) == ("Ferry", "Refunds")
+
+
+def test_code_in_an_item_ends_with_its_indent() -> None:
+    text = "* Lift it:\n\n  .. code-block:: sh\n\n     lift --trap\n\n  Then look into it.\n\n* Sell.\n"
+    assert kinds(read_structure(text, "text")) == ["item1", "code", "item1", "item1"]
+
+
+def test_running_heads_are_no_headings() -> None:
+    page = "Harbour of Brandt\n\nThe lamp is lit at dusk and put out at dawn, on every day of the year.\n\n"
+    assert kinds(read_structure(page, "text")) == ["heading20", "paragraph"]
+    assert "heading20" not in kinds(read_structure(page * 3, "text"))
 
 
 def test_plain_text() -> None:
@@ -180,6 +211,15 @@ def test_html() -> None:
         *("quote", "paragraph"),
     ]
     assert found.heading_path(HTML.index("<pre>")) == ("Eels & lamps", "Code")
+
+
+def test_closing_tags_belong_to_the_block_before() -> None:
+    text = "<div><ul>\n<li>oak</li>\n</ul>\n</div>\n\n<div><p>End</p></div>\n"
+    found = read_structure(text, "html")
+    assert [text[block.start : block.end] for block in found.blocks] == [
+        "<div><ul>\n<li>oak</li>\n</ul>\n</div>\n\n",
+        "<div><p>End</p></div>\n",
+    ]
 
 
 def test_prose_is_paragraphs() -> None:

@@ -4,7 +4,7 @@ import argparse
 
 from precise_rag.cli.output import Subparsers, is_terminal, print_json, show
 from precise_rag.cli.reading import add_reading_options, path_argument, read_given
-from precise_rag.segmentation import Segmenter
+from precise_rag.segmentation import HEADER_PATH, Segmenter
 from precise_rag.types import Chunk
 from precise_rag.viz.terminal import visible_line
 
@@ -70,10 +70,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _record(chunk: Chunk) -> dict[str, object]:
+    path = {HEADER_PATH: chunk.metadata[HEADER_PATH]} if HEADER_PATH in chunk.metadata else {}
     return {
         "doc_id": chunk.doc_id,
         "start": chunk.start,
         "end": chunk.end,
         "n_tokens": chunk.n_tokens,
+        **path,
         "text": chunk.text,
     }

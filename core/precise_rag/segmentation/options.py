@@ -21,7 +21,7 @@ class SegmenterOptions:
     threshold: cut where the probability that two sentences belong together is lower; default 0.55.
     max_tokens: limit of every chunk; default 1,024.
     target_tokens: shorter chunks are made only where the topic clearly changes; at most max_tokens, default
-    eleven sixteenths of it.
+    four fifths of it.
     min_tokens: shorter chunks join a neighbour if max_tokens allows it; default a sixteenth of max_tokens.
     paragraphs: blank lines are always boundaries, except after a heading or lead-in ("hard"), or evidence for
     one ("soft", default).
@@ -44,7 +44,7 @@ class SegmenterOptions:
             raise InputError(f"threshold must be a number between 0 and 1, got {shown(self.threshold)}")
         if not _is_count(self.max_tokens) or self.max_tokens < 1:
             raise InputError(f"max_tokens must be a whole number of at least 1, got {shown(self.max_tokens)}")
-        self._check_size("target_tokens", self.max_tokens * 11 // 16)
+        self._check_size("target_tokens", self.max_tokens * 4 // 5)
         self._check_size("min_tokens", self.max_tokens // 16)
         coarse = self.coarse_tokens
         if coarse is not None and (not _is_count(coarse) or coarse < 1):

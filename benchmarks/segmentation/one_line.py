@@ -7,7 +7,8 @@ RecursiveCharacterTextSplitter() and k 4. Plain dense search by the cosine of th
 chunks, over all documents of a set, in seeded order up to --characters. Evidence: the share of a question's
 evidence characters that are in the chunks sent, mean over questions. Tokens: sent for each question, by the
 encoder's tokenizer. The difference has a 95 % interval, paired by question, resampled by document. `in
-context` is the same splitter with the vectors in context, by its one further argument.
+context` is the same splitter with the vectors in context, by its one further argument. Means count each set
+once.
 """
 
 from collections.abc import Callable, Sequence
@@ -79,13 +80,31 @@ def langchain(splitter: Any) -> Splitter:
     return split
 
 
-def apps(options: dict[str, Any], in_context: bool) -> dict[str, dict[str, Splitter]]:
-    """The splitters of both frameworks by name; the first of each is the stock one."""
+def in_context(splitter: Any) -> Splitter:
+    """A splitter of LangChain whose embeddings know its pieces."""
+    plain = langchain(splitter)
+
+    def split(documents: Sequence[Document]) -> list[Piece]:
+        pieces = plain(documents)
+        vectors = splitter.embeddings.embed_documents([piece.text for piece in pieces])
+        return [
+            piece._replace(vector=np.array(vector, dtype=np.float32))
+            for piece, vector in zip(pieces, vectors, strict=True)
+        ]
+
+    return split
+
+
+def apps(options: dict[str, Any], encoder: Any) -> dict[str, dict[str, Splitter]]:
+    """The splitters of both frameworks by name; the first of each is the stock one.
+
+    encoder: for the vectors in context; None leaves them out.
+    """
     from langchain_text_splitters import RecursiveCharacterTextSplitter
     from llama_index.core.node_parser import SentenceSplitter
 
     from langchain_precise import SemanticSegmentationTextSplitter
-    from llamaindex_precise import PreciseEmbedding, SemanticSegmentationNodeParser
+    from llamaindex_precise import SemanticSegmentationNodeParser
 
     found = {
         "LlamaIndex, top 2": {
@@ -101,9 +120,11 @@ def apps(options: dict[str, Any], in_context: bool) -> dict[str, dict[str, Split
             ),
         },
     }
-    if in_context:
-        parser = SemanticSegmentationNodeParser(embed_model=PreciseEmbedding(), **options)
+    if encoder is not None:
+        parser = SemanticSegmentationNodeParser(embed_model=encoder, **options)
         found["LlamaIndex, top 2"]["the same, in context"] = llamaindex(parser)
+        splitter = SemanticSegmentationTextSplitter(embeddings=encoder, add_start_index=True, **options)
+        found["LangChain, top 4"]["the same, in context"] = in_context(splitter)
     return found
 
 
@@ -169,8 +190,23 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The means over the sets."""
+    kinds = dict.fromkeys((row["app"], row["splitter"]) for row in rows)
+    found = []
+    for app, splitter in kinds:
+        of_kind = [row for row in rows if (row["app"], row["splitter"]) == (app, splitter)]
+        mean = {"set": f"mean of {len(of_kind)}", "app": app, "splitter": splitter}
+        for name in ("evidence", "tokens", "median chunk", "difference"):
+            if name in of_kind[0]:
+                mean[name] = float(np.mean([row[name] for row in of_kind]))
+        found.append(mean)
+    return found
+
+
 def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, SETS)
+    record.add_encoder(parser)
     parser.add_argument("--characters", type=int, default=400_000, help="of a set's documents (%(default)s)")
     parser.add_argument("--in-context", action="store_true", help="also the vectors in context")
     parser.add_argument(
@@ -182,7 +218,7 @@ def main() -> None:
         name: float(value) if "." in value else int(value)
         for name, value in (o.split("=") for o in args.option)
     }
-    frameworks = apps(options, args.in_context)
+    frameworks = apps(options, encoder if args.in_context else None)
     rows: list[dict[str, Any]] = []
     for name in args.sets.split(","):
         documents, questions = draw(name, args)
@@ -205,7 +241,7 @@ def main() -> None:
                 rows.append(row)
                 print(table([row]).splitlines()[-1], flush=True)
     made = record.made(__spec__.name, args)
-    body = f"# One line changed\n\n{(__doc__ or '').split(chr(10) * 2)[2]}\n\n{table(rows)}"
+    body = f"# One line changed\n\n{(__doc__ or '').split(chr(10) * 2)[2]}\n\n{table(means(rows) + rows)}"
     record.save("segmentation", "one-line", made, body, {"rows": rows})
 
 

@@ -1,12 +1,15 @@
-"""Speed and memory from text to chunks with offsets, by size of the text.
+"""Speed and memory from text to chunks with offsets, by size and kind of the text.
 
-    python -m benchmarks.segmentation.speed FILE… [--splitters …] [--sizes 0.01,0.1,1,10] [--processes 1]
+    python -m benchmarks.segmentation.speed FILE… [--splitters …] [--sizes 0.1,1,10] [--inputs …]
     python -m benchmarks.segmentation.speed FILE… --encoder-share [--sizes 0.1,1]
 
-Prints a table. Each splitter runs in its own process with one BLAS thread (--threads), after loading and a
-warm-up. The documents of the files are repeated until the size is reached; peak memory is the process's.
-With --encoder-share: `sage-minilm` from text to chunks against the bare forward of its encoder over the
-very same batches of tokens, one after the other in one process, the median of three rounds.
+Each splitter runs in its own process with one BLAS thread (--threads), after loading and a warm-up, on so
+many megabytes of: `documents`, those of the files, one at a time and repeated; `one text`, the same joined;
+and nasty texts, each a single text: `no spaces`, `line feeds`, `one-character sentences`, `blank-line
+letters`, `headings` and `open tags`. Structure, sentences and tokens are read within the time. CPU seconds
+are the process's; peak memory is what is added to that before the text. Results are saved, except with
+--encoder-share: `sage-minilm` from text to chunks against the bare forward of its encoder over the very same
+batches of tokens, in turn, in one process, the median of three rounds.
 """
 
 import argparse
@@ -16,51 +19,80 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle
+from typing import Any
 
 from benchmarks import record
 from benchmarks.segmentation.share import run_share
 from precise_rag.documents import read_documents
+from precise_rag.types import Document
 
-SPLITTERS = ("small", "langchain-recursive", "llamaindex-sentence", "chonkie-recursive")
+SPLITTERS = "small,langchain-recursive,llamaindex-sentence,chonkie-recursive"
+NASTY = {
+    "no spaces": "abcdefghij",
+    "line feeds": "\n",
+    "one-character sentences": "A. B? C! ",
+    "blank-line letters": "a\n\n",
+    "headings": "# a\n",
+    "open tags": "<p><div>",
+}
+"""Texts that are repeated up to the size."""
+COLUMNS = ("splitter", "input", "MB", "chunks", "MB/s wall", "MB/s CPU", "peak MB", "of that the text")
 
 
-def run_one(kind: str, files: list[str], megabytes: float, processes: int) -> dict[str, object]:
+def run_one(splitter: str, kind: str, files: list[str], megabytes: float, processes: int) -> dict[str, Any]:
+    """Time a splitter on one input; in a process of its own, because memory is measured by its peak."""
+    size = round(megabytes * 1e6)
     pool = list(read_documents(*files))
-    split = load(kind, processes)
-    sum(1 for _ in split(iter(pool[:1])))
-    before, started, cpu = peak(), time.perf_counter(), time.process_time()
-    done = 0
+    split = load(splitter, processes)
+    sum(split(iter(pool[:1])))
+    before = peak()
+    given: Iterable[Document]
+    if kind in NASTY:
+        given = [Document("nasty", (NASTY[kind] * (size // len(NASTY[kind]) + 1))[:size])]
+    elif kind == "one text":
+        given = [Document("text", "\n\n".join(document.text for document in repeated(pool, size)))]
+    else:
+        given = repeated(pool, size)
+    n_bytes = 0
 
-    def stream() -> Iterator[object]:
-        nonlocal done
-        for document in cycle(pool):
-            if done >= megabytes * 1e6:
-                return
-            done += len(document.text.encode("utf-8", "replace"))
+    def counted() -> Iterator[Document]:
+        nonlocal n_bytes
+        for document in given:
+            n_bytes += len(document.text.encode("utf-8", "replace"))
             yield document
 
-    chunks = sum(split(stream()))
-    wall = time.perf_counter() - started
-    used = time.process_time() - cpu
-    total = done / 1e6
+    text = peak() - before
+    started, cpu = time.perf_counter(), time.process_time()
+    chunks = sum(split(counted()))
+    wall, used = time.perf_counter() - started, time.process_time() - cpu
     return {
-        "splitter": kind,
-        "MB": round(total, 3),
+        "splitter": splitter,
+        "input": kind,
+        "MB": round(n_bytes / 1e6, 3),
         "chunks": chunks,
-        "MB/s wall": round(total / wall, 3),
-        "MB/s CPU": round(total / max(used, 1e-9), 3),
-        "peak MB": round(peak()),
-        "peak MB before": round(before),
+        "MB/s wall": round(n_bytes / 1e6 / wall, 3),
+        "MB/s CPU": round(n_bytes / 1e6 / max(used, 1e-9), 3),
+        "peak MB": round(peak() - before),
+        "of that the text": round(text),
     }
+
+
+def repeated(pool: list[Document], size: int) -> Iterator[Document]:
+    done = 0
+    for document in cycle(pool):
+        if done >= size:
+            return
+        done += len(document.text)
+        yield document
 
 
 def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def load(kind: str, processes: int) -> Callable[[Iterator], Iterator[int]]:
+def load(kind: str, processes: int) -> Callable[[Iterator[Document]], Iterator[int]]:
     """A function from documents to the number of chunks of each."""
     if kind in ("small", "sage-minilm"):
         from precise_rag import Segmenter
@@ -76,35 +108,55 @@ def load(kind: str, processes: int) -> Callable[[Iterator], Iterator[int]]:
     return lambda documents: (len(splitter(document)) for document in documents)
 
 
+def in_process(args: argparse.Namespace, splitter: str, kind: str, size: str) -> dict[str, Any]:
+    """Run `run_one`, or the encoder's share, in a fresh process."""
+    command = [sys.executable, "-m", __spec__.name, *args.files, "--one", splitter, "--inputs", kind]
+    command += ["--sizes", size, "--processes", str(args.processes)]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
+    environment |= {"TOKENIZERS_PARALLELISM": "true" if args.threads > 1 else "false"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    lines = [f"| {' | '.join(COLUMNS)} |", f"|---|---|{'---:|' * (len(COLUMNS) - 2)}"]
+    for row in rows:
+        cells = [f"{row[name]:,}" if isinstance(row[name], int | float) else row[name] for name in COLUMNS]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = record.new_parser(__spec__.name, __doc__, data=False)
     parser.add_argument("files", nargs="+")
-    parser.add_argument("--splitters", default=",".join(SPLITTERS))
-    parser.add_argument("--sizes", default="0.01,0.1,1,10")
+    parser.add_argument("--splitters", default=SPLITTERS)
+    parser.add_argument("--sizes", default="0.1,1,10", help="megabytes (%(default)s)")
+    parser.add_argument("--inputs", default="documents", help='comma-separated, or "nasty" (%(default)s)')
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--encoder-share", action="store_true", help="sage-minilm against its encoder alone")
     parser.add_argument("--threads", type=int, default=1, help="of the BLAS library and torch")
+    parser.add_argument("--name", default="speed", help="of the result (%(default)s)")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one == "encoder-share":
         print(json.dumps(run_share(read_documents(*args.files), float(args.sizes))))
-        return
-    if args.one:
-        print(json.dumps(run_one(args.one, args.files, float(args.sizes), args.processes)))
-        return
-    header: list[str] | None = None
-    for kind in ["encoder-share"] if args.encoder_share else args.splitters.split(","):
+    elif args.one:
+        print(json.dumps(run_one(args.one, args.inputs, args.files, float(args.sizes), args.processes)))
+    elif args.encoder_share:
         for size in args.sizes.split(","):
-            command = [sys.executable, "-m", __spec__.name, *args.files, "--one", kind, "--sizes", size]
-            command += ["--processes", str(args.processes)]
-            environment = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
-            environment |= {"TOKENIZERS_PARALLELISM": "true" if args.threads > 1 else "false"}
-            done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-            row = json.loads(done.stdout.splitlines()[-1])
-            if header is None:
-                header = list(row)
-                print(f"| {' | '.join(header)} |\n|{'---|' * len(header)}")
-            print(f"| {' | '.join(str(row[name]) for name in header)} |", flush=True)
+            in_process(args, "encoder-share", args.inputs, size)
+    else:
+        inputs = list(NASTY) if args.inputs == "nasty" else args.inputs.split(",")
+        rows = [
+            in_process(args, splitter, kind, size)
+            for splitter in args.splitters.split(",")
+            for kind in inputs
+            for size in args.sizes.split(",")
+        ]
+        body = f"# Speed of cutting\n\n{(__doc__ or '').split(chr(10) * 2)[2]}\n\n{table(rows)}"
+        record.save("segmentation", args.name, record.made(__spec__.name, args), body, {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -7,15 +7,16 @@ What follows is used instead, so that a forked child can go on:
     ProcessLock    a lock that is free in the child
     PerProcess     a value that each process makes for itself
     native_work    around calls of torch, faiss and BLAS: a fork waits until they have returned
+    side_by_side   calls in threads of their own
     of_one_process an iterator that a forked child cannot go on with says so
 """
 
-import concurrent.futures.thread  # noqa: F401  # see the last lines
+import concurrent.futures.thread  # see the last lines
 import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
@@ -166,6 +167,13 @@ def native_work(device: str | None = "cpu") -> Any:
     because the library's threads are not there.
     """
     return _native.call(device)
+
+
+def side_by_side(calls: Sequence[Callable[[], object]]) -> bool:
+    """Run some calls, each in its own thread, and wait for all; errors are left out. Returns True."""
+    with concurrent.futures.ThreadPoolExecutor(max(len(calls), 1)) as pool:
+        concurrent.futures.wait([pool.submit(call) for call in calls])
+    return True
 
 
 def of_one_process(items: Iterator[T]) -> Iterator[T]:

@@ -11,7 +11,13 @@ import numpy as np
 
 from precise_rag._pickling import Shared
 from precise_rag._processes import ProcessLock
-from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, file_sha256, packaged_minilm
+from precise_rag.encoders.packaged import (
+    MINILM,
+    MINILM_SHA256,
+    file_sha256,
+    is_packaged_minilm,
+    packaged_minilm,
+)
 from precise_rag.encoders.token_ids import TokenIds, read_ids
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts, readable_texts
@@ -88,6 +94,8 @@ def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:
 
 def content_name(folder: Path) -> str:
     """Name the model in a folder by its weights and settings. Raises ModelError if it has no weights."""
+    if is_packaged_minilm(folder):
+        return MINILM
     weights = sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
     if not weights:
         raise ModelError(f"{folder} contains no weights (*.safetensors or *.bin); pass the folder of a model")

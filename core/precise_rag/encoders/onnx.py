@@ -16,7 +16,7 @@ from precise_rag.encoders.int8_layers import Precision
 from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.encoders.rows import encoded_rows
-from precise_rag.encoders.token_ids import TokenIds
+from precise_rag.encoders.token_ids import TokenIds, read_tokenizer
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
@@ -75,15 +75,10 @@ class OnnxEncoder(LocalEncoder):
     @cached_property
     def tokenizer(self) -> Any:
         """The model's `tokenizers.Tokenizer`, without truncation."""
-        from tokenizers import Tokenizer
-
         try:
-            tokenizer = Tokenizer.from_file(str(self._directory / "tokenizer.json"))
+            return read_tokenizer(self._directory / "tokenizer.json")
         except Exception as error:  # the library raises no class of its own
             raise ModelError(f"{self._directory} contains no tokenizer that can be read: {error}") from error
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
 
     def load_model(self) -> None:
         """Load the model now, not at the first text."""

@@ -121,9 +121,11 @@ def _tensor(name: str, array: npt.NDArray[Any]) -> bytes:
     head += _field(2, _TYPES[str(array.dtype)]) + _field(8, name)
     if array.nbytes <= _SMALL:
         return head + _field(9, array.tobytes())
-    place = {"location": "in memory", "offset": "0", "length": str(array.nbytes)}
-    entries = (_field(13, _field(1, key) + _field(2, value)) for key, value in place.items())
-    return head + b"".join(entries) + _field(14, 1)
+    return head + _IN_MEMORY + _place("length", str(array.nbytes)) + _field(14, 1)
+
+
+def _place(key: str, value: str) -> bytes:
+    return _field(13, _field(1, key) + _field(2, value))
 
 
 def _value(name: str, dtype: str, shape: tuple[str, ...]) -> bytes:
@@ -153,3 +155,6 @@ def _varint(number: int) -> bytes:
         number >>= 7
     out.append(number)
     return bytes(out)
+
+
+_IN_MEMORY = _place("location", "in memory") + _place("offset", "0")

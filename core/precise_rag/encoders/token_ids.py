@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -52,6 +54,24 @@ def places(lengths: IntArray) -> IntArray:
 
 def _offsets(lengths: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def read_tokenizer(file: Path) -> Any:
+    """Return the `tokenizers.Tokenizer` of a file, without truncation; those of one file are the same object.
+
+    Raises what the library raises.
+    """
+    return _read_tokenizer(file, file.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read_tokenizer(file: Path, changed: int) -> Any:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def read_ids(tokenizer: Any, texts: Sequence[str], at_once: int) -> TokenIds:

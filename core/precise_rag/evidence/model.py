@@ -76,6 +76,11 @@ class EvidenceModel:
         model.weights_sha256, model._weights = "", weights
         return model
 
+    @staticmethod
+    def load_model() -> None:
+        """Load the boundary model now, not at the first stretch."""
+        _boundaries()
+
     def grow(self, query: str, stretch: Stretch, probability: FloatArray) -> Growth:
         """Return the probabilities of a stretch.
 

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from precise_rag.checks import check_number
 from precise_rag.encoders.packaged import MINILM_COMMAND, packaged_minilm
+from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import ModelError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
@@ -144,23 +144,13 @@ def _load_tokenizer(encoder: Encoder | None) -> Any:
     """BERT's tokenizer from the package of all-MiniLM-L6-v2 if it is installed, otherwise the encoder's."""
     folder = packaged_minilm()
     if folder is not None:
-        return _bert_tokenizer(folder)
+        return read_tokenizer(folder / "tokenizer.json")
     tokenizer = getattr(encoder, "tokenizer", None)
     if tokenizer is None:
         raise ModelError(
             f"encoder {encoder.name if encoder else None!r} has no tokenizer, which WordSentenceIndex needs; "
             f"for BERT's, run: {MINILM_COMMAND}"
         )
-    return tokenizer
-
-
-@cache
-def _bert_tokenizer(folder: Path) -> Any:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
     return tokenizer
 
 

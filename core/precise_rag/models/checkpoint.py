@@ -87,7 +87,7 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
     folder = Path(folder)
     config = load_config(folder)
     weights = read_checked(folder, _WEIGHTS, config.get(_WEIGHTS_SUM))
-    _check_shipped(folder, _WEIGHTS, weights)
+    _check_shipped(folder, _WEIGHTS, config[_WEIGHTS_SUM])
     try:
         tensors = load(weights)
     except Exception as error:  # the library raises whatever a damaged header leads to
@@ -112,7 +112,7 @@ def load_config(folder: Path) -> dict[str, Any]:
         _refuse(folder / _CONFIG, f"must hold a JSON object, got {type(config).__name__}")
     if _CONFIG_SUM in config and config[_CONFIG_SUM] != _settings_sha256(config):
         _refuse(folder / _CONFIG, f"was changed: its {_CONFIG_SUM} is that of other settings")
-    _check_shipped(folder, _CONFIG, data)
+    _check_shipped(folder, _CONFIG, hashlib.sha256(data).hexdigest())
     return config
 
 
@@ -197,9 +197,9 @@ def _settings_sha256(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
 
 
-def _check_shipped(folder: Path, name: str, data: bytes) -> None:
+def _check_shipped(folder: Path, name: str, sha256: str) -> None:
     shipped = packaged_checksums(folder).get(name)
-    if shipped is not None and hashlib.sha256(data).hexdigest() != shipped:
+    if shipped is not None and sha256 != shipped:
         _refuse(folder / name, "is not the file that this version of precise-rag ships")
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Self
 
 from precise_rag._pickling import Portable
+from precise_rag._processes import PerProcess, side_by_side
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.evidence import EvidenceGrower, FoundTexts
@@ -54,6 +55,7 @@ class RetrievalPath(Portable):
         chosen = load_preset(preset)
         self.index = index
         self.preset = preset
+        self._loaded: PerProcess[bool] = PerProcess()
         self.n_candidates = chosen.n_candidates if n_candidates is None else n_candidates
         check_number("n_candidates", self.n_candidates, least=1, whole=True)
         for name in METHODS:
@@ -147,8 +149,7 @@ class RetrievalPath(Portable):
         knows_sentences = self.evidence is not None and isinstance(self.index, Neighbours)
         returns = "sentence" if knows_sentences else None
         searches = []
-        if (load := getattr(getattr(self.index, "encoder", None), "load_model", None)) is not None:
-            yield Work(load)  # outside of the time of the search
+        yield Work(self._load_models)  # outside of the time of the search
         with session.trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
             for one in queries:
                 asked = {"filter": search.filter, "returns": returns}
@@ -159,6 +160,12 @@ class RetrievalPath(Portable):
                 searches.append((yield Work(run, arun)))
             stage.outcome = found = merge_searches(searches)
         return found
+
+    def _load_models(self) -> None:
+        """Load the models of the stages side by side, the first time; what fails fails again at its use."""
+        parts = (getattr(self.index, "encoder", None), self.reranker, getattr(self.evidence, "model", None))
+        loads = [load for part in parts if (load := getattr(part, "load_model", None)) is not None]
+        self._loaded.get(lambda: side_by_side(loads))
 
     @property
     def _splits_texts(self) -> bool:

@@ -151,6 +151,11 @@ class CascadeReranker(Shared):
                 break
         return Shortlist(rows[: len(logits)], columns, packaged)
 
+    def load_model(self) -> None:
+        """Load the networks now, not at the first candidate."""
+        packaged_reranker()
+        self._scorer.get(self._load)
+
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
         """Return the cross-encoder's (n,) logits of texts."""
         scorer = self._scorer.get(self._load)

@@ -5,7 +5,8 @@
 The naive search multiplies the question's vector with all vectors in float32 and keeps the best of the
 sentences that share a word with it. Sentences are those of the development sets and of Wikipedia, and then
 the same again until there are enough; their vectors are made from their words (`HashEncoder`), and repeated
-ones are moved a little, so that no two are equal. Time is that of the processor, with one thread.
+ones are moved a little, so that no two are equal. The words of the naive search cost nothing. Time is that of
+the processor, with one thread: the median of three rounds over the questions, one search after the other.
 """
 
 import os
@@ -24,7 +25,7 @@ from precise_rag.index.segments import Part, Segment
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
-TOP_K, DIMENSION, REAL = 10, 384, 20_000
+TOP_K, DIMENSION, REAL, ROUNDS = 10, 384, 20_000, 3
 
 
 def main() -> None:
@@ -37,20 +38,22 @@ def main() -> None:
     encoder = HashEncoder(DIMENSION)
     index = repeated(WordSentenceIndex(encoder), real_documents(args.data), args.sentences)
     vectors = index._parts[0].segment.collection.columns["vectors"]
-    seconds, shares, same = {"naive": 0.0, "word→sentence": 0.0}, [], 0.0
-    for question in asked:
-        (query,) = encoder.encode_queries([question.text])
-        passing = index.candidate_rows(question.text)
-        started = time.process_time()
-        scores = (vectors @ query)[passing]
-        best = np.argsort(-scores, kind="stable")[:TOP_K] if len(scores) <= TOP_K else top(scores)
-        between = time.process_time()
-        found = index.search(question.text, TOP_K, vector=query)
-        seconds["word→sentence"] += time.process_time() - between
-        seconds["naive"] += between - started
-        shares.append(len(passing) / len(index))
-        same += np.allclose([candidate.score for candidate in found], scores[best], atol=1e-5)
-    rates = {name: len(asked) / total for name, total in seconds.items()}
+    spent, shares, same = np.zeros((ROUNDS, 2)), [], 0.0
+    for number in range(ROUNDS + 1):  # the first round brings everything into memory
+        shares, same = [], 0.0
+        for question in asked:
+            (query,) = encoder.encode_queries([question.text])
+            passing = index.candidate_rows(question.text)
+            started = time.process_time()
+            scores = (vectors @ query)[passing]
+            best = np.argsort(-scores, kind="stable")[:TOP_K] if len(scores) <= TOP_K else top(scores)
+            between = time.process_time()
+            found = index.search(question.text, TOP_K, vector=query)
+            if number:
+                spent[number - 1] += between - started, time.process_time() - between
+            shares.append(len(passing) / len(index))
+            same += np.allclose([candidate.score for candidate in found], scores[best], atol=1e-5)
+    rates = dict(zip(("naive", "word→sentence"), len(asked) / np.median(spent, axis=0), strict=True))
     facts = {"sentences": len(index), "passing": float(np.mean(shares)), "same": same / len(asked)}
     made = record.made(__spec__.name, args, **{"load at the beginning": round(load, 1)})
     lines = [[name, f"{rate:.1f}", f"{rate / rates['naive']:.1f}"] for name, rate in rates.items()]

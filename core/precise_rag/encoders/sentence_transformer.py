@@ -83,21 +83,29 @@ class SentenceTransformerEncoder(LocalEncoder):
     def _encode(
         self, texts: Sequence[str], encode: Callable[[list[int]], Any], show_progress: bool = False
     ) -> FloatArray:
+        """Encode in batches by length; the device is waited for once, at the end."""
         model = self._loaded()
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        order, found = [], []
         lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
         limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
         with progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text") as progress:
             for batch in batches_by_length(lengths, limit):
                 device = model.device.type
                 with self._lock, native_work(device), fast_precision(device):
-                    rows[batch] = encode(batch.tolist())
+                    found.append(encode(batch.tolist()))
+                order.append(batch)
                 progress.update(len(batch))
+            with native_work(model.device.type):
+                rows[np.concatenate(order)] = require("torch", extra="torch").cat(found).float().cpu().numpy()
         return encoded_rows(rows, source=self.name)
 
     @staticmethod
     def _encode_texts(encode: Callable[..., Any], texts: Sequence[str], batch: list[int]) -> Any:
-        return encode([texts[i] for i in batch], batch_size=len(batch), show_progress_bar=False)
+        given = [texts[i] for i in batch]
+        return encode(given, batch_size=len(batch), show_progress_bar=False, convert_to_tensor=True)
 
     def _loaded(self) -> Any:
         with self._lock:

@@ -117,7 +117,7 @@ class ModelInputs:
         others = {name: value for name, value in features.items() if name not in names}
         inputs = cls(names, others, padding, model.max_seq_length or np.iinfo(np.int64).max)
         own = model.encode_document(_PROBES, show_progress_bar=False)
-        same = inputs.encode(model, read_ids(tokenizer, _PROBES, len(_PROBES)), [0, 1])
+        same = inputs.encode(model, read_ids(tokenizer, _PROBES, len(_PROBES)), [0, 1]).float().cpu().numpy()
         return inputs if own.shape == same.shape and np.allclose(own, same, atol=1e-4) else None
 
     def fit(self, tokens: TokenIds, batch: list[int]) -> bool:
@@ -130,7 +130,7 @@ class ModelInputs:
         model: the sentence-transformers model.
         tokens: the tokens of all texts.
         batch: indices of n texts.
-        Returns (n, d) float32 vectors, not scaled.
+        Returns a tensor of (n, d) vectors, not scaled, on the model's device, which may still compute it.
         """
         torch = require("torch", extra="torch")
         starts, lengths = tokens.offsets[batch], tokens.lengths[batch]
@@ -138,7 +138,12 @@ class ModelInputs:
         ids = np.full(real.shape, self.padding, dtype=np.int64)
         ids[real] = tokens.ids[(starts[:, None] + np.arange(real.shape[1]))[real]]
         arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64), "token_type_ids": 0 * ids}
-        tensors = {name: torch.from_numpy(arrays[name]).to(model.device) for name in self.names}
+        tensors = {name: on_device(torch.from_numpy(arrays[name]), model.device) for name in self.names}
         model.eval()
         with torch.inference_mode():
-            return model({**tensors, **self.others})["sentence_embedding"].float().cpu().numpy()
+            return model({**tensors, **self.others})["sentence_embedding"]
+
+
+def on_device(tensor: Any, device: Any) -> Any:
+    """Copy a tensor to a device; to CUDA from pinned memory, without waiting."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

@@ -97,5 +97,7 @@ class DenseIndex(ChunkIndex):
     def _best_of_part(
         self, part: Part, rows: IntArray | None, direction: FloatArray, top_k: int
     ) -> tuple[IntArray, FloatArray]:
-        found = nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
+        found = None
+        if part.segment.near is not None:
+            found = nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
         return self._products(part).best(direction, top_k, rows) if found is None else found

@@ -111,8 +111,8 @@ class WordSentenceIndex(DenseIndex):
 
     def _passing(self, snapshot: Snapshot, query: str) -> npt.NDArray[np.int64]:
         terms = np.unique(self._tokens([query])[0]).astype(np.int64)
-        overlap = np.concatenate([part.prepared.postings.overlap(terms) for part in snapshot.parts])
-        passes = overlap >= self.settings.min_overlap
+        least = self.settings.min_overlap
+        passes = np.concatenate([part.prepared.postings.overlap(terms, least) for part in snapshot.parts])
         rows = np.flatnonzero(passes if snapshot.matching is None else passes & snapshot.matching)
         limit = self.settings.max_candidates
         if limit is None or len(rows) <= limit:

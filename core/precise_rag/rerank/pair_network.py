@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.packaged import MINILM
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, bfloat16_is_fast
+from precise_rag.encoders.token_ids import on_device
 from precise_rag.rerank.pairs import CANDIDATE_TOKENS, QUERY_TOKENS, TransformerConfig
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
@@ -189,6 +190,9 @@ class PairScorer:
         """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
         query, *texts = readable_texts([query, *texts])
         logits = np.zeros(len(texts), dtype=np.float32)
+        if not texts:
+            return logits
+        order, scores = [], []
         ids = token_ids(self._tokenizer, texts, CANDIDATE_TOKENS)
         with torch.inference_mode():
             query_ids, in_query = self._padded(token_ids(self._tokenizer, [query], QUERY_TOKENS))
@@ -196,13 +200,14 @@ class PairScorer:
             for rows in batches_by_length(np.array([len(row) for row in ids]), _BATCH_TOKENS):
                 batch, in_batch = self._padded([ids[row] for row in rows])
                 queries = query_states.expand(len(rows), -1, -1), in_query.expand(len(rows), -1)
-                scores = self._network.score(*queries, self._network.encode(batch, in_batch), in_batch)
-                logits[rows] = scores.float().cpu().numpy()
+                order.append(rows)
+                scores.append(self._network.score(*queries, self._network.encode(batch, in_batch), in_batch))
+            logits[np.concatenate(order)] = torch.cat(scores).float().cpu().numpy()
         return logits
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         ids, is_token = padded(rows)
-        return ids.to(self.device), is_token.to(self.device)
+        return on_device(ids, self.device), on_device(is_token, self.device)
 
 
 _MINILM_NAMES = {

@@ -59,12 +59,17 @@ class Postings:
         counted = (len(rows) if alive is None else int(np.count_nonzero(alive[rows])) for rows in found)
         return np.fromiter(counted, dtype=np.int64, count=len(terms))
 
-    def overlap(self, terms: IntArray) -> npt.NDArray[np.int32]:
-        """(n_rows,) how many of these distinct terms each row contains."""
+    def overlap(self, terms: IntArray, least: int) -> npt.NDArray[np.bool_]:
+        """(n_rows,) whether each row contains at least `least` of these distinct terms."""
+        if least == 1:
+            contains = np.zeros(self.n_rows, dtype=np.bool_)
+            for term in terms.tolist():
+                contains[self.rows_of(term)] = True
+            return contains
         shared = np.zeros(self.n_rows, dtype=np.int32)
         for term in terms.tolist():
             shared[self.rows_of(term)] += 1
-        return shared
+        return shared >= least
 
 
 def idf(frequencies: IntArray, n_rows: int) -> FloatArray:

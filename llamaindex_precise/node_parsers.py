@@ -41,7 +41,7 @@ dispatcher = get_dispatcher(__name__)
 
 _CONTEXT = ContextSettings()
 
-_MAX_TOKENS = 1152
+_MAX_TOKENS = 1120
 """Default limit of a semantic node: at the default top_k it sends no more than SentenceSplitter()."""
 
 
@@ -162,7 +162,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
     The nodes of a document join to its text. Headings, lists, tables, code and turns are kept together
     where the limit allows. A node below a heading has the titles above it in `metadata["header_path"]`,
     as nodes of MarkdownNodeParser have, unless its document has that key. The options from `threshold` to
-    `text_format` are those of SegmenterOptions, with max_tokens 1,152 by default; the field shows what holds.
+    `text_format` are those of SegmenterOptions, with max_tokens 1,120 by default; the field shows what holds.
 
     With an `embed_model` each node has its vector: the mean of its sentences' vectors, weighted with
     that of the surrounding text. Search such nodes with the same encoder, and put no embedding model

@@ -19,12 +19,12 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "model.safetensors": "cc737c7809176517eb1375f3714c3fc7f426763219a931f42497108bbc32b70d",
     },
     "segmentation-sage-minilm": {
-        "config.json": "10dd03581f49781385623357834e67fa1fb7678716a08ab845e24ecc281b6bae",
-        "model.safetensors": "3dbf22f2142551444c395ec1b17d1397ac17949b24d44a83f2b9e47d87a6013a",
+        "config.json": "03058199d4f84aaf54e68cbedecb668d3981c90cc00f5a204b52f4c40676fae7",
+        "model.safetensors": "ec56983c4b2aad228e138b9155da64bd7c22e311da1bacaa91e2a6c1b85d0225",
     },
     "segmentation-small": {
-        "config.json": "d1d6e892ace4c5ad13cb2765766e7ff239e7b3d5262327bcf6da9fb7f3ca34a7",
-        "model.safetensors": "1db2586fc915e01efc3c9fd83cc97e7c87c553f3aa862b98e33ca78dcd546959",
+        "config.json": "4c45581d95a877afa59c066b1e03db569adb4273a0ec23f10b6b1ee2826fa65b",
+        "model.safetensors": "56b6c2fffe7cc33a47e24c027b41bace62abb0e34b0656853fdc73c28047d191",
         "vocabulary.txt": "bfc2cbe83b02c518bc05c5a37186065f8602a7044ca578ea39f07c3d54385166",
     },
 }

@@ -7,7 +7,7 @@ What follows is used instead, so that a forked child can go on:
     ProcessLock    a lock that is free in the child
     PerProcess     a value that each process makes for itself
     native_work    around calls of torch, faiss and BLAS: a fork waits until they have returned
-    side_by_side   calls in threads of their own
+    side_by_side   calls at the same time, in threads
     of_one_process an iterator that a forked child cannot go on with says so
 """
 
@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
@@ -169,11 +169,12 @@ def native_work(device: str | None = "cpu") -> Any:
     return _native.call(device)
 
 
-def side_by_side(calls: Sequence[Callable[[], object]]) -> bool:
-    """Run some calls, each in its own thread, and wait for all; errors are left out. Returns True."""
-    with concurrent.futures.ThreadPoolExecutor(max(len(calls), 1)) as pool:
-        concurrent.futures.wait([pool.submit(call) for call in calls])
-    return True
+def side_by_side(*calls: Callable[[], Any]) -> list[Any]:
+    """Run some calls at the same time. Returns what each returns; raises an error when all are done."""
+    with concurrent.futures.ThreadPoolExecutor(max(len(calls) - 1, 1)) as pool:
+        others = [pool.submit(call) for call in calls[1:]]
+        first = [call() for call in calls[:1]]
+        return first + [other.result() for other in others]
 
 
 def of_one_process(items: Iterator[T]) -> Iterator[T]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from precise_rag._processes import side_by_side
 from precise_rag.checks import check_number
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
 from precise_rag.index.arrays.collection import Columns
@@ -68,6 +70,8 @@ _NO_WEIGHT, _FULL_WEIGHT = 2.0, 4.0
 weight. Tuned on the languages of XQuAD; see docs/decisions/0013-adaptive-dense-weight.md."""
 _SAMPLE = 5_000
 """Sentences whose cosines stand for those of all, if faiss finds the nearest."""
+_LEAST_ROWS = 20_000
+"""Sentences from which on meaning and words are scored at the same time."""
 _FEWEST = 100
 """With fewer sentences the weight is not adapted: the best z-score cannot be large."""
 
@@ -167,14 +171,13 @@ class HybridIndex(BM25Base, SentenceIndex):
     def _scores(
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        searches = self._searches(snapshot, vector, alpha)
-        core = _joined([search.core for search in searches])
-        dense = _joined([search.scores() for search in searches])
-        words = self._bm25(snapshot, query)
-        sentence = _joined(words.pop("sentences"))
-        wider = [_of_rows(snapshot, place, scores) for place, scores in enumerate(words.values())]
         rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
-        bm25 = _weighted(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
+        by_meaning = partial(self._by_meaning, snapshot, vector, alpha)
+        by_word = partial(self._by_word, snapshot, query, alpha, rows)
+        if snapshot.n_rows < _LEAST_ROWS:
+            (searches, core, dense), (bm25, sentence, passage) = by_meaning(), by_word()
+        else:
+            (searches, core, dense), (bm25, sentence, passage) = side_by_side(by_meaning, by_word)
         pool = pooled([dense[rows], bm25], self.settings.pool)
         found = pool if snapshot.matching is None else rows[pool]
         own = (rows for _, rows in snapshot.split(found))
@@ -183,7 +186,25 @@ class HybridIndex(BM25Base, SentenceIndex):
         weight = self._dense_weight(self._usual(snapshot, searches, core[rows]), float(core[rows].max()))
         fused = np.full(len(core), -np.inf, dtype=np.float32)
         fused[found] = weighted_sum([dense[found], bm25[pool]], [weight, 1 - weight])
-        return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": wider[0]}
+        return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passage}
+
+    def _by_meaning(
+        self, snapshot: Snapshot, vector: FloatArray, alpha: float
+    ) -> "tuple[list[_DenseSearch], FloatArray, FloatArray]":
+        """The searches of all parts, and (n,) cosines and dense scores of all sentences."""
+        searches = self._searches(snapshot, vector, alpha)
+        core = _joined([search.core for search in searches])
+        return searches, core, _joined([search.scores() for search in searches])
+
+    def _by_word(
+        self, snapshot: Snapshot, query: str, alpha: float, rows: Any
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """BM25 in context of some rows, and (n,) of each sentence and of its passage."""
+        words = self._bm25(snapshot, query)
+        sentence = _joined(words.pop("sentences"))
+        wider = [_of_rows(snapshot, place, scores) for place, scores in enumerate(words.values())]
+        bm25 = _weighted(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
+        return bm25, sentence, wider[0]
 
     def _searches(self, snapshot: Snapshot, vector: FloatArray, alpha: float) -> "list[_DenseSearch]":
         found = []

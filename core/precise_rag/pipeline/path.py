@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Self
@@ -164,8 +165,7 @@ class RetrievalPath(Portable):
     def _load_models(self) -> None:
         """Load the models of the stages side by side, the first time; what fails fails again at its use."""
         parts = (getattr(self.index, "encoder", None), self.reranker, getattr(self.evidence, "model", None))
-        loads = [load for part in parts if (load := getattr(part, "load_model", None)) is not None]
-        self._loaded.get(lambda: side_by_side(loads))
+        self._loaded.get(lambda: bool(side_by_side(*[partial(_load, part) for part in parts])))
 
     @property
     def _splits_texts(self) -> bool:
@@ -201,3 +201,9 @@ def _method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Callable[[], Aw
     """A method of an object with its arguments; None if the object has no such method."""
     method = getattr(owner, name, None)
     return None if method is None else partial(method, *args, **kwargs)
+
+
+def _load(part: Any) -> None:
+    """Load the model of a stage, if it has one."""
+    with suppress(Exception):
+        getattr(part, "load_model", lambda: None)()

@@ -49,6 +49,17 @@ def test_passages_are_found_when_some_rows_are_outside_the_pool() -> None:
     assert found[0].text == "The sun rose. A cat sleeps."
 
 
+@pytest.mark.parametrize("wanted", [None, {"kind": "a"}])
+def test_a_large_index_scores_meaning_and_words_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch, wanted: dict[str, str] | None
+) -> None:
+    documents = [Document(f"{n}", f"{STORY.text} Cat {n} eats.", {"kind": "ab"[n % 2]}) for n in range(6)]
+    index = HybridIndex.build(documents, HashEncoder())
+    expected = index.search("cat sleeps", 5, filter=wanted)
+    monkeypatch.setattr("precise_rag.index.hybrid._LEAST_ROWS", 1)
+    assert index.search("cat sleeps", 5, filter=wanted) == expected
+
+
 class OddEncoder(HashEncoder):
     """Tells sentences with the word "odd" from the rest, and nothing more."""
 

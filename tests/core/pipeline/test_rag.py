@@ -62,6 +62,24 @@ def test_without_a_language_model_the_answer_is_the_context_and_says_so(rag):
     assert "no language model" in answer.note
 
 
+def test_models_are_loaded_before_the_first_search_and_a_failed_load_is_left_to_its_use(rag):
+    class Reranker:
+        name, score_scale, loaded = "own", "probability", 0
+
+        def load_model(self):
+            self.loaded += 1
+            raise RuntimeError("not now")
+
+        def score(self, query, candidates):
+            return [0.5] * len(candidates)
+
+    reranker = Reranker()
+    once = PreciseRAG(rag.index, reranker=reranker)
+    assert once.retrieve("When did the harbour freeze?").kept
+    once.retrieve("Who is the captain?")
+    assert reranker.loaded == 1
+
+
 def test_async_and_sync_agree(rag):
     question = "When did the harbour freeze?"
     selection, again = rag.retrieve(question), asyncio.run(rag.aretrieve(question))

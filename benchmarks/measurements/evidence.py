@@ -14,6 +14,7 @@ WAYS = ("sentences", "grown", "grown, left out")
 def evidence() -> str:
     """What growing gains, what the default selection sends, and what is left of stock chunks."""
     result, nodes = newest("evidence", "measure"), newest("evidence", "nodes-default")
+    places = newest("evidence", "two-places")
     sets = result.data["sets"]
     recall = [
         [_title(one), name, *(f"{100 * value:.1f}" for value in one["recall"][name])]
@@ -21,13 +22,18 @@ def evidence() -> str:
         for name in WAYS
         if name in one["recall"]
     ]
-    gains = [[_title(one), *map(_interval, one["gain"])] for one in sets]
+    gains = [
+        [_title(one), over, *map(_interval, values)]
+        for one in sets
+        for over, values in (("sentences", one["gain"]), ("the best", one["fewer"].get("gain")))
+        if values
+    ]
     selected = [
         [
             _title(one),
             *(_percent(one["selection"][name]) for name in ("recall", "kept", "saved")),
             f"{one['selection']['tokens']:,.0f}",
-            *(f"{one['calibration'][name]:.3f}" for name in ("sentences", "spans")),
+            *(f"{one['calibration'][name]:.3f}" for name in ("sentences", "spans", "chance")),
             f"{one['ms']:.0f}",
         ]
         for one in sets
@@ -40,15 +46,24 @@ def evidence() -> str:
             "Recall (%) by tokens sent, the likeliest sentences first. *Left out*: the growth model trained "
             "without the set, as on a new kind of collection.",
             format_markdown(["set", "sent", *BUDGETS], recall),
-            "Points gained over single sentences, with the 95 % interval, documents redrawn in pairs:",
-            format_markdown(["set", *BUDGETS], gains),
+            "Points gained over single sentences and, where they were measured, over the best at each "
+            "budget of single sentences, passages, and the best passage followed by sentences, for the first questions "
+            "of a set; with the 95 % interval, documents redrawn in pairs:",
+            format_markdown(["set", "over", *BUDGETS], gains),
             "The default selection: recall (%); share (%) that it keeps of the evidence among the found "
             "sentences; tokens (%) saved against the fixed number of sentences with the same mean recall, "
-            "where one reaches it; tokens sent; expected calibration error of sentences and of spans; CPU "
+            "or against all that were found where even they hold less; tokens sent; expected calibration "
+            "error of sentences and of spans, and of as many spans that are perfectly calibrated; CPU "
             "milliseconds of growth a question.",
             format_markdown(
-                ["set", "recall", "kept", "saved", "tokens", "ECE sentences", "ECE spans", "ms"], selected
+                ["set", "recall", "kept", "saved", "tokens", "ECE sentences", "ECE spans", "chance", "ms"],
+                selected,
             ),
+            "### Questions about two documents",
+            places.source,
+            "Two questions made one: the share of the two places of which something is sent, without and "
+            "with the rule that a name which nothing selected mentions brings one sentence more.",
+            format_markdown(*places.table()),
             "### In anybody's chunks",
             nodes.source,
             "What `EvidencePostprocessor` and `EvidenceCompressor` leave of stock chunks, and the share of "

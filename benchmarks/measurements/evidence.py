@@ -47,8 +47,8 @@ def evidence() -> str:
             "without the set, as on a new kind of collection.",
             format_markdown(["set", "sent", *BUDGETS], recall),
             "Points gained over single sentences and, where they were measured, over the best at each "
-            "budget of single sentences, passages, and the best passage followed by sentences, for the first questions "
-            "of a set; with the 95 % interval, documents redrawn in pairs:",
+            "budget of single sentences, passages, and the best passage followed by sentences, for the "
+            "first questions of a set; with the 95 % interval, documents redrawn in pairs:",
             format_markdown(["set", "over", *BUDGETS], gains),
             "The default selection: recall (%); share (%) that it keeps of the evidence among the found "
             "sentences; tokens (%) saved against the fixed number of sentences with the same mean recall, "

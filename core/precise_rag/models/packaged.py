@@ -7,8 +7,8 @@ _HERE = Path(__file__).resolve().parent
 
 SHIPPED: Mapping[str, Mapping[str, str]] = {
     "evidence": {
-        "config.json": "f91e7f9e16e5bd0630ad364b84ca5632e2c4356fbd04d149e3e3f763677c720d",
-        "model.safetensors": "d13ea3892693736f2825ed580a6f643888a2e92838288aecc993a8566c87d3dd",
+        "config.json": "91638450015bb2d139a054db892068ecc589bca114c4cf7edbdfd97e4d6f187d",
+        "model.safetensors": "058f7d2f9bca637824fd383b66c5496170f819deb37e1cb6d73747da3bde219f",
     },
     "reranker": {
         "config.json": "4b0eae3399bfe634a911c206f28497c12b52b538fc36d2c9450a273ef590efd7",

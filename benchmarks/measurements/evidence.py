@@ -66,9 +66,9 @@ def evidence() -> str:
             format_markdown(*places.table()),
             "### Rounding and reading less",
             reading.source,
-            "What int8, and stopping where four sentences in a row are improbable, do to the evidence that is "
-            "sent; recall (%) of the default selection and within 200 to 1,600 tokens, with the difference to "
-            "float32.",
+            "What int8, and stopping where four sentences in a row are improbable, do to the evidence that "
+            "is sent: recall (%) of the default selection and within 200 to 1,600 tokens, with the "
+            "difference to float32.",
             format_markdown(*reading.table()),
             "### In anybody's chunks",
             nodes.source,

@@ -35,7 +35,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 
-TOP_K = 10
+TOP_K, DIMENSION = 10, 384
 PER_DOCUMENT, PER_PASSAGE, WORDS = 200, 5, 20
 KINDS = (
     "exact,float16,int8,IVF1024+SQ8@nprobe=16,IVF1024+SQ8@nprobe=64,IVF1024+PQ48@nprobe=64,HNSW32@efSearch=128,"
@@ -61,7 +61,7 @@ class Rows(NamedTuple):
 def main() -> None:
     parser = record.new_parser(__spec__.name, __doc__, data=False)
     parser.add_argument("--sentences", type=int, default=1_000_000, help="at least (%(default)s)")
-    parser.add_argument("--dimension", type=int, default=384, help="of made vectors (%(default)s)")
+    parser.add_argument("--dimension", type=int, default=DIMENSION, help="of made vectors (%(default)s)")
     parser.add_argument("--queries", type=int, default=50)
     parser.add_argument("--kinds", default=KINDS, help="faiss: factory@search (%(default)s)")
     parser.add_argument("--real", type=Path, metavar="DIR", help="folder of the data sets")

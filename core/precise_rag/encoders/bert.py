@@ -43,7 +43,7 @@ class BertNetwork:
         graph = with_precision(
             precision, lambda linear: self._graph(weights, linear), lambda: self._inputs(sample())
         )
-        self._session = graph.session(threads)
+        self._session = graph.session(threads, for_callers=precision == "int8")
 
     def _graph(self, weights: Tensors, linear: Linear) -> Graph:
         settings, graph = self.settings, Graph()

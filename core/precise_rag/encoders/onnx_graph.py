@@ -2,14 +2,15 @@
 
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from precise_rag._extras import require
-from precise_rag._processes import native_work
+from precise_rag._processes import PerProcess, native_work
 from precise_rag.models.checkpoint import Tensors
 from precise_rag.types import FloatArray
 
@@ -58,28 +59,18 @@ class Graph:
         self._nodes.append(node + (_field(7, _MICROSOFT) if kind in _FUSED else b""))
         return output
 
-    def session(self, threads: int, *, for_one_run: bool = False) -> "Session":
+    def session(self, threads: int, *, for_one_run: bool = False, for_callers: bool = False) -> "Session":
         """Load the graph into ONNX Runtime, on the CPU. Raises MissingExtra without onnxruntime.
 
         threads: how many compute. Idle ones do not spin, so that other work gets the processor.
         for_one_run: load faster and run more slowly.
+        for_callers: several threads will run it at a time; see `Session`.
         """
-        ort = require("onnxruntime", extra="offline")
-        options = ort.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        options.log_severity_level = 3
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        if for_one_run:
-            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-            options.add_session_config_entry("session.disable_prepacking", "1")
+        model = self._model()
         large = {name: array for name, array in self._weights.items() if array.nbytes > _SMALL}
-        values = [ort.OrtValue.ortvalue_from_numpy(array) for array in large.values()]
-        options.add_external_initializers(list(large), values)
-        with native_work():
-            session = ort.InferenceSession(self._model(), options, providers=["CPUExecutionProvider"])
-        partial = ort.RunOptions()
-        partial.only_execute_path_to_fetches = True
-        return Session(session, partial, large)
+        session = _load(model, large, threads, for_one_run)
+        is_shared = for_callers and threads > 1
+        return Session(session, large, (lambda: _load(model, large, 1)) if is_shared else None)
 
     def _model(self) -> bytes:
         tensors = (_tensor(name, array) for name, array in self._weights.items())
@@ -90,11 +81,19 @@ class Graph:
 
 
 class Session:
-    """A graph in ONNX Runtime, on the CPU; threads can share it."""
+    """A graph in ONNX Runtime, on the CPU; threads can share it.
 
-    def __init__(self, session: Any, options: Any, weights: Tensors) -> None:
-        self._session, self._options = session, options
-        self._weights = weights  # the session reads them as long as it lives
+    session: of ONNX Runtime. weights: what it reads as long as it lives.
+    alone: loads the same with one thread. It is used for calls that begin while others run: several threads
+        for each of several calls do the same work in more time. Default: `session` takes all calls.
+    """
+
+    def __init__(self, session: Any, weights: Tensors, alone: Callable[[], Any] | None = None) -> None:
+        self._session, self._weights, self._load_alone = session, weights, alone
+        self._alone: PerProcess[Any] = PerProcess()
+        ort = require("onnxruntime", extra="offline")
+        self._options = ort.RunOptions()
+        self._options.only_execute_path_to_fetches = True
 
     def run(self, output: str, inputs: Mapping[str, Any]) -> FloatArray:
         """Return one output; only the operators that it needs run."""
@@ -102,9 +101,37 @@ class Session:
 
     def run_several(self, outputs: Sequence[str], inputs: Mapping[str, Any]) -> list[FloatArray]:
         """Return some outputs, in their order; only the operators that they need run."""
+        running, caller = _running.get(set), get_ident()
         with native_work():
-            found: list[FloatArray] = self._session.run(list(outputs), inputs, self._options)
+            session = self._session
+            if running and self._load_alone is not None:
+                session = self._alone.get(self._load_alone)
+            running.add(caller)
+            try:
+                found: list[FloatArray] = session.run(list(outputs), inputs, self._options)
+            finally:
+                running.discard(caller)
         return found
+
+
+_running: PerProcess[set[int]] = PerProcess()
+"""The threads that run a session."""
+
+
+def _load(model: bytes, weights: Tensors, threads: int, for_one_run: bool = False) -> Any:
+    """Load a model into ONNX Runtime; see `Graph.session`."""
+    ort = require("onnxruntime", extra="offline")
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if for_one_run:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.add_session_config_entry("session.disable_prepacking", "1")
+    values = [ort.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
+    options.add_external_initializers(list(weights), values)
+    with native_work():
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def usable_threads() -> int:

@@ -133,27 +133,36 @@ class Snapshot(NamedTuple):
 
     def candidates(self, hits: Hits, score_scale: ScoreScale) -> list[Candidate]:
         """Return the rows of `hits` as candidates, in the same order; score_scale: scale of their scores."""
-        candidates = []
-        for place, row in enumerate(hits.rows.tolist()):
-            part, offset = self.part_of(row)
-            collection, own = part.segment.collection, row - offset
-            document = self.document(row)
-            start, end = map(int, collection.columns["spans"][own])
-            passages = collection.columns.get("passage_spans")
-            candidates.append(
-                Candidate(
+        candidates: list[Any] = [None] * len(hits.rows)
+        scores = hits.scores.tolist()
+        named = {name: values.tolist() for name, values in hits.parts.items()}
+        of_part = np.searchsorted(self.firsts, hits.rows, side="right") - 1
+        for number in np.unique(of_part).tolist():
+            places = np.flatnonzero(of_part == number)
+            segment, own = self.parts[number].segment, hits.rows[places] - self.firsts[number]
+            columns = segment.collection.columns
+            passages = columns.get("passage_spans")
+            for place, owner, (start, end), n_tokens, passage in zip(
+                places.tolist(),
+                segment.collection.owners(own).tolist(),
+                columns["spans"][own].tolist(),
+                columns["n_tokens"][own].tolist(),
+                [None] * len(own) if passages is None else passages[own].tolist(),
+                strict=True,
+            ):
+                document = segment.documents[owner]
+                candidates[place] = Candidate(
                     doc_id=document.id,
                     start=start,
                     end=end,
                     text=document.text[start:end],
-                    score=float(hits.scores[place]),
+                    score=scores[place],
                     score_scale=score_scale,
-                    n_tokens=int(collection.columns["n_tokens"][own]),
-                    passage=None if passages is None else Span(*map(int, passages[own])),
-                    scores={name: float(values[place]) for name, values in hits.parts.items()},
+                    n_tokens=n_tokens,
+                    passage=None if passage is None else Span(*passage),
+                    scores={name: values[place] for name, values in named.items()},
                     metadata=document.metadata,
                 )
-            )
         return candidates
 
     def stretch(self, first: int, end: int, score_scale: ScoreScale) -> Stretch:

@@ -96,7 +96,7 @@ class _UpperLayers:
         graph = with_precision(
             precision, lambda linear: self._graph(config, trained, lower, linear), like_those_to_come
         )
-        self._session = graph.session(lower.threads)
+        self._session = graph.session(lower.threads, for_callers=precision == "int8")
 
     def _graph(
         self, config: TransformerConfig, trained: Tensors, lower: BertNetwork, linear: Linear

@@ -77,7 +77,7 @@ def _torch_batches(encoder: Any, work: Callable[[], object]) -> tuple[int, Calla
 
     def bare() -> None:
         with torch.inference_mode(), fast_precision(module.device.type):
-            for batch in batches:
-                module(dict(batch))["sentence_embedding"].float().cpu()
+            found = [module(dict(batch))["sentence_embedding"] for batch in batches]
+            torch.cat(found).float().cpu()
 
     return sum(int(batch["attention_mask"].sum()) for batch in batches), bare

@@ -42,6 +42,7 @@ def test_every_part_runs_on_the_cpu(data, capsys):
     equal = result["parts"]["equal to the CPU"]
     assert equal["least cosine"] == pytest.approx(1, abs=1e-3)
     assert equal["share of equal cuts"] == 1
+    assert equal["within tolerance"]
 
 
 def test_a_part_that_fails_is_reported_and_the_next_runs(data, monkeypatch, capsys):

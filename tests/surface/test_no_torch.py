@@ -34,13 +34,15 @@ assert main(["demo", "notes.txt", "--question", {QUESTION!r}]) == 0
 """,
     "langchain": f"""
 from langchain_core.documents import Document
-from langchain_precise import HybridRetriever
-assert HybridRetriever.from_documents([Document(page_content={TEXT!r})]).invoke({QUESTION!r})
+from langchain_precise import HybridRetriever, PreciseRetriever, SentenceContextRetriever, WordSentenceRetriever
+for kind in (HybridRetriever, PreciseRetriever, SentenceContextRetriever, WordSentenceRetriever):
+    assert kind.from_documents([Document(page_content={TEXT!r})]).invoke({QUESTION!r})
 """,
     "llamaindex": f"""
 from llama_index.core import Document
-from llamaindex_precise import HybridRetriever
-assert HybridRetriever.from_documents([Document(text={TEXT!r})]).retrieve({QUESTION!r})
+from llamaindex_precise import HybridRetriever, PreciseRetriever, SentenceContextRetriever, WordSentenceRetriever
+for kind in (HybridRetriever, PreciseRetriever, SentenceContextRetriever, WordSentenceRetriever):
+    assert kind.from_documents([Document(text={TEXT!r})]).retrieve({QUESTION!r})
 """,
 }
 

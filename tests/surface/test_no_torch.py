@@ -34,14 +34,16 @@ assert main(["demo", "notes.txt", "--question", {QUESTION!r}]) == 0
 """,
     "langchain": f"""
 from langchain_core.documents import Document
-from langchain_precise import HybridRetriever, PreciseRetriever, SentenceContextRetriever, WordSentenceRetriever
-for kind in (HybridRetriever, PreciseRetriever, SentenceContextRetriever, WordSentenceRetriever):
+import langchain_precise as ours
+for name in ("Hybrid", "Precise", "SentenceContext", "WordSentence"):
+    kind = getattr(ours, f"{name}Retriever")
     assert kind.from_documents([Document(page_content={TEXT!r})]).invoke({QUESTION!r})
 """,
     "llamaindex": f"""
 from llama_index.core import Document
-from llamaindex_precise import HybridRetriever, PreciseRetriever, SentenceContextRetriever, WordSentenceRetriever
-for kind in (HybridRetriever, PreciseRetriever, SentenceContextRetriever, WordSentenceRetriever):
+import llamaindex_precise as ours
+for name in ("Hybrid", "Precise", "SentenceContext", "WordSentence"):
+    kind = getattr(ours, f"{name}Retriever")
     assert kind.from_documents([Document(text={TEXT!r})]).retrieve({QUESTION!r})
 """,
 }

@@ -36,14 +36,14 @@ assert main(["demo", "notes.txt", "--question", {QUESTION!r}]) == 0
 from langchain_core.documents import Document
 import langchain_precise as ours
 for name in ("Hybrid", "Precise", "SentenceContext", "WordSentence"):
-    kind = getattr(ours, f"{name}Retriever")
+    kind = getattr(ours, name + "Retriever")
     assert kind.from_documents([Document(page_content={TEXT!r})]).invoke({QUESTION!r})
 """,
     "llamaindex": f"""
 from llama_index.core import Document
 import llamaindex_precise as ours
 for name in ("Hybrid", "Precise", "SentenceContext", "WordSentence"):
-    kind = getattr(ours, f"{name}Retriever")
+    kind = getattr(ours, name + "Retriever")
     assert kind.from_documents([Document(text={TEXT!r})]).retrieve({QUESTION!r})
 """,
 }

@@ -4,8 +4,8 @@
     python -m benchmarks.gpu --data DIR --out FILE
 
 Both run in a checkout of this project. DIR needs dev_qa_docs_squad, dev_qa_docs_nq and
-dev_qa_questions_squad, less than 1 MB. FILE is JSON, written again after each part: a part that fails is there
-with its error, and the others go on. --device cpu and small sizes run everything without a GPU.
+dev_qa_questions_squad, less than 1 MB. FILE is JSON, written again after each part; a part that fails is in
+it with its error, and the others go on. --device cpu and small sizes run everything without a GPU.
 """
 
 import json

@@ -78,11 +78,11 @@ def similar_earlier(vectors: Sequence[Vector], at_least: float) -> list[dict[int
 
 def _prefix(vector: Vector, at_least: float) -> list[str]:
     """The first terms, up to where the norm of the rest is below `at_least`."""
-    terms = list(vector)
-    rest = 0.0
+    terms, weights = list(vector), list(vector.values())
+    rest, least = 0.0, (at_least * (1.0 - 1e-9)) ** 2
     for n_first in range(len(terms) - 1, -1, -1):
-        rest += vector[terms[n_first]] ** 2
-        if math.sqrt(rest) >= at_least * (1.0 - 1e-9):
+        rest += weights[n_first] ** 2
+        if rest >= least:
             return terms[: n_first + 1]
     return []
 

@@ -18,7 +18,7 @@ def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker)
     sentences, and has the score of the best one. Short texts are scored whole, beside those sentences.
     """
     longest = getattr(reranker, "longest_text", None)
-    is_long = [longest is not None and estimate_tokens(c.text) > longest for c in candidates]
+    is_long = [longest is not None and _is_longer(c.text, longest) for c in candidates]
     if not any(is_long):
         return reranker.score(query, candidates)
     parts: list[Candidate] = []
@@ -28,6 +28,10 @@ def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker)
         parts += _sentences(candidate) if split else [candidate]
     best: FloatArray = np.maximum.reduceat(np.asarray(reranker.score(query, parts)), firsts)
     return best
+
+
+def _is_longer(text: str, n_tokens: int) -> bool:
+    return len(text) > n_tokens and estimate_tokens(text) > n_tokens
 
 
 def _sentences(text: Candidate) -> list[Candidate]:

@@ -117,10 +117,10 @@ class BlockSplitter:
                 yield last
                 continue
             reached = 0
-            ordinals = {found.end() for found in _ORDINAL.finditer(block)}
             for end in _ends_in_parts(block, self.ends):
-                if end > reached and _skip_space(block, end) not in ordinals:
-                    reached = _skip_space(block, end)
+                following = _skip_space(block, end)
+                if end > reached and not _is_in_ordinal(block, end, following):
+                    reached = following
                     yield first + reached
             if reached < len(block):
                 yield last
@@ -234,6 +234,12 @@ def _cut(text: str, start: int, end: int) -> Iterator[Span]:
         yield Span(start, cut)
         start = cut
     yield Span(start, end)
+
+
+def _is_in_ordinal(block: str, end: int, following: int) -> bool:
+    """Whether the end of a sentence is the point of an ordinal. following: where the next word begins."""
+    found = _ORDINAL.search(block, max(end - 8, 0), following + 16)
+    return found is not None and found.end() == following
 
 
 def _skip_space(text: str, place: int) -> int:

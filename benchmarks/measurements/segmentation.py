@@ -63,6 +63,10 @@ def models() -> str:
         at = measured.page.index(f"| {columns}")
         table = measured.page[at:].partition("\n\n")[0]
         parts += [f"{what}, `{command_before(measured.page, f'| {columns}')}`:", table.rstrip()]
+    parts.append("With the structure of the text read, too, beside other work on both cores:")
+    for name in ("speed", "speed-nasty"):
+        again = newest("segmentation", name)
+        parts += [again.source, format_markdown(*again.table())]
     parts.append(
         "The cards of [`small`](models/segmentation-small.md) and "
         "[`sage-minilm`](models/segmentation-sage-minilm.md) give their areas under the curve by domain."

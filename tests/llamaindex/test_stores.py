@@ -18,6 +18,7 @@ from llamaindex_precise import (
 from precise_rag import read_facts
 from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
+from support.databases import ENGINES, new_location
 from support.llamaindex import HashEmbedding
 
 TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
@@ -114,11 +115,10 @@ def test_a_retriever_over_no_store_is_an_error():
         PreciseRetriever.from_store(index, filters={"year": 2}).retrieve(QUESTION)
 
 
-@pytest.mark.parametrize("location", ["rows.lance", "qdrant::memory:"])
-def test_nodes_with_embeddings_are_not_embedded_again(location, tmp_path):
-    pytest.importorskip("qdrant_client" if "qdrant" in location else "lancedb")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nodes_with_embeddings_are_not_embedded_again(engine, request, tmp_path):
     encoder = HashEncoder()
-    place = location if "qdrant" in location else tmp_path / location
+    place = new_location(engine, request, tmp_path)()
     retriever = HybridRetriever.from_database(place, encoder, 1)
     [vector] = encoder.encode(["clock"]).tolist()
     encoder.calls.clear()

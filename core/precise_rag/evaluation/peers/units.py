@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-import bm25s
 import numpy as np
 
+from precise_rag._extras import require
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.index.arrays.fusion import min_max
 from precise_rag.protocols import Encoder
@@ -109,7 +109,8 @@ class UnitIndex:
 
 class _Bm25:
     def __init__(self, texts: Sequence[str]) -> None:
-        self._index = bm25s.BM25()
+        self._library = require("bm25s", extra="eval")
+        self._index = self._library.BM25()
         self._index.index(self._terms(texts), show_progress=False)
         self._n = len(texts)
 
@@ -121,7 +122,7 @@ class _Bm25:
         return scores
 
     def _terms(self, texts: Sequence[str]) -> list[list[str]]:
-        terms: list[list[str]] = bm25s.tokenize(
+        terms: list[list[str]] = self._library.tokenize(
             list(texts), stopwords="en", return_ids=False, show_progress=False
         )
         return terms

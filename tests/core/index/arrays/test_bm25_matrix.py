@@ -1,6 +1,5 @@
 import math
 
-import bm25s
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -46,7 +45,7 @@ def test_segments_score_as_one_matrix_and_as_bm25s_without_what_is_deleted() -> 
     rows = [random.integers(0, 9, random.integers(1, 7)) for _ in range(40)]
     alive = random.random(40) < 0.7
     corpus = [[str(word) for word in row] for row, stays in zip(rows, alive, strict=True) if stays]
-    matrix = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    matrix = pytest.importorskip("bm25s").BM25(method="lucene", k1=1.5, b=0.75)
     matrix.index(corpus, show_progress=False)
     expected = matrix.get_scores(["2", "5", "8"])
     parts = [slice(0, 25), slice(25, 40)]

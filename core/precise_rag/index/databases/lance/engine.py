@@ -28,11 +28,13 @@ from precise_rag.redaction import said_by
 from precise_rag.types import IntArray
 
 _ROWS, _FREQUENCIES = "rows", "frequencies"
-_INDEXED_FROM = 50_000
+_INDEXED_FROM = 20_000
 """Rows from which `optimize` builds an approximate index of the vectors."""
 _LAG = 0.02
 """Share of new rows up to which word frequencies of large collections are not read again."""
 _SMALL = 200_000
+_MOST_CHANGES = 32
+"""Changes of word frequencies that are kept one by one, each in a file that searches read."""
 
 
 class LanceEngine:
@@ -72,8 +74,7 @@ class LanceEngine:
         with self._errors(), self._writing():
             if _ROWS in self._tables():
                 return
-            precision = settings["settings"]["precision"]
-            schema = row_schema(precision, dimension, json.dumps(settings).encode())
+            schema = row_schema(dimension, json.dumps(settings).encode())
             counts = arrow.schema([("term", arrow.int32()), ("change", arrow.int64())])
             self._connected().create_table(_FREQUENCIES, schema=counts, exist_ok=True)
             rows = self._connected().create_table(_ROWS, schema=schema)
@@ -162,12 +163,7 @@ class LanceEngine:
                 if column not in made and rows.count_rows():
                     rows.create_index(column, config=config)
             rows.optimize()
-            counts = self._open(_FREQUENCIES)
-            if counts.count_rows():
-                terms, totals = _totals(counts)
-                arrow = require("pyarrow", extra="lancedb")
-                table = arrow.table({"term": terms.astype(np.int32), "change": totals})
-                self._connected().create_table(_FREQUENCIES, table, mode="overwrite")
+            self._sum_up(self._open(_FREQUENCIES))
 
     def close(self) -> None:
         """See `Engine`."""
@@ -175,12 +171,17 @@ class LanceEngine:
 
     def _present_frequencies(self, count: int) -> tuple[IntArray, IntArray]:
         """Numbers of all words, ascending, and in how many rows each is; `count`: the number of rows."""
-        counts = self._open(_FREQUENCIES)
+        counts = None
         if self._frequencies is not None:
             version, at, terms, totals = self._frequencies
-            is_late = abs(count - at) > _LAG * at if len(terms) > _SMALL else counts.version != version
+            if len(terms) > _SMALL:
+                is_late = abs(count - at) > _LAG * at
+            else:
+                counts = self._open(_FREQUENCIES)
+                is_late = counts.version != version
             if not is_late:
                 return terms, totals
+        counts = counts or self._open(_FREQUENCIES)
         terms, totals = _totals(counts)
         self._frequencies = counts.version, count, terms, totals
         return terms, totals
@@ -194,7 +195,18 @@ class LanceEngine:
         kept = changes != 0
         if kept.any():
             table = arrow.table({"term": terms[kept].astype(np.int32), "change": changes[kept]})
-            self._open(_FREQUENCIES).add(table)
+            counts = self._open(_FREQUENCIES)
+            counts.add(table)
+            if counts.version % _MOST_CHANGES == 0:
+                self._sum_up(counts)
+
+    def _sum_up(self, counts: Any) -> None:
+        """Replace the changes of word frequencies by their sums."""
+        arrow = require("pyarrow", extra="lancedb")
+        terms, totals = _totals(counts)
+        present = totals != 0
+        table = arrow.table({"term": terms[present].astype(np.int32), "change": totals[present]})
+        self._connected().create_table(_FREQUENCIES, table, mode="overwrite")
 
     def _connected(self) -> Any:
         if self._database is None or self._process != os.getpid():

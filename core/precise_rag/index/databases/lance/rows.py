@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag.index.databases import facets
-from precise_rag.index.databases.engine import FoundSentence, StoredDocument
+from precise_rag.index.databases.engine import FoundSentence, StoredDocument, StoredSentence
 from precise_rag.types import FloatArray, IntArray, Span
 
 READ = ("doc_id", "place", "start", "end", "n_tokens", "passage_start", "passage_end", "text", "metadata")
@@ -20,18 +21,20 @@ SETTINGS = b"precise-rag"
 """Where the schema holds them."""
 
 
-def row_schema(precision: str, dimension: int, settings: bytes) -> Any:
-    """The schema of the rows; settings: what the collection is made with."""
+def row_schema(dimension: int, settings: bytes) -> Any:
+    """The schema of the rows; settings: what the collection is made with.
+
+    Vectors are float32 whatever the precision: LanceDB compares float16 several times more slowly on most
+    processors. The column "scored" has them in the precision of the settings.
+    """
     arrow = require("pyarrow", extra="lancedb")
-    kind = arrow.float32() if precision == "float32" else arrow.float16()
     columns: list[tuple[str, Any]] = [
         *((name, arrow.string()) for name in ("id", "doc_id")),
         *((name, arrow.int32()) for name in ("place", "size", "start", "end", "n_tokens")),
         *((name, arrow.int32()) for name in ("passage_start", "passage_end", "lottery")),
         *((name, arrow.string()) for name in ("text", "words", "metadata", "digest")),
-        ("terms", arrow.list_(arrow.int32())),
-        ("weights", arrow.list_(arrow.float16())),
-        ("vector", arrow.list_(kind, dimension)),
+        ("scored", arrow.binary()),
+        ("vector", arrow.list_(arrow.float32(), dimension)),
         ("facets", arrow.list_(arrow.string())),
         ("fields", arrow.json_(arrow.utf8())),
     ]
@@ -42,7 +45,7 @@ def row_table(schema: Any, documents: Sequence[StoredDocument]) -> Any:
     """The rows of documents as Arrow; a document without text has one row, with place -1."""
     arrow = require("pyarrow", extra="lancedb")
     dimension = schema.field("vector").type.list_size
-    kind = np.float32 if schema.field("vector").type.value_type == arrow.float32() else np.float16
+    precision = precision_of(schema)
     pairs = [(d, i, s) for d in documents for i, s in enumerate(d.sentences)]
     empty = [document for document in documents if not document.sentences]
     n = len(pairs)
@@ -55,12 +58,9 @@ def row_table(schema: Any, documents: Sequence[StoredDocument]) -> Any:
         "passage_start": [s.passage.start for _, _, s in pairs],
         "passage_end": [s.passage.end for _, _, s in pairs],
     }
-    vectors = np.zeros((len(owners), dimension), dtype=kind)
+    vectors = np.zeros((len(owners), dimension), dtype=np.float32)
     if n:
         vectors[:n] = np.stack([s.vector for _, _, s in pairs])
-    ends = np.cumsum([0, *(len(s.terms) for _, _, s in pairs), *(0 for _ in empty)]).astype(np.int32)
-    terms = np.concatenate([NONE, *(s.terms for _, _, s in pairs)]).astype(np.int32)
-    weights = np.concatenate([np.zeros(0), *(s.weights for _, _, s in pairs)]).astype(np.float16)
     rng = np.random.default_rng()
     columns = {
         "id": [f"{d.id}\n{place}" for d, place in zip(owners, places, strict=True)],
@@ -72,12 +72,59 @@ def row_table(schema: Any, documents: Sequence[StoredDocument]) -> Any:
         "text": [s.text for _, _, s in pairs] + [""] * len(empty),
         "words": [" ".join(map(str, s.words.tolist())) for _, _, s in pairs] + [""] * len(empty),
         "digest": [document.digest for document in owners],
-        "terms": arrow.ListArray.from_arrays(ends, terms),
-        "weights": arrow.ListArray.from_arrays(ends, arrow.array(weights, arrow.float16())),
+        "scored": [_packed(s, precision) for _, _, s in pairs] + [b""] * len(empty),
         "vector": arrow.FixedSizeListArray.from_arrays(arrow.array(vectors.ravel()), dimension),
         **metadata_columns([d.id for d in owners], {d.id: d.metadata for d in documents}),
     }
     return arrow.table({name: columns[name] for name in schema.names}).cast(plain(schema))
+
+
+class ScoredRows(NamedTuple):
+    """What scores rows, read from their column "scored".
+
+    passages: (n,) where the passage of each begins. vectors: (n, d) float32.
+    lengths: (n,) number of terms of each row; terms, weights: of all rows, one row after another.
+    """
+
+    passages: IntArray
+    vectors: FloatArray
+    lengths: IntArray
+    terms: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float16]
+
+
+def precision_of(schema: Any) -> str:
+    """How the column "scored" holds vectors: "<f4" or "<f2"."""
+    settings = json.loads(schema.metadata[SETTINGS])["settings"]
+    return "<f4" if settings["precision"] == "float32" else "<f2"
+
+
+def _packed(sentence: StoredSentence, precision: str) -> bytes:
+    """What scores a sentence, as one value: LanceDB reads each column of a row separately."""
+    head = np.array([sentence.passage.start, len(sentence.terms)], dtype="<i4")
+    vector, weights = sentence.vector.astype(precision), sentence.weights.astype("<f2")
+    return b"".join(part.tobytes() for part in (head, sentence.terms.astype("<i4"), vector, weights))
+
+
+def scored_rows(column: Any, dimension: int, precision: str) -> ScoredRows:
+    """Read (n,) rows of the column "scored"; none is empty. dimension, precision: of the vectors."""
+    column = column.combine_chunks()
+    ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :][: len(column) + 1]
+    halves = np.frombuffer(column.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]].copy().view("<u2")
+    starts = ((ends[:-1] - ends[0]) // 2).astype(np.int64)
+    head = halves[starts[:, None] + np.arange(4)].view("<i4")
+    lengths = head[:, 1].astype(np.int64)
+    behind = starts + 4 + 2 * lengths
+    width = dimension * np.dtype(precision).itemsize // 2
+    terms = halves[_places(starts + 4, 2 * lengths)].view("<i4")
+    vectors = halves[behind[:, None] + np.arange(width)].view(precision)
+    weights = halves[_places(behind + width, lengths)].view("<f2")
+    return ScoredRows(head[:, 0].astype(np.int64), vectors.astype(np.float32), lengths, terms, weights)
+
+
+def _places(starts: IntArray, lengths: IntArray) -> IntArray:
+    """The places of slices that begin at `starts`, one after another."""
+    return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
 
 
 def plain(schema: Any) -> Any:

@@ -11,10 +11,16 @@ from precise_rag._extras import require
 from precise_rag.filters import Filter
 from precise_rag.index.databases.engine import FoundSentence, Pool
 from precise_rag.index.databases.lance import filters
-from precise_rag.index.databases.lance.rows import LOTTERY, READ, numbers_of, sentences, vectors_of
+from precise_rag.index.databases.lance.rows import (
+    LOTTERY,
+    READ,
+    numbers_of,
+    precision_of,
+    scored_rows,
+    sentences,
+    vectors_of,
+)
 from precise_rag.types import FloatArray, IntArray
-
-_POOLED = ("doc_id", "passage_start", "vector", "terms", "weights")
 
 
 class LanceView:
@@ -28,11 +34,14 @@ class LanceView:
         self, rows: Any, frequencies: Callable[[int], tuple[IntArray, IntArray]], nprobes: int
     ) -> None:
         self._rows, self._known, self._nprobes = rows, frequencies, nprobes
+        self._count: int | None = None
 
     def count(self) -> int:
         """See `View`."""
-        n_rows: int = self._rows.count_rows()
-        return n_rows if n_rows > 1_000 else int(self._rows.count_rows("place >= 0"))
+        if self._count is None:
+            n_rows: int = self._rows.count_rows()
+            self._count = n_rows if n_rows > 1_000 else int(self._rows.count_rows("place >= 0"))
+        return self._count
 
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
         """See `View`."""
@@ -58,39 +67,35 @@ class LanceView:
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
     ) -> Pool:
         """See `View`."""
-        arrow = require("pyarrow", extra="lancedb")
-        where = "place >= 0" if wanted is None else f"place >= 0 AND {filters.where_clause(wanted)}"
+        compute = require("pyarrow.compute", extra="lancedb")
+        where = None if wanted is None else filters.where_clause(wanted)
         near = self._rows.search(vector, vector_column_name="vector").distance_type("dot")
-        found = [_pooled(near.nprobes(self._nprobes), where, size)]
+        keys = _best(near.nprobes(self._nprobes), "_distance", where, size)
         if len(terms):
             query = require("lancedb.query", extra="lancedb").MatchQuery(" ".join(map(str, terms)), "words")
-            found.append(_pooled(self._rows.search(query, query_type="fts"), where, size))
-        table = arrow.concat_tables(found)
-        _, first = np.unique(table["_rowid"].to_numpy(), return_index=True)
-        table = table.take(first).combine_chunks()
-        lists = table["terms"].combine_chunks()
-        weights = table["weights"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+            by_words = _best(self._rows.search(query, query_type="fts"), "_score", where, size)
+            keys = np.union1d(keys, by_words)
+        table = self._taken(keys.tolist(), ["doc_id", "scored"])
+        table = table.filter(compute.binary_length(table["scored"]).to_numpy() > 0)  # others hold no sentence
+        rows = scored_rows(table["scored"], len(vector), precision_of(self._rows.schema))
         return Pool(
             table["_rowid"].to_pylist(),
             table["doc_id"].to_pylist(),
-            table["passage_start"].to_numpy(),
-            vectors_of(table["vector"]) @ vector,
-            _words_score(
-                lists.flatten().to_numpy(),
-                weights.astype(np.float32),
-                lists.value_lengths().to_numpy(),
-                terms,
-                idf,
-            ),
+            rows.passages,
+            rows.vectors @ vector,
+            _words_score(rows.terms, rows.weights.astype(np.float32), rows.lengths, terms, idf),
         )
 
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
         """See `View`."""
         if not keys:
             return []
-        found = self._rows.take_row_ids(list(keys)).select(list(READ)).with_row_id().to_arrow()
+        found = self._taken(keys, READ)
         by_key = dict(zip(found["_rowid"].to_pylist(), sentences(found), strict=True))
         return [by_key[key] for key in keys]
+
+    def _taken(self, keys: Sequence[Any], columns: Sequence[str]) -> Any:
+        return self._rows.take_row_ids(list(keys)).select(list(columns)).with_row_id().to_arrow()
 
     def between(
         self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
@@ -117,10 +122,13 @@ def select(table: Any, where: str, columns: Sequence[str], limit: int | None = N
     return table.search().where(where).select(list(columns)).limit(limit).to_arrow()
 
 
-def _pooled(search: Any, where: str, size: int) -> Any:
-    found = search.where(where, prefilter=True).limit(size).with_row_id(True)
-    with_score = "_score" if type(found).__name__ == "LanceFtsQueryBuilder" else "_distance"
-    return found.select([*_POOLED, with_score]).to_arrow().select([*_POOLED, "_rowid"])
+def _best(search: Any, score: str, where: str | None, size: int) -> IntArray:
+    """The ids of the best rows; score: the column that orders them."""
+    if where is not None:
+        search = search.where(where, prefilter=True)
+    found = search.limit(size).with_row_id(True).select([score]).to_arrow()
+    ids: IntArray = found["_rowid"].to_numpy().astype(np.int64)
+    return ids
 
 
 def _places(known: IntArray, wanted: IntArray) -> IntArray:

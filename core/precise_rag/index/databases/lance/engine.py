@@ -47,7 +47,7 @@ class LanceEngine:
     nprobes: partitions of the approximate index that a search reads; see `optimize`.
     """
 
-    def __init__(self, location: str | Path, *, nprobes: int = 64) -> None:
+    def __init__(self, location: str | Path, *, nprobes: int = 20) -> None:
         self.location = str(location)
         self._nprobes = nprobes
         self._database: Any = None

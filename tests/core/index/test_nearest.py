@@ -18,7 +18,7 @@ from precise_rag.index import (
 )
 from precise_rag.index.arrays.faiss_rows import FaissBackend, FaissRows
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Candidate, Document
+from precise_rag.types import Candidate, Document, FloatArray
 
 KINDS = (SentenceContextIndex, HybridIndex, WordSentenceIndex)
 QUERIES = ("Which heron waits at the pier?", "a lamp and seven boats", "Who mends the red nets?")
@@ -124,7 +124,12 @@ def test_a_saved_faiss_index_is_used_if_trusted_and_made_likewise(
     index.save(tmp_path)
     built: list[FaissBackend] = []
     of = FaissRows.of
-    monkeypatch.setattr(FaissRows, "of", lambda v, backend: built.append(backend) or of(v, backend))
+
+    def counted(vectors: FloatArray, backend: FaissBackend) -> FaissRows:
+        built.append(backend)
+        return of(vectors, backend)
+
+    monkeypatch.setattr(FaissRows, "of", counted)
     trusting = SentenceContextIndex.load(tmp_path, HashEncoder(), trusted=True)
     assert_same(trusting, index)
     assert not built

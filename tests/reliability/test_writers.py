@@ -155,7 +155,7 @@ def test_save_waits_for_a_while(
 ) -> None:
     index = load_index(tmp_path / "index", ENCODER)
     index.delete(["lamp"])
-    monkeypatch.setattr("precise_rag.index.base.locked", partial(locked, timeout=0.2))
+    monkeypatch.setattr("precise_rag.index.saved_base.locked", partial(locked, timeout=0.2))
     with pytest.raises(IndexLockedError):
         index.save(tmp_path / "index")
     assert "lamp" in load_index(tmp_path / "index", ENCODER).document_ids

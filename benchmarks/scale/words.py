@@ -1,12 +1,12 @@
 """Word→sentence retrieval at a size: questions a second against comparing every sentence, with equal results.
 
-    python -m benchmarks.scale.words --data DIR [--sentences 1000000]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.scale.words --data DIR [--sentences 1000000]
 
 The naive search multiplies the question's vector with all vectors in float32 and keeps the best of the
 sentences that share a word with it. Sentences are those of the development sets and of Wikipedia, and then
 the same again until there are enough; their vectors are made from their words (`HashEncoder`), and repeated
 ones are moved a little, so that no two are equal. The words of the naive search cost nothing. Time is that of
-the processor, with one thread: the median of three rounds over the questions, one search after the other.
+the processor, with one thread, which the variable sets: the median of three rounds over the questions, one search after the other.
 """
 
 import os

@@ -6,7 +6,8 @@ The naive search multiplies the question's vector with all vectors in float32 an
 sentences that share a word with it. Sentences are those of the development sets and of Wikipedia, and then
 the same again until there are enough; their vectors are made from their words (`HashEncoder`), and repeated
 ones are moved a little, so that no two are equal. The words of the naive search cost nothing. Time is that of
-the processor, with one thread, which the variable sets: the median of three rounds over the questions, one search after the other.
+the processor, with one thread, which the variable sets: the median of three rounds over the questions, one
+search after the other.
 """
 
 import os

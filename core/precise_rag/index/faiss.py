@@ -13,9 +13,7 @@ from precise_rag.index.dense import DenseIndex, DenseSettings
 class FaissSettings(DenseSettings):
     """Settings of FaissIndex; see also `DenseSettings`.
 
-    factory: faiss's factory string, for example "Flat", "HNSW32", "IVF1024,PQ48" or "SQ8".
-    search: faiss's search parameters, for example "nprobe=16" or "efSearch=64".
-    gpu: search on all GPUs; needs a GPU build of faiss.
+    factory, search, gpu: as in `FaissBackend`.
     """
 
     factory: str = "Flat"

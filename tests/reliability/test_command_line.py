@@ -384,7 +384,7 @@ def test_whatever_is_raised_ends_in_one_line(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(segment, "read_given", fail)
+    monkeypatch.setattr(segment, "iterate_given", fail)
     found, out, err = run("segment", docs)
     assert (found, out) == (code, "")
     assert message in err

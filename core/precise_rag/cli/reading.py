@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,13 +89,26 @@ def read_given(
 
     skip: as for `read_documents`.
     """
+    documents, problems = iterate_given(args, skip)
+    return list(documents), problems
+
+
+def iterate_given(
+    args: argparse.Namespace, skip: Callable[[Path, str], bool] | None = None
+) -> tuple[Iterator[Document], Problems]:
+    """As `read_given`, one document at a time; the problems are complete after the last one."""
+    if STANDARD_INPUT in args.paths and sys.stdin is None:
+        raise InputError("standard input is closed, so no document can be read from it")
     problems = Problems()
-    found: list[Document] = []
+    return _given(args, skip, problems), problems
+
+
+def _given(
+    args: argparse.Namespace, skip: Callable[[Path, str], bool] | None, problems: Problems
+) -> Iterator[Document]:
     if STANDARD_INPUT in args.paths:
-        if sys.stdin is None:
-            raise InputError("standard input is closed, so no document can be read from it")
-        found.append(read_standard_input(sys.stdin.buffer, args.max_bytes))
-    documents = read_documents(
+        yield read_standard_input(sys.stdin.buffer, args.max_bytes)
+    yield from read_documents(
         *(path for path in args.paths if path != STANDARD_INPUT),
         follow_links=args.follow_links,
         max_bytes=args.max_bytes,
@@ -103,4 +116,3 @@ def read_given(
         on_file=problems.files.append,
         skip=skip,
     )
-    return [*found, *documents], problems

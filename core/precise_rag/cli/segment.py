@@ -1,11 +1,12 @@
 """`precise segment FILE…`: cut documents into chunks."""
 
 import argparse
+from collections.abc import Iterable, Iterator
 
 from precise_rag.cli.output import Subparsers, is_terminal, print_json, show
-from precise_rag.cli.reading import add_reading_options, path_argument, read_given
+from precise_rag.cli.reading import Problems, add_reading_options, iterate_given, path_argument
 from precise_rag.segmentation import HEADER_PATH, Segmenter
-from precise_rag.types import Chunk
+from precise_rag.types import Chunk, Document
 from precise_rag.viz.terminal import visible_line
 
 
@@ -52,12 +53,9 @@ def run(args: argparse.Namespace) -> int:
         device=args.device,
         **{name: value for name, value in options.items() if value is not None},
     )
-    documents, problems = read_given(args)
-    filled = [document for document in documents if document.text.strip()]
-    for document in documents:
-        if not document.text.strip():
-            problems.add(f"{document.id}: the document is empty, so there is nothing to segment")
+    documents, problems = iterate_given(args)
     show_progress = is_terminal("stderr") and not is_terminal("stdout")
+    filled = _filled(documents, problems)
     for chunks in segmenter.segment_many(filled, show_progress=show_progress):
         for number, chunk in enumerate(chunks, start=1):
             if args.json:
@@ -67,6 +65,15 @@ def run(args: argparse.Namespace) -> int:
                 show(f"── {visible_line(chunk.doc_id)} · chunk {number} · {place} · {chunk.n_tokens} tokens")
                 show(chunk.text.strip())
     return problems.show()
+
+
+def _filled(documents: Iterable[Document], problems: Problems) -> Iterator[Document]:
+    """The documents that have words; the others are problems."""
+    for document in documents:
+        if document.text.strip():
+            yield document
+        else:
+            problems.add(f"{document.id}: the document is empty, so there is nothing to segment")
 
 
 def _record(chunk: Chunk) -> dict[str, object]:

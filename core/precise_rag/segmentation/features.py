@@ -127,8 +127,9 @@ def gap_shapes(config: Mapping[str, Any], width: int) -> dict[str, tuple[int, ..
 
 def _convolve(rows: FloatArray, kernel: FloatArray) -> FloatArray:
     """Convolve n rows, with zeros beyond both ends. kernel: (out, in, width)."""
-    width = kernel.shape[2]
-    total = np.zeros((len(rows), kernel.shape[0]), dtype=np.float32)
-    for place in range(width):
-        total += shifted(rows, width // 2 - place) @ kernel[:, :, place].T
+    n, width = len(rows), kernel.shape[2]
+    padded = np.pad(rows, ((width // 2, width - 1 - width // 2), (0, 0)))
+    total = padded[:n] @ kernel[:, :, 0].T
+    for place in range(1, width):
+        total += padded[place : place + n] @ kernel[:, :, place].T
     return total

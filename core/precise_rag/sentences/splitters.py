@@ -99,10 +99,13 @@ class BlockSplitter:
         start = last = 0
         blank = True
         for end in self._sentence_ends(text, structure or read_structure(text)):
-            blank = blank and text[last:end].isspace()
+            blank = blank and text[last].isspace() and text[last:end].isspace()
             last = end
             if not blank:
-                spans.extend(_cut(text, start, end))
+                if end - start <= MAX_CHARACTERS:
+                    spans.append(Span(start, end))
+                else:
+                    spans.extend(_cut(text, start, end))
                 start, blank = end, True
         if start < len(text):
             first = spans.pop().start if spans else 0
@@ -118,8 +121,10 @@ class BlockSplitter:
                 continue
             reached = 0
             for end in _ends_in_parts(block, self.ends):
+                if end <= reached:
+                    continue
                 following = _skip_space(block, end)
-                if end > reached and not _is_in_ordinal(block, end, following):
+                if not _is_in_ordinal(block, end, following):
                     reached = following
                     yield first + reached
             if reached < len(block):
@@ -192,7 +197,13 @@ def _auto_ends(block: str) -> Iterable[int]:
 
 
 def _nupunkt_ends(block: str) -> Iterable[int]:
-    return [end for _, end in _library("nupunkt").sent_spans(block)]
+    starts = [start for start, _ in _nupunkt_model().span_tokenize(block)]
+    return [*starts[1:], len(block)]
+
+
+@cache
+def _nupunkt_model() -> Any:
+    return _library("nupunkt").load("default")
 
 
 @cache
@@ -238,6 +249,9 @@ def _cut(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _is_in_ordinal(block: str, end: int, following: int) -> bool:
     """Whether the end of a sentence is the point of an ordinal. following: where the next word begins."""
+    words = block[max(end - 8, 0) : following].rstrip()
+    if not words.endswith(".") or not words[-2:-1].isdigit():
+        return False
     found = _ORDINAL.search(block, max(end - 8, 0), following + 16)
     return found is not None and found.end() == following
 

@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks import record
 from benchmarks.retrieval.checks import CHECKS, load_check_set
 from benchmarks.retrieval.panels import panels
+from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import (
     BUDGETS,
     Dataset,
@@ -118,6 +119,12 @@ def hybrid(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
     yield "HybridIndex, segments", HybridIndex.build(dataset.documents, encoder, passages="segments").search
 
 
+def int8(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
+    yield "HybridIndex", HybridIndex.build(dataset.documents, encoder).search
+    rounded = load_encoder(f"int8:{encoder.name}")
+    yield "HybridIndex, encoder in int8", HybridIndex.build(dataset.documents, rounded).search
+
+
 def alpha(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
     yield from _alphas("mean", SentenceContextIndex.build(dataset.documents, encoder))
 
@@ -147,6 +154,7 @@ GROUPS = {
     "encode": encode,
     "units": units,
     "hybrid": hybrid,
+    "int8": int8,
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._processes import native_work
+from precise_rag._processes import short_products
 from precise_rag.types import FloatArray
 
 
@@ -30,7 +30,7 @@ class FeatureNetwork:
         """Return (n,) logits for (n, f) feature rows."""
         t = self._tensors
         x = self.inputs(rows, t["mean"], t["deviation"])
-        with native_work():
+        with short_products():
             hidden = _silu(x @ t["weight1"].T + t["bias1"])
             hidden = _silu(hidden @ t["weight2"].T + t["bias2"])
             logits: FloatArray = x @ t["linear"] + hidden @ t["weight3"] + t["bias"]

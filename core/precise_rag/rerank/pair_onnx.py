@@ -17,7 +17,7 @@ from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.models.checkpoint import Tensors
 from precise_rag.rerank.pairs import CANDIDATE_TOKENS, QUERY_TOKENS, TransformerConfig
 from precise_rag.types import FloatArray, IntArray
-from precise_rag.vectors import unit_rows
+from precise_rag.vectors import dots, unit_rows
 
 _BATCH_TOKENS = 2_048
 
@@ -132,7 +132,7 @@ class _UpperLayers:
         b = means(of_candidate, lengths)
         product = np.multiply(unit_rows(a), unit_rows(b))
         pair = [of_query[:, 0], of_candidate[firsts], a, b, np.abs(a - b), product]
-        logits: FloatArray = np.concatenate(pair, axis=1) @ self._head + self._offset
+        logits: FloatArray = dots(np.concatenate(pair, axis=1), self._head) + self._offset
         return logits
 
     def _inputs(

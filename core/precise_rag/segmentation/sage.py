@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag._processes import native_work
+from precise_rag._processes import short_products
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import load_checkpoint, save_checkpoint
@@ -123,7 +123,7 @@ class SageModel:
         n = len(sentences)
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
         for block in blocks(n):
-            with native_work():
+            with short_products():
                 logits[block.gaps] = self._logits(vectors[block.sentences])[block.rows]
         if self._small is not None:
             logits = blend(logits, self._small.predict(sentences).logits, self._tensors["blend"])

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag._processes import native_work
+from precise_rag._processes import short_products
 from precise_rag.errors import ModelError
 from precise_rag.models.checkpoint import (
     dequantized,
@@ -89,7 +89,7 @@ class SmallModel:
         counts = np.zeros(n, dtype=np.int64)
         for block in blocks(n):
             ids, offsets, counts[block.sentences] = self.word_pieces.encode(sentences[block.sentences])
-            with native_work():
+            with short_products():
                 logits[block.gaps] = self._logits(ids, offsets)[block.rows]
         return BoundaryLogits(logits, counts)
 

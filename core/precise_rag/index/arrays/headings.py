@@ -20,6 +20,7 @@ from precise_rag.index.arrays.groups import Groups
 from precise_rag.structure import read_structure
 from precise_rag.titles import joined_titles, title_of
 from precise_rag.types import Document, FloatArray, IntArray
+from precise_rag.vectors import dots
 
 WEIGHT = 12.0
 """Tokens of text that the vector of a heading weighs as much as; chosen by
@@ -96,8 +97,7 @@ class Headings:
 
     def scores(self, vector: FloatArray) -> FloatArray:
         """(k,) cosine of each heading with a query's vector (d,)."""
-        cosines: FloatArray = self.vectors @ vector
-        return cosines
+        return dots(self.vectors, vector)
 
     def words_with(self, columns: Columns, groups: Groups) -> tuple[npt.NDArray[np.int32], IntArray]:
         """Words of each group with the words of its headings before them.

@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from precise_rag._processes import native_work
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.rough import code_products, rounded
 from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import dots
 
 Precision = Literal["float32", "float16", "int8"]
 _BACKEND = re.compile(r"numpy|torch(:(cpu|cuda(:[0-9]+)?))?|faiss(-gpu)?(:[^@]+(@.+)?)?")
@@ -64,15 +64,13 @@ def read_vectors(columns: Columns, rows: slice | IntArray) -> FloatArray:
 def dot(columns: Columns, query: FloatArray) -> FloatArray:
     """(n,) float32 dot product of each vector with `query` (d,)."""
     vectors = columns["vectors"]
-    with native_work():
-        if vectors.dtype == np.float32:
-            products: FloatArray = vectors @ query
-            return products
-        if vectors.dtype == np.int8:
-            return code_products(vectors, query, parts=2) * columns["vector_scales"]
-        scores = np.empty(len(vectors), dtype=np.float32)
-        for rows in _slices(len(vectors)):
-            scores[rows] = vectors[rows].astype(np.float32) @ query
+    if vectors.dtype == np.float32:
+        return dots(vectors, query)
+    if vectors.dtype == np.int8:
+        return code_products(vectors, query, parts=2) * columns["vector_scales"]
+    scores = np.empty(len(vectors), dtype=np.float32)
+    for rows in _slices(len(vectors)):
+        scores[rows] = dots(vectors[rows].astype(np.float32), query)
     return scores
 
 

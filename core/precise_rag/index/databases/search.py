@@ -17,6 +17,7 @@ from precise_rag.index.matching import warn_of_unknown_field
 from precise_rag.index.neighbours import rows_around
 from precise_rag.index.sentence_base import Returns
 from precise_rag.types import Candidate, FloatArray, ScoreScale, Stretch
+from precise_rag.vectors import dots
 
 _SAMPLE = 1_000
 """Rows whose scores stand for those of all, to see whether the best one stands out."""
@@ -92,7 +93,7 @@ class Searcher:
         """(n,) score of each row of the pool."""
         weight = self._settings.dense_weight
         if self._settings.adaptive:
-            usual = self._sample(view, wanted) @ direction
+            usual = dots(self._sample(view, wanted), direction)
             weight *= adaptive_weight(usual, float(pool.dense.max()))
         fused: FloatArray = weight * min_max(pool.dense) + (1 - weight) * min_max(pool.words)
         return fused

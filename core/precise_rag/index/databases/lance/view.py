@@ -21,6 +21,7 @@ from precise_rag.index.databases.lance.rows import (
     vectors_of,
 )
 from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import dots
 
 
 class LanceView:
@@ -82,7 +83,7 @@ class LanceView:
             table["_rowid"].to_pylist(),
             table["doc_id"].to_pylist(),
             rows.passages,
-            rows.vectors @ vector,
+            dots(rows.vectors, vector),
             _words_score(rows.terms, rows.weights.astype(np.float32), rows.lengths, terms, idf),
         )
 

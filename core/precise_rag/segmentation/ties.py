@@ -1,6 +1,6 @@
 """How the structure of a text ties neighbouring sentences together, or parts them.
 
-    heading | what follows it        lead-in | its list, table or code
+    heading | what follows it        lead-in | its list, table or code        caption | its table
     row | row, line | line           item | item of one list
     sentence | sentence of one paragraph, item or turn
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.structure import Block, Structure
-from precise_rag.structure.marks import ends_in_colon
+from precise_rag.structure.marks import CAPTION, ends_in_colon
 from precise_rag.types import FloatArray, IntArray
 
 NEVER = 1000.0
@@ -52,7 +52,9 @@ def structure_ties(sentences: Sequence[str], numbers: IntArray, structure: Struc
             ties[gap] = _TABLE_HEAD if is_new and before.kind == "table" else _inside(before)
         else:
             ties[gap] = _between(before, after)
-        if before.kind in _OPEN_ENDED and ends_in_colon(sentences[gap]):
+        if before.kind in _OPEN_ENDED and (
+            ends_in_colon(sentences[gap]) or (after.kind == "table" and CAPTION.match(sentences[gap]))
+        ):
             ties[gap] = NEVER
         is_new = left != right
     return ties

@@ -21,6 +21,8 @@ _RAW_END = {
 _ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
 _SPACE = re.compile(r"\s*")
 _VOID = ("hr", "!doctype")
+_LONG_RAW = 300
+"""Characters of a script, style or drawing that is a block of its own, as code."""
 
 
 def html_blocks(text: str) -> Iterator[BlockStart]:
@@ -48,11 +50,10 @@ def html_blocks(text: str) -> Iterator[BlockStart]:
             depth[name] = max(0, depth[name] - 1)
             heading = 0 if name == f"h{heading}" else heading
         elif name in _RAW_END:
-            end = None if name in unfound else _RAW_END[name].search(text, tag.start() + len(name) + 1)
-            if end is None:
-                unfound.add(name)
-            else:
-                at = end.end()
+            at = _raw_end(text, tag, unfound)
+            if at - tag.start() >= _LONG_RAW and not depth["table"]:
+                yield waiting, "code", 0
+                waiting, closed = _after_space(text, at), True
         elif name not in _VOID:
             if name == "li":  # it closes the one before
                 depth["li"] = min(depth["li"], max(0, depth["ul"] + depth["ol"] - 1))
@@ -60,6 +61,16 @@ def html_blocks(text: str) -> Iterator[BlockStart]:
             heading = int(name[1]) if name[0] == "h" and name[1:].isdigit() else heading
     if waiting < len(text) and (_has_words(text, waiting, len(text)) or not waiting):
         yield waiting, *_kind(depth, heading)
+
+
+def _raw_end(text: str, tag: re.Match[str], unfound: set[str]) -> int:
+    """The end of an element that is no text, or of its tag alone. unfound: names that have no end."""
+    name = tag[2].lower()
+    end = None if name in unfound else _RAW_END[name].search(text, tag.start() + len(name) + 1)
+    if end is None:
+        unfound.add(name)
+        return tag.end()
+    return end.end()
 
 
 def _kind(depth: Counter[str], heading: int) -> tuple[BlockKind, int]:

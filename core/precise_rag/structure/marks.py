@@ -31,11 +31,47 @@ CODE_DIRECTIVES = (
 
 _OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]]"
 
-TURN = re.compile(
-    r"(?m)^[ \t]*(?:[\[(]?\d{1,2}:\d\d(?::\d\d)?[\])]?[ \t]+)?"
-    rf"([^\W\d_a-z]{_OF_LABEL}{{0,39}}(?:[.]{_OF_LABEL}{{0,20}}){{0,2}}(?:\([^\n()]{{1,30}}\))?):[ \t\n]"
+_TIME = (
+    r"[\[(]?(?:(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:T|,?[ \t]+))?"
+    r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d{3})?(?:[ \u202f]?[AaPp][Mm])?[\])]?(?:[ \t]+-)?[ \t]+"
 )
-"""A speaker's label at the start of a line."""
+
+TURN = re.compile(
+    rf"(?m)^[ \t]*(?:{_TIME}<(?P<nick>[^\s<>]{{1,40}})>[ \t]"
+    rf"|(?P<label>(?:{_TIME}\w|[^\W\d_a-z]){_OF_LABEL}{{0,39}}(?:[.]{_OF_LABEL}{{0,20}}){{0,2}}"
+    r"(?:\([^\n()]{1,30}\))?):[ \t\n])"
+)
+"""A speaker's label at the start of a line. After a time it may begin with a small letter."""
+
+_TIME_BEFORE = re.compile(_TIME)
+
+MAIL_HEADER = re.compile(
+    r"(?i:(From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To|References|Von|An|Gesendet|Datum"
+    r"|Betreff|De|À|Envoyé|Objet|Para|Fecha|Asunto)):[ \t]"
+)
+"""A line of the head of an e-mail."""
+
+_SUBJECT = re.compile(r"(?mi)^[ \t]*(?:Subject|Betreff|Objet|Asunto):[ \t]*(\S[^\n]{0,300})$")
+
+CAPTION = re.compile(
+    r"(?:Table|Figure|Fig\.|Listing|Exhibit|Box|Tabelle|Abbildung|Tableau|Tabla|Таблица|表)"
+    r"[ \t]*\d{1,3}(?:[.-]\d{1,3})?\b"
+)
+"""The beginning of the caption of a table or figure."""
+
+COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
+"""A line with a wide gap between its words, as in a table that is set with spaces."""
+
+
+def speaker(found: re.Match[str]) -> str:
+    """Return the name in a match of TURN."""
+    return found["nick"] or _TIME_BEFORE.sub("", found["label"]).strip()
+
+
+def is_mail_header(text: str) -> bool:
+    """Check whether a block begins as the head of an e-mail does."""
+    return MAIL_HEADER.match(text) is not None and _SUBJECT.search(text) is not None
+
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])?")
@@ -49,6 +85,8 @@ _ENTITY = re.compile("|".join(_ENTITIES))
 
 def without_marks(text: str) -> str:
     """Return the words of a heading: without its `#`, adornment, tags, links and emphasis."""
+    if is_mail_header(text) and (subject := _SUBJECT.search(text)):
+        return " ".join(subject[1].split())
     lines = [line for line in text.splitlines() if line.strip() and not ADORNMENT.match(line.strip())]
     words = _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶")
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)

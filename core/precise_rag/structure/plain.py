@@ -12,9 +12,11 @@ from precise_rag.structure.marks import (
     ADORNMENT,
     BORDER,
     CODE_DIRECTIVES,
+    COLUMNS,
     DELIMITER_ROW,
     DIRECTIVE,
     ITEM,
+    MAIL_HEADER,
     NUMBERED,
     ends_in_colon,
 )
@@ -35,6 +37,9 @@ _LONGEST_SHORT_TITLE = 60
 _RUNNING = 3
 """Times that a line without any mark occurs if it is the running head or foot of pages, and no title."""
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
+_FEWEST_MAIL_HEADERS = 3
+_FEWEST_ROWS = 3
+"""Lines with wide gaps that are a table."""
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
 _STOP = tuple(".,;:!?。，；：！？…")
 
@@ -91,7 +96,12 @@ class _Reader:
     def blocks(self) -> Iterator[BlockStart]:
         number = 0
         while number < len(self.lines):
-            taken = self._title(number) or self._table(number) or self._directive(number)
+            taken = (
+                self._title(number)
+                or self._mail_header(number)
+                or self._table(number)
+                or self._directive(number)
+            )
             if taken is not None:
                 kind, level, n_lines = taken
                 around = self.kind, self.level, self.indent
@@ -164,6 +174,21 @@ class _Reader:
                 return "heading", self._style(below.words[0], False), 2
         return None
 
+    def _mail_header(self, number: int) -> tuple[BlockKind, int, int] | None:
+        """The head of an e-mail, a heading of what follows it: its kind, level and number of lines."""
+        line = self.lines[number]
+        if not line.after_blank or MAIL_HEADER.match(line.words + " ") is None:
+            return None
+        names: set[str] = set()
+        end = number
+        while end < len(self.lines) and (end == number or not self.lines[end].after_blank):
+            found = MAIL_HEADER.match(self.lines[end].words + " ")
+            if found is None and self.lines[end].indent <= line.indent:
+                return None
+            names |= {found[1].lower()} if found else set()
+            end += 1
+        return ("heading", 1, end - number) if len(names) >= _FEWEST_MAIL_HEADERS else None
+
     def _style(self, mark: str, over: bool) -> int:
         return self.styles.setdefault((mark, over), min(len(self.styles) + 1, _LEVEL_OF_CAPITALS - 1))
 
@@ -178,6 +203,9 @@ class _Reader:
             end = self._run(number, lambda row: row.count("\t") > 1)
         elif "|" in words and self.lines[number].after_blank and self._has_delimiter_row(number):
             end = self._run(number, lambda row: "|" in row)
+        elif COLUMNS.match(words):
+            end = self._run(number, lambda row: COLUMNS.match(row) is not None)
+            end = end if end - number >= _FEWEST_ROWS else number
         else:
             return None
         return ("table", 0, end - number) if end - number > 1 else None

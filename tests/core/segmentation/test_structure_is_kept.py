@@ -19,6 +19,9 @@ HEADING_ENDS: dict[str, Callable[[str], bool]] = {
         re.match(r"\d+(\.\d+)*\.? [A-Z][\w ]{2,40}$|[A-Z ]{4,40}$", end.splitlines()[-1]) is not None
     ),
     "transcript": lambda end: False,
+    "mail": lambda end: re.match(r"(From|To|Date|Subject): ", end.splitlines()[-1]) is not None,
+    "chat": lambda end: False,
+    "report": lambda end: re.match(r"\d\. Piers|Table \d:|=+$|Pier  ", end.splitlines()[-1]) is not None,
 }
 """Whether a chunk's last line is a heading, by the format's own marks and not by this library's reader."""
 

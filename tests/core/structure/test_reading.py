@@ -273,3 +273,65 @@ def test_titles_have_no_marks(heading: str, title: str) -> None:
 def test_colons_at_the_end() -> None:
     assert all(map(ends_in_colon, ("Bring:", "**Bring:**\n\n", "<p>Bring:</p>\n", "带来：", "as follows::")))
     assert not any(map(ends_in_colon, ("Bring: oil", "12:30", "Bring.", "")))
+
+
+def test_long_scripts_are_code() -> None:
+    script = f"<script>{'x = 1; ' * 60}</script>"
+    found = read_structure(f"<html><body><p>Eels.</p>{script}<p>Oak.</p></body></html>")
+    assert kinds(found) == ["paragraph", "code", "paragraph"]
+
+
+MAIL = """\
+From: Maria <maria@brandt.example>
+To: board@brandt.example
+Subject: The harbour
+ wall
+
+Dear all, the estimate is here.
+
+On Monday Jonas wrote:
+> Two points matter.
+
+From: Jonas <jonas@brandt.example>
+Date: Tue, 3 Mar 2020
+Subject: Re: The harbour wall
+
+Thank you.
+
+From: me. To: you. That is no head.
+"""
+
+
+def test_the_head_of_an_e_mail_is_a_heading() -> None:
+    found = read_structure(MAIL)
+    assert kinds(found) == [
+        *("heading1", "paragraph", "paragraph", "quote"),
+        *("heading1", "paragraph", "paragraph"),
+    ]
+    assert found.heading_path(MAIL.index("Dear")) == ("The harbour",)
+    assert found.heading_path(MAIL.index("Thank")) == ("Re: The harbour wall",)
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        *("09:12 ", "[09:12] ", "[2024-03-01 09:12:33] ", "2024-03-01T09:12:33.500 "),
+        *("01/03/2024, 09:12 - ", "[01.03.24, 9:12:33 PM] ", "00:00:03 "),
+    ],
+)
+def test_turns_of_a_chat_begin_with_a_time(stamp: str) -> None:
+    lines = [f"{stamp}{name} eels: {i}\n" for i, name in enumerate(("anna:", "ben_2:") * 4)]
+    assert kinds(read_structure("".join(lines))) == ["turn"] * 8
+    lines = [f"{stamp}<{name}> eels: {i}\n" for i, name in enumerate(("anna", "ben_2") * 4)]
+    assert kinds(read_structure("".join(lines))) == ["turn"] * 8
+    assert "turn" not in kinds(read_structure("".join(line.removeprefix(stamp) for line in lines)))
+
+
+def test_lines_with_wide_gaps_are_a_table() -> None:
+    text = "Staff:\n\nDeck      120   126\nEngine     88    90\nOffice     90    96\n\nOne.  Two.\nThree.\n"
+    assert kinds(read_structure(text)) == ["paragraph", "table", "paragraph"]
+
+
+def test_double_backticks_are_restructured_text() -> None:
+    assert read_structure("**Default** is ``3``, not ``4``.\n").format == "text"
+    assert read_structure("**Default** is `3`, not `4`.\n").format == "markdown"

@@ -3,31 +3,27 @@
     python -m benchmarks.scale.build --data DIR --work W [--sentences 1000000] [--stores folder,lance]
 
 Text and vectors: see `benchmarks.scale.collection`. Rows are read once for all databases, so the seconds of
-"read" belong to each of them; nothing is encoded. A million is the collection of 100,000 sentences ten times,
-with copied rows: in LanceDB of the one that was built before, in PostgreSQL not at all. Seconds of CPU are
-those of this process: a PostgreSQL server has its own. PostgreSQL is in PRECISE_POSTGRES.
+"read" belong to each of them; nothing is encoded. A million is the collection of 100,000 sentences ten times:
+rows of the one that was built before, copied with turned vectors (`benchmarks.scale.repeat`). Seconds of CPU
+are those of this process, and for PostgreSQL also those of its server, which must run on this machine; its
+address is in PRECISE_POSTGRES.
 """
 
 import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as arrow
-from pyarrow import compute
-
 from benchmarks import record
-from benchmarks.scale.collection import DISTINCT, LargeCollection, turned
+from benchmarks.scale.collection import DISTINCT, LargeCollection
+from benchmarks.scale.repeat import repeat_folder, repeat_lance, repeat_postgres
 from precise_rag.index import DatabaseIndex, HybridIndex
-from precise_rag.index.arrays.collection import Collection
-from precise_rag.index.databases.lance import LanceEngine
-from precise_rag.index.databases.lance.rows import LOTTERY, plain
+from precise_rag.index.databases.engine import Engine
+from precise_rag.index.databases.location import load_engine
+from precise_rag.index.databases.postgres import PostgresEngine
 from precise_rag.index.databases.reading import read_documents
-from precise_rag.index.segments import Part, Segment
 
 STORES = "folder,lance,postgres"
 
@@ -44,10 +40,11 @@ def main() -> None:
         collection = LargeCollection(args.data, record.cached_encoder(args))
     if "folder" in stores:
         folder(args, collection)
+    databases = [store for store in stores if store != "folder"]
     if args.sentences > DISTINCT:
-        if "lance" in stores:
-            repeat_rows(args)
-    elif databases := [store for store in stores if store != "folder"]:
+        for store in databases:
+            copies(args, store)
+    elif databases:
         rows(args, collection, databases)
 
 
@@ -57,7 +54,7 @@ def folder(args: Any, collection: LargeCollection) -> None:
     for batch in collection.batches(min(args.sentences, DISTINCT)):
         spent("add", lambda batch=batch: index.add(batch))
     if args.sentences > DISTINCT:
-        repeat(index, args.sentences // DISTINCT)
+        repeat_folder(index, args.sentences // DISTINCT)
     path = place(args, "folder")
     spent("prepare and save", lambda: index.save(path))
     note(args, "folder", {"sentences": len(index), **spent.figures(), "size MB": size_of(Path(path))})
@@ -66,7 +63,8 @@ def folder(args: Any, collection: LargeCollection) -> None:
 def rows(args: Any, collection: LargeCollection, stores: list[str]) -> None:
     """Build collections in databases, from rows that are read once."""
     indexes = {store: DatabaseIndex(place(args, store), collection) for store in stores}
-    reading, spent = Spent(), {store: Spent() for store in stores}
+    reading = Spent()
+    spent = {store: Spent(index.engine) for store, index in indexes.items()}
     for number, batch in enumerate(collection.batches(args.sentences)):
         if not number:
             for index in indexes.values():
@@ -77,79 +75,29 @@ def rows(args: Any, collection: LargeCollection, stores: list[str]) -> None:
             spent[store]("write", lambda index=index, read=read: index.engine.write(read))
     for store, index in indexes.items():
         spent[store]("optimize", index.optimize)
-        figures = {"sentences": len(index), **reading.figures(), **spent[store].figures()}
-        if store == "lance":
-            figures["size MB"] = size_of(Path(place(args, store)))
-        note(args, store, figures)
+        figures = {**reading.figures(), **spent[store].figures()}
+        note(args, store, {"sentences": len(index), **figures, "size MB": stored_size(index.engine)})
 
 
-def repeat_rows(args: Any) -> None:
-    """Repeat the rows of the collection of 100,000 sentences in LanceDB, which was built before."""
-    once, spent = LanceEngine(args.work / f"lance-{DISTINCT}.lance"), Spent()
-    made = once.settings()
-    assert made is not None
-    path = Path(place(args, "lance"))
-    engine = LanceEngine(path)
-    table = once._open("rows").to_arrow()
-    n_rows, dimension = len(table), table["vector"].type.list_size
-    vectors = table["vector"].combine_chunks().flatten().to_numpy().reshape(n_rows, dimension)
-    engine.create(made, dimension)
-    terms, totals = once._present_frequencies(n_rows)
-    times = args.sentences // DISTINCT
-    for number in range(times):
-        rows = turned(vectors, np.random.default_rng(number)) if number else vectors
-        columns = {name: table[name] for name in table.column_names}
-        for name in ("id", "doc_id"):
-            columns[name] = compute.binary_join_element_wise(f"{number}", columns[name], "-")
-        columns["lottery"] = np.random.default_rng(number).integers(0, LOTTERY, n_rows).astype(np.int32)
-        columns["scored"] = arrow.array(rescored(table["scored"].to_pylist(), rows), arrow.binary())
-        columns["vector"] = arrow.FixedSizeListArray.from_arrays(arrow.array(rows.ravel()), dimension)
-        copy = arrow.table(columns).cast(plain(table.schema))
-        spent("write copies", lambda copy=copy: engine._open("rows").add(copy))
-    counts = arrow.table({"term": terms.astype(np.int32), "change": times * totals})
-    engine._open("frequencies").add(counts)
+def copies(args: Any, store: str) -> None:
+    """Build a collection in a database from the rows of the one with 100,000 sentences."""
+    once, engine = (load_engine(place(args, store, n)) for n in (DISTINCT, args.sentences))
+    spent, repeat = Spent(engine), repeat_lance if store == "lance" else repeat_postgres
+    repeat(once, engine, args.sentences // DISTINCT, spent)  # type: ignore[operator]
     spent("optimize", engine.optimize)
     with engine.view() as view:
-        figures = {"sentences": view.count(), **spent.figures(), "size MB": size_of(path)}
-    note(args, "lance", figures)
+        figures = {"sentences": view.count(), **spent.figures(), "size MB": stored_size(engine)}
+    note(args, store, figures)
 
 
-def rescored(column: list[bytes], vectors: np.ndarray) -> list[bytes]:
-    """The values of the column "scored" with other vectors; see `precise_rag.index.databases.lance.rows`."""
-    found = []
-    for value, vector in zip(column, vectors.astype("<f2"), strict=True):
-        at = 8 + 4 * int.from_bytes(value[4:8], "little")
-        found.append(value and value[:at] + vector.tobytes() + value[at + vector.nbytes :])
-    return found
-
-
-def repeat(index: HybridIndex, times: int) -> None:
-    """Repeat all documents of an index under other ids, with turned vectors, as one segment."""
-    index.compact()
-    segment = index._parts[0].segment
-    once, rng = segment.collection, np.random.default_rng(0)
-    columns = {
-        name: np.tile(column, (times,) + (1,) * (column.ndim - 1)) for name, column in once.columns.items()
-    }
-    for first in range(len(once), len(columns["vectors"]), len(once)):
-        rows = slice(first, first + len(once))
-        columns["vectors"][rows] = turned(columns["vectors"][rows], rng)
-    documents = {
-        f"{copy}-{name}": replace(document, id=f"{copy}-{name}")
-        for copy in range(times)
-        for name, document in once.documents.items()
-    }
-    offsets = np.concatenate([[0], np.cumsum(np.tile(np.diff(once.offsets), times))])
-    index._parts = (Part(Segment(Collection(documents, offsets, columns), segment.words)),)
-
-
-def place(args: Any, store: str) -> str:
-    """Where a store of this size is."""
+def place(args: Any, store: str, n_sentences: int | None = None) -> str:
+    """Where a store of this size is. n_sentences: another size than that of the arguments."""
+    size = n_sentences or args.sentences
     if store == "postgres":
         server = os.environ["PRECISE_POSTGRES"]
-        return f"{server}{'&' if '?' in server else '?'}collection=scale_{args.sentences}"
+        return f"{server}{'&' if '?' in server else '?'}collection=scale_{size}"
     suffix = ".lance" if store == "lance" else ""
-    return str(args.work / f"{store}-{args.sentences}{suffix}")
+    return str(args.work / f"{store}-{size}{suffix}")
 
 
 def note(args: Any, store: str, figures: dict[str, Any]) -> None:
@@ -161,24 +109,56 @@ def note(args: Any, store: str, figures: dict[str, Any]) -> None:
     print(store, figures, flush=True)
 
 
+def stored_size(engine: Engine) -> int:
+    """Megabytes of a collection on disk."""
+    if not isinstance(engine, PostgresEngine):
+        return size_of(Path(engine.location))
+    with engine._connections.transaction() as run:
+        query = (
+            "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relname LIKE %s"
+        )
+        return round(float(run(query, [f"{engine._c}\\_%"]).fetchone()[0]) / 1e6)
+
+
 def size_of(path: Path) -> int:
     return round(sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6)
 
 
 class Spent:
-    """Seconds of CPU by name."""
+    """Seconds of CPU by name, of this process and of the server of an engine."""
 
-    def __init__(self) -> None:
-        self._cpu: dict[str, float] = {}
+    def __init__(self, engine: Engine | None = None) -> None:
+        self._clocks = {"CPU s": time.process_time}
+        if isinstance(engine, PostgresEngine):
+            with engine._connections.transaction() as run:
+                folder = run("SHOW data_directory").fetchone()[0]
+            server = int(Path(folder, "postmaster.pid").read_text().split()[0])
+            self._clocks["server CPU s"] = lambda: cpu_of_server(server)
+        self._spent: dict[str, float] = {}
 
     def __call__(self, name: str, call: Callable[[], Any]) -> Any:
-        cpu = time.process_time()
+        before = {clock: read() for clock, read in self._clocks.items()}
         value = call()
-        self._cpu[name] = self._cpu.get(name, 0) + time.process_time() - cpu
+        for clock, read in self._clocks.items():
+            key = f"{name}, {clock}"
+            self._spent[key] = self._spent.get(key, 0) + read() - before[clock]
         return value
 
     def figures(self) -> dict[str, float]:
-        return {f"{name}, CPU s": round(cpu, 1) for name, cpu in self._cpu.items()}
+        return {name: round(seconds, 1) for name, seconds in self._spent.items()}
+
+
+def cpu_of_server(process: int) -> float:
+    """Seconds of CPU of a process, of its children, and of those that have ended."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if process in (int(path.parent.name), int(fields[1])):
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

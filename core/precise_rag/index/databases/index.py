@@ -28,6 +28,8 @@ from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stret
 _BATCH = 256
 """Documents that are read, encoded and written together."""
 _ATTEMPTS = 20
+_DEFAULTS = {"precision": "float16", "pool": 400}
+"""Where they differ from those of HybridSettings: each row of the pool is read from the database."""
 _T = TypeVar("_T")
 _SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
 
@@ -42,7 +44,8 @@ class DatabaseIndex(Portable):
     engine: the database, see `Engine`; or a location, see `load_engine`.
     encoder: the encoder that the collection was made with, or is to be made with.
     settings: fields of `HybridSettings`, for a collection that does not exist yet; of an existing one, those
-        that only a search reads may differ. `precision` "float32" or "float16" (the default here).
+        that only a search reads may differ. `precision` "float32" or "float16" (the default here); `pool`
+        is 400 by default.
     Raises IndexFormatError if the collection was made with another encoder or other settings.
 
     `Candidate.scores` has "dense" and "words", the scores that were fused. Differs from HybridIndex: see
@@ -62,7 +65,7 @@ class DatabaseIndex(Portable):
         if made is not None:
             settings = _merged(self.engine.location, made, encoder, settings)
         try:
-            self.settings = HybridSettings(**{"precision": "float16", **settings})
+            self.settings = HybridSettings(**{**_DEFAULTS, **settings})
         except TypeError as error:
             raise InputError(f"DatabaseIndex: {error}") from error
         if self.settings.precision == "int8" or self.settings.backend != "numpy":

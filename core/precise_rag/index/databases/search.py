@@ -1,4 +1,9 @@
-"""Searches in one state of a collection, scored as in HybridIndex."""
+"""Searches in one state of a collection, scored as in HybridIndex.
+
+Differs: before both scores are added, each is scaled so that the best row has 1, and 0 is what the worst rows
+of the collection have: no word, and by meaning 1.5 standard deviations below the mean of a random sample. In
+HybridIndex the worst row of the pool has 0. So a row's score does not depend on how many others are read.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,7 +13,6 @@ import numpy as np
 
 from precise_rag.errors import EmptyIndexError
 from precise_rag.filters import Filter
-from precise_rag.index.arrays.fusion import min_max
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.databases.engine import FoundSentence, Pool, View
 from precise_rag.index.databases.words import word_numbers
@@ -23,6 +27,8 @@ _SAMPLE = 1_000
 """Rows whose scores stand for those of all, to see whether the best one stands out."""
 _EXACT_UP_TO = 5_000
 """Up to this many rows the sample is read for each search; above, again when the number has changed."""
+_LOWEST = 1.5
+"""Standard deviations below the mean of the sample where the scale of the dense scores begins."""
 _DRIFT = 0.05
 _MOST_SAMPLES = 256
 
@@ -91,11 +97,13 @@ class Searcher:
 
     def _fused(self, view: View, direction: FloatArray, pool: Pool, wanted: Filter | None) -> FloatArray:
         """(n,) score of each row of the pool."""
+        sample = self._sample(view, wanted)
+        usual = dots(sample, direction) if len(sample) else pool.dense
         weight = self._settings.dense_weight
         if self._settings.adaptive:
-            usual = dots(self._sample(view, wanted), direction)
             weight *= adaptive_weight(usual, float(pool.dense.max()))
-        fused: FloatArray = weight * min_max(pool.dense) + (1 - weight) * min_max(pool.words)
+        dense = _scaled(pool.dense, float(usual.mean() - _LOWEST * usual.std()))
+        fused: FloatArray = weight * dense + (1 - weight) * _scaled(pool.words, 0.0)
         return fused
 
     def _sample(self, view: View, wanted: Filter | None) -> FloatArray:
@@ -125,6 +133,13 @@ class Searcher:
     def _stretch(self, rows: Sequence[FoundSentence]) -> Stretch:
         text = "".join(row.text for row in rows)[: rows[-1].end - rows[0].start]
         return Stretch(text, tuple(self._candidate(row, 0.0, {}) for row in rows))
+
+
+def _scaled(scores: FloatArray, low: float) -> FloatArray:
+    """(n,) scores scaled so that `low` is 0 and the best one is 1; zeros if none is higher."""
+    best = float(scores.max())
+    scaled: FloatArray = (scores - low) / (best - low) if best > low else np.zeros_like(scores)
+    return scaled
 
 
 def _warn(view: View, wanted: Filter | None) -> None:

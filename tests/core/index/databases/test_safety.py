@@ -1,5 +1,6 @@
 """Crashes, other writers and readers: a document is always there with all of its sentences, or not at all."""
 
+import importlib
 import math
 import os
 import pickle
@@ -125,6 +126,25 @@ def test_the_sentences_around_a_sentence(location: str) -> None:
             assert [(c.id, c.text, c.passage) for c in a.sentences] == [
                 (c.id, c.text, c.passage) for c in b.sentences
             ]
+
+
+@pytest.mark.parametrize("dimension", [64, 60], ids=["whole bytes", "others"])
+def test_an_approximate_index_finds_what_an_exact_search_does(
+    dimension: int, shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for engine in ("lance", "postgres"):
+        module = importlib.import_module(f"precise_rag.index.databases.{engine}.engine")
+        monkeypatch.setattr(module, "_INDEXED_FROM", 1)
+    documents = [Document(f"d{i}", f"Cat number {i} sleeps. It dreams of fish {i}.") for i in range(300)]
+    index = DatabaseIndex.build(documents, HashEncoder(dimension), location=shared)
+    queries = [f"Which cat dreams of fish {i}?" for i in range(0, 300, 50)]
+    exact = [[c.id for c in index.search(query, 3, returns="sentence")] for query in queries]
+    index.optimize()
+    index.add([Document("new", "A dog barks at zebras.")])
+    found = [[c.id for c in index.search(query, 3, returns="sentence")] for query in queries]
+    same = [len(set(a) & set(b)) / len(a) for a, b in zip(exact, found, strict=True)]
+    assert sum(same) / len(same) > 0.9
+    assert index.search("zebras", 1)[0].doc_id == "new"
 
 
 def test_documents_with_vectors_are_not_encoded(location: str) -> None:

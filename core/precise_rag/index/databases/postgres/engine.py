@@ -13,6 +13,10 @@ from precise_rag.index.databases.postgres.view import PostgresView
 
 _INDEXED_FROM = 20_000
 """Rows from which `optimize` builds an approximate index of the vectors."""
+_GRAPH = 800
+"""Bytes of a row in the graph of the vectors, beside the vector."""
+_MOST_MEMORY = 4 * 2**30
+"""Of the server, for building the graph; more if its maintenance_work_mem is larger."""
 
 
 class PostgresEngine:
@@ -101,7 +105,14 @@ class PostgresEngine:
             count = run(f"SELECT coalesce(sum(size), 0) FROM {self._c}_documents").fetchone()[0]
             if count >= _INDEXED_FROM:
                 kind = Tables(run, self._c).vector_type()
-                run("SET LOCAL maintenance_work_mem = '1GB'")
+                # a graph that does not fit into this memory takes several times as long
+                query = f"SELECT pg_column_size(vector) FROM {self._c}_sentences LIMIT 1"
+                needed = min(count * (run(query).fetchone()[0] + _GRAPH), _MOST_MEMORY) // 1024
+                run(
+                    "SELECT set_config('maintenance_work_mem', greatest(%s, setting::bigint) || 'kB', true) "
+                    "FROM pg_settings WHERE name = 'maintenance_work_mem'",
+                    [needed],
+                )
                 run(
                     f"CREATE INDEX IF NOT EXISTS {self._c}_near ON {self._c}_sentences "
                     f"USING hnsw (vector {kind}_ip_ops)"

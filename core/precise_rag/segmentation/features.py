@@ -18,6 +18,9 @@ _REACH = 16
 """Sentences on each side of a gap that can change its logits: those of the widest window or convolution."""
 
 
+CURVE_WIDTH = 9
+"""Gaps that a convolution of `curve` covers."""
+
 SIZES = {
     "dimension": whole(1, 65_536),
     "hidden": whole(1, 65_536),
@@ -83,14 +86,35 @@ def cohesion(rows: FloatArray, windows: Sequence[int]) -> FloatArray:
 
     rows: (n, d) vectors. windows: window lengths, ascending powers of two.
     """
-    n = len(rows)
-    columns, before, width = [], np.pad(rows, ((0, max(windows)), (0, 0))), 1
+    n, columns = len(rows), []
+    for window, before in _window_sums(rows, windows):
+        unit = unit_rows(before)
+        columns.append(np.einsum("ij,ij->i", unit[:n], shifted(unit, -window)[:n]))
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def closeness(rows: FloatArray, windows: Sequence[int]) -> FloatArray:
+    """Return (n, 2 k): lengths of the mean of `window` rows up to i and from i + 1 on, of k windows over 1.
+
+    rows: (n, d) vectors of unit length; the mean is long where they are alike. windows: as for `cohesion`.
+    """
+    n, columns = len(rows), [np.zeros((len(rows), 0), dtype=np.float32)]
+    for window, before in _window_sums(rows, windows):
+        if window > 1:
+            last = np.arange(len(before))
+            count = np.minimum(last, n - 1) - np.maximum(last - window, -1)
+            length = (np.linalg.norm(before, axis=1) / np.maximum(count, 1))[:, None]
+            columns += [length[:n], shifted(length, -window)[:n]]
+    return np.concatenate(columns, axis=1, dtype=np.float32)
+
+
+def _window_sums(rows: FloatArray, windows: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+    """Yield each window and the (n + max(windows), d) sums of as many rows up to each place."""
+    before, width = np.pad(rows, ((0, max(windows)), (0, 0))), 1
     for window in windows:
         while width < window:
             before, width = before + shifted(before, width), 2 * width
-        unit = unit_rows(before)
-        columns.append(np.einsum("ij,ij->i", unit[:n], shifted(unit, -width)[:n]))
-    return np.stack(columns, axis=1).astype(np.float32)
+        yield window, before
 
 
 def with_context(rows: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray:
@@ -103,6 +127,30 @@ def with_context(rows: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatAr
         convolved = _convolve(rows, tensors[f"{layer}.weight"]) + tensors[f"{layer}.bias"]
         rows = rows + np.maximum(convolved, 0)
     return rows
+
+
+def curve(likeness: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray:
+    """Return (n, c): two convolutions over how alike the windows around each of n gaps are.
+
+    likeness: (n, k) cohesion and closeness. A gap is told by how it differs from the gaps near it, as in
+    TextTiling's depth scores (Hearst 1997). tensors: "curve1.weight" (c, k, width), "curve1.bias" (c,), and
+    "curve2.weight" (c, c, width), "curve2.bias".
+    """
+    first = np.maximum(_convolve(likeness, tensors["curve1.weight"]) + tensors["curve1.bias"], 0)
+    second = np.maximum(_convolve(first, tensors["curve2.weight"]) + tensors["curve2.bias"], 0)
+    both: FloatArray = first + second
+    return both
+
+
+def curve_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors of `curve`."""
+    channels, columns = config["curve"], 3 * len(config["windows"]) - 2 * (1 in config["windows"])
+    return {
+        "curve1.weight": (channels, columns, CURVE_WIDTH),
+        "curve1.bias": (channels,),
+        "curve2.weight": (channels, channels, CURVE_WIDTH),
+        "curve2.bias": (channels,),
+    }
 
 
 def context_shapes(config: Mapping[str, Any], width: int) -> dict[str, tuple[int, ...]]:

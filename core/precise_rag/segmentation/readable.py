@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.structure.marks import without_marks
+from precise_rag.structure import TextFormat
+from precise_rag.structure.marks import without_marks, without_tags
 
 
 def as_heading(text: str) -> str:
@@ -15,12 +16,14 @@ def as_heading(text: str) -> str:
     return f"# {' '.join(text.split())}"
 
 
-def readable_sentences(sentences: Sequence[str], is_heading: npt.NDArray[np.bool_]) -> list[str]:
-    """Return the sentences with each heading in the one form that the models know.
+def readable_sentences(
+    sentences: Sequence[str], is_heading: npt.NDArray[np.bool_], text_format: TextFormat
+) -> list[str]:
+    """Return the sentences with each heading in the one form that the models know, and without tags of HTML.
 
-    is_heading: (n,) whether a sentence is a heading.
+    is_heading: (n,) whether a sentence is a heading. text_format: of the text.
     """
-    found = list(sentences)
+    found = list(map(without_tags, sentences)) if text_format == "html" else list(sentences)
     for row in np.flatnonzero(is_heading).tolist():
-        found[row] = as_heading(without_marks(found[row]))
+        found[row] = as_heading(without_marks(sentences[row]))
     return found

@@ -14,15 +14,18 @@ from precise_rag._processes import short_products
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import load_checkpoint, save_checkpoint
-from precise_rag.models.checks import FLAG, TEXT, Rule, check_config, check_tensors, each, one_of
+from precise_rag.models.checks import FLAG, TEXT, Rule, check_config, check_tensors, each, one_of, whole
 from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.boundaries import BoundaryLogits
 from precise_rag.segmentation.features import (
     SIZES,
     blocks,
+    closeness,
     cohesion,
     context_shapes,
+    curve,
+    curve_shapes,
     gap_shapes,
     pair_features,
     shifted,
@@ -39,6 +42,7 @@ _RULES = {
     ),
     "features": each(one_of("x1", "x2", "x1-x2", "x1*x2"), 1, 4),
     "context": FLAG,
+    "curve": whole(0, 65_536),
 }
 _WORDS = {"model": one_of("segmentation-small"), "weights_sha256": TEXT}
 
@@ -46,7 +50,8 @@ _WORDS = {"model": one_of("segmentation-small"), "weights_sha256": TEXT}
 class SageModel:
     """Boundary model on the sentence vectors of an encoder: features of pairs of vectors, and an MLP.
 
-    With "context" in its config, the MLP also sees the sentences around the pair. With "words", the
+    With "context" in its config, the MLP also sees the sentences around the pair, and with "curve" how alike
+    the windows around the gaps near it are. With "words", the
     logits are blended with those of the packaged small model, because sentence vectors tell little of
     the first words of a sentence. The vectors of a SentenceTable are used if one is given.
     Source: SAGE, section IV-B. Differs: the context and the words.
@@ -78,6 +83,7 @@ class SageModel:
         Raises ModelError if a file is missing, damaged or foreign.
         """
         config, tensors = load_checkpoint(folder)
+        config = {"curve": 0, **config}  # heads of earlier versions have none
         check_config(folder, config, _RULES if encoder is None else {**_RULES, "encoder": TEXT})
         if "words" in config:
             check_config(folder, config["words"], _WORDS)
@@ -135,7 +141,11 @@ class SageModel:
         if c["context"]:
             rows = np.maximum(vectors @ t["inner.weight"].T + t["inner.bias"], 0)
             rows = with_context(rows, t)
-            columns += [rows, shifted(rows, -1), cohesion(vectors, c["windows"])]
+            likeness = cohesion(vectors, c["windows"])
+            columns += [rows, shifted(rows, -1), likeness]
+            if c["curve"]:
+                around = np.concatenate([likeness, closeness(vectors, c["windows"])], axis=1)
+                columns.append(curve(around, t))
         hidden = np.maximum(np.concatenate(columns, axis=1) @ t["gap.weight"].T + t["gap.bias"], 0)
         logits: FloatArray = hidden @ t["out.weight"].T + t["out.bias"]
         return logits
@@ -147,6 +157,9 @@ def _shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     if config["context"]:
         shapes |= context_shapes(config, config["dimension"])
         width += 2 * config["hidden"] + len(config["windows"])
+        if config["curve"]:
+            shapes |= curve_shapes(config)
+            width += config["curve"]
     return {**shapes, **gap_shapes(config, width)}
 
 

@@ -29,7 +29,7 @@ from precise_rag.segmentation.streaming import (
 from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import BlockSplitter
-from precise_rag.structure import Structure, read_structure
+from precise_rag.structure import Structure, TextFormat, read_structure
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
 
 
@@ -143,7 +143,9 @@ class Segmenter:
                 spans, none, none, none.astype(np.float32), none, none, structure, none, (), body
             )
         blocks = structure.block_numbers(spans[:, 0])
-        logits, counts = self._predict(sentences, is_kind(structure, blocks, "heading"), table)
+        logits, counts = self._predict(
+            sentences, is_kind(structure, blocks, "heading"), structure.format, table
+        )
         paragraphs = paragraph_ids(body, spans)
         gains = gap_gains(logits, np.diff(paragraphs) > 0, self.options.threshold)
         ties = structure_ties(sentences, blocks, structure)
@@ -192,13 +194,19 @@ class Segmenter:
         return np.array(found, dtype=np.int64).reshape(-1, 2)
 
     def _predict(
-        self, sentences: list[str], is_heading: npt.NDArray[np.bool_], table: SentenceTable | None
+        self,
+        sentences: list[str],
+        is_heading: npt.NDArray[np.bool_],
+        text_format: TextFormat,
+        table: SentenceTable | None,
     ) -> tuple[FloatArray, IntArray]:
         """The logits of the gaps and the tokens of the sentences as they are."""
-        predicted = self.model.predict(readable_sentences(sentences, is_heading), table)
+        readable = readable_sentences(sentences, is_heading, text_format)
+        predicted = self.model.predict(readable, table)
         if self.count_tokens is not None:
             return predicted.logits, np.asarray(self.count_tokens(sentences), dtype=np.int64)
-        counts, rows = predicted.n_tokens, np.flatnonzero(is_heading)
+        changed = is_heading | (text_format == "html")
+        counts, rows = predicted.n_tokens, np.flatnonzero(changed)
         if len(rows):
             counts = counts.copy()
             counts[rows] = np.maximum(self.model.count_tokens([sentences[row] for row in rows.tolist()]), 1)

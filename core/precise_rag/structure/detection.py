@@ -21,7 +21,12 @@ _RESTRUCTURED = re.compile(
     r"(?m)^[ \t]{0,40}\.\. [\w:.+-]{1,60}::|^\.\. _[^\n:]{1,100}:|:[a-z:]{2,30}:`[^`\n]{1,200}`"
     r"|(?<!`)``[^`\n]{1,200}``(?!`)|^([~^\"'*+#.])\1{3,}[ \t]{0,20}$|::[ \t]{0,20}\n[ \t]{0,20}\n[ \t]"
 )
+_FIRST_TAG = re.compile(
+    r"\s{0,1000}<(?:p|h[1-6]|div|ul|ol|table|section|article|main|header|blockquote)[\s>]", re.IGNORECASE
+)
 _FEWEST_TAGS = 3
+_CHARACTERS_OF_A_TAG = 400
+"""A text that does not begin with a tag is HTML if it has one for so many characters."""
 
 
 def detect_format(text: str) -> TextFormat:
@@ -34,7 +39,8 @@ def detect_format(text: str) -> TextFormat:
         return "html"
     markdown = sum(1 for _ in _MARKDOWN.finditer(part))
     tags = sum(1 for _ in _HTML_BLOCK.finditer(part))
-    if tags >= _FEWEST_TAGS and tags > markdown and tags * 400 > len(part):
+    has_tags = tags * _CHARACTERS_OF_A_TAG > len(part) or _FIRST_TAG.match(part)
+    if tags >= _FEWEST_TAGS and tags > markdown and has_tags:
         return "html"
     if markdown and markdown > sum(1 for _ in _RESTRUCTURED.finditer(part)):
         return "markdown"

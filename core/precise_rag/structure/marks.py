@@ -37,11 +37,13 @@ _TIME = (
 )
 
 TURN = re.compile(
-    rf"(?m)^[ \t]*(?:{_TIME}<(?P<nick>[^\s<>]{{1,40}})>[ \t]"
-    rf"|(?P<label>(?:{_TIME}\w|[^\W\d_a-z]){_OF_LABEL}{{0,39}}(?:[.]{_OF_LABEL}{{0,20}}){{0,2}}"
-    r"(?:\([^\n()]{1,30}\))?):[ \t\n])"
+    r"(?m)^(?P<indent>[ \t]*)(?:<[A-Za-z][^<>\n]{0,200}>[ \t]*){0,3}(?:\*\*|__)?"
+    rf"(?:{_TIME}<(?P<nick>[^\s<>]{{1,40}})>[ \t]"
+    rf"|(?P<label>(?:{_TIME}(?:\*\*|__)?\w|[^\W\d_a-z]){_OF_LABEL}{{0,39}}(?:[.]{_OF_LABEL}{{0,20}}){{0,2}}"
+    r"(?:\([^\n()]{1,30}\))?):(?:\*\*|__|</[A-Za-z]{1,8}>)?[ \t\n])"
 )
-"""A speaker's label at the start of a line. After a time it may begin with a small letter."""
+"""A speaker's label at the start of a line, also in bold or after tags. After a time it may begin with a
+small letter."""
 
 _TIME_BEFORE = re.compile(_TIME)
 
@@ -65,7 +67,7 @@ COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
 
 def speaker(found: re.Match[str]) -> str:
     """Return the name in a match of TURN."""
-    return found["nick"] or _TIME_BEFORE.sub("", found["label"]).strip()
+    return found["nick"] or _TIME_BEFORE.sub("", found["label"]).strip(" *_")
 
 
 def is_mail_header(text: str) -> bool:
@@ -79,8 +81,22 @@ _ROLE = re.compile(r":[a-zA-Z:+-]{1,30}:`([^`\n]{0,200})`")
 _ANCHOR = re.compile(r"[ \t]*\{#[^{}\n]{0,200}\}[ \t]*\Z")
 _EMPHASIS = re.compile(r"`|(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
 _BEFORE_HEADING = re.compile(r"\A.*(?=<h[1-6]\b)", re.IGNORECASE)
-_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " "}
+_ENTITIES = {
+    "&amp;": "&",
+    "&lt;": "<",
+    "&gt;": ">",
+    "&quot;": '"',
+    "&#39;": "'",
+    "&#x27;": "'",
+    "&nbsp;": " ",
+}
 _ENTITY = re.compile("|".join(_ENTITIES))
+
+
+def without_tags(text: str) -> str:
+    """Return a sentence of HTML without its tags."""
+    words = _ENTITY.sub(lambda found: _ENTITIES[found[0]], _TAG.sub(" ", text))
+    return " ".join(words.split())
 
 
 def without_marks(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 from precise_rag.checks import check_text
 from precise_rag.errors import InputError
@@ -66,7 +67,7 @@ def _with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     It is one if many lines begin with a label and the labels repeat.
     """
     labels = [
-        (found.start(), speaker(found))
+        (found.end("indent"), speaker(found))
         for found in TURN.finditer(text)
         if not MAIL_HEADER.match(found[0].strip() + " ")
     ]
@@ -80,7 +81,22 @@ def _with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     found = {block[0]: block for block in starts}
     edges = list(found)
     for place, _ in labels:
-        around = starts[max(bisect_right(edges, place) - 1, 0)][1]
+        begin, around, _ = starts[max(bisect_right(edges, place) - 1, 0)]
         if around not in ("code", "table"):
-            found[place] = (place, "turn", 0)
-    return sorted(found.values())
+            start = begin if text[begin:place].isspace() else place
+            found[start] = (start, "turn", 0)
+    return list(_with_titles(text, sorted(found.values())))
+
+
+def _with_titles(text: str, starts: list[BlockStart]) -> Iterator[BlockStart]:
+    """The blocks of a transcript with lines between turns, which nobody says, as headings of what follows."""
+    for block, after in zip_longest(starts, starts[1:]):
+        is_before_turn = after is not None and after[1] == "turn"
+        if block[1] == "paragraph" and is_before_turn and _TITLE.fullmatch(text, block[0], after[0]):
+            block = (block[0], "heading", _LEVEL_OF_TITLES)
+        yield block
+
+
+_LEVEL_OF_TITLES = 20
+_TITLE = re.compile(r"[ \t]*[^\W\d_a-z][^\n]{0,118}[^\s.,;:!?。，；：！？…\-–—][ \t]*(?:\n[ \t]*){2,}")
+"""A line of its own that is no sentence."""

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from precise_rag import Segmenter
-from precise_rag.segmentation.features import cohesion, pair_features, shifted
+from precise_rag.segmentation.features import closeness, cohesion, pair_features, shifted
 from precise_rag.sentences import split_sentences
 from precise_rag.vectors import unit_rows
 from support.segmentation import TWO_TOPICS
@@ -25,6 +25,18 @@ def test_cohesion_compares_sums_of_windows() -> None:
             after = rows[gap + 1 : gap + 1 + window].sum(0)
             cosine = before @ after / np.linalg.norm(before) / np.linalg.norm(after)
             assert found[gap, column] == pytest.approx(cosine, abs=1e-5)
+
+
+def test_closeness_is_the_length_of_the_mean_of_a_window() -> None:
+    rows = unit_rows(np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32))
+    found = closeness(rows, (1, 2, 4))
+    assert found.shape == (9, 4)
+    for column, window in ((0, 2), (2, 4)):
+        for gap in range(8):
+            before = rows[max(gap + 1 - window, 0) : gap + 1].mean(0)
+            after = rows[gap + 1 : gap + 1 + window].mean(0)
+            assert found[gap, column] == pytest.approx(np.linalg.norm(before), abs=1e-5)
+            assert found[gap, column + 1] == pytest.approx(np.linalg.norm(after), abs=1e-5)
 
 
 def test_shifted_moves_zeros_in() -> None:

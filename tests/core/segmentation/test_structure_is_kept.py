@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from precise_rag import Segmenter
@@ -93,3 +94,14 @@ def test_the_same_places_are_cut_with_every_tokenizer() -> None:
         chunks = segmenter.segment(text)
         assert all(len(chunk.text.split()) == chunk.n_tokens <= 150 for chunk in chunks)
         assert not any(HEADING_ENDS[name](chunk.text.rstrip()) for chunk in chunks[:-1])
+
+
+def test_the_model_reads_html_without_its_tags() -> None:
+    parts = DOCUMENTS["numbered"].split("\n\n")
+    words = [part for part in parts if part.endswith(".") and part[0] != "-" and len(part) > 80]
+    plain = Segmenter.from_pretrained("small").explain("\n\n".join(words))
+    pages = "\n".join(f'<div class="a b"><p>{part}</p></div>' for part in words)
+    marked = Segmenter.from_pretrained("small").explain(pages)
+    assert marked.structure.format == "html"
+    np.testing.assert_allclose(marked.scores, plain.scores, atol=0.2)
+    assert marked.n_tokens.sum() > plain.n_tokens.sum() + 5 * len(words)

@@ -203,6 +203,21 @@ def test_turns_of_a_transcript() -> None:
     assert "turn" not in kinds(read_structure(notes))
 
 
+def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
+    said = "Ilse: Look at the oil, please\n\nJonas B: I did.\n\n"
+    text = f"{said * 2}What the oil costs\n\n{said}He left.\n\n{said}and more\n\n{said}"
+    found = read_structure(text)
+    assert [text[block.start : block.end] for block in found.blocks if block.kind == "heading"] == [
+        "What the oil costs\n\n"
+    ]
+    assert found.heading_path(text.index("He left")) == ("What the oil costs",)
+
+
+def test_html_of_long_paragraphs() -> None:
+    part = f"<h2>Eels</h2>\n\n<p>{'They come in May. ' * 90}</p>\n\n"
+    assert kinds(read_structure(part * 3)) == ["heading2", "paragraph"] * 3
+
+
 def test_html() -> None:
     found = read_structure(HTML)
     assert found.format == "html"
@@ -335,3 +350,10 @@ def test_lines_with_wide_gaps_are_a_table() -> None:
 def test_double_backticks_are_restructured_text() -> None:
     assert read_structure("**Default** is ``3``, not ``4``.\n").format == "text"
     assert read_structure("**Default** is `3`, not `4`.\n").format == "markdown"
+
+
+@pytest.mark.parametrize("label", ["**{}:**", "**{}**:", "<p>{}:", "<p><b>{}:</b>", "  <p>{}:"])
+def test_turns_with_marks(label: str) -> None:
+    names = ("Ilse", "Jonas B") * 4
+    text = "\n\n".join(f"{label.format(name)} They come in May.</p>" for name in names)
+    assert kinds(read_structure(text.replace("</p>", "") if "*" in label else text)) == ["turn"] * 8

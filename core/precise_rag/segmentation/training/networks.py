@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from precise_rag.segmentation.features import CURVE_WIDTH
 from precise_rag.segmentation.small import SmallModel
 
 
@@ -95,13 +96,15 @@ class SageConfig:
     """Sizes of SAGE's head on sentence vectors.
 
     dimension: of the vectors. features: of a pair (section IV-B). context: whether the head also sees
-    the sentences around the pair. hidden, kernel, windows: as in SmallConfig.
+    the sentences around the pair. hidden, kernel, windows: as in SmallConfig. curve: channels that follow
+    how alike the windows are around the gaps near the pair, with context; 0 for none.
     """
 
     dimension: int
     features: tuple[str, ...] = ("x1", "x2", "x1-x2", "x1*x2")
     context: bool = True
     hidden: int = 128
+    curve: int = 32
     kernel: int = 5
     windows: tuple[int, ...] = (1, 2, 4, 8)
 
@@ -121,6 +124,11 @@ class SageNetwork(nn.Module):
             self.convolution1 = nn.Conv1d(c.hidden, c.hidden, c.kernel, padding=c.kernel // 2)
             self.convolution2 = nn.Conv1d(c.hidden, c.hidden, c.kernel, padding=c.kernel // 2)
             width += 2 * c.hidden + len(c.windows)
+            if c.curve:
+                columns = 3 * len(c.windows) - 2 * (1 in c.windows)
+                self.curve1 = nn.Conv1d(columns, c.curve, CURVE_WIDTH, padding=CURVE_WIDTH // 2)
+                self.curve2 = nn.Conv1d(c.curve, c.curve, CURVE_WIDTH, padding=CURVE_WIDTH // 2)
+                width += c.curve
         self.gap = nn.Linear(width, c.hidden)
         self.out = nn.Linear(c.hidden, 2)
 
@@ -139,10 +147,21 @@ class SageNetwork(nn.Module):
             mask = _in_places(torch.ones(len(places), 1, device=vectors.device), places, n_places)
             rows = self.inner(F.dropout(line, dropout, self.training)).relu() * mask
             rows = _with_context(rows, mask, (self.convolution1, self.convolution2))
-            columns += [rows, _next(rows), *_cohesion(line, c.windows)]
+            likeness = torch.cat(_cohesion(line, c.windows), dim=1)
+            columns += [rows, _next(rows), likeness]
+            if c.curve:
+                around = [likeness, *_closeness(_in_places(vectors, places, n_places), mask, c.windows)]
+                columns.append(self._curve(torch.cat(around, dim=1), mask))
         hidden = self.gap(F.dropout(torch.cat(columns, dim=1), dropout, self.training)).relu()
         logits: Tensor = self.out(F.dropout(hidden, dropout, self.training))
         return logits
+
+    def _curve(self, likeness: Tensor, mask: Tensor) -> Tensor:
+        """As `features.curve`; rows that are 0 in the mask stay 0."""
+        first = self.curve1((likeness * mask).T[None])[0].T.relu() * mask
+        second = self.curve2(first.T[None])[0].T.relu() * mask
+        both: Tensor = first + second
+        return both
 
 
 def _in_places(rows: Tensor, places: Tensor, n_places: int) -> Tensor:
@@ -164,6 +183,19 @@ def _cohesion(line: Tensor, windows: tuple[int, ...]) -> list[Tensor]:
             before, width = before + F.pad(before, (0, 0, width, 0))[: len(line)], 2 * width
         after = F.pad(before, (0, 0, 0, width))[width:]
         columns.append(F.cosine_similarity(before, after, dim=1)[:, None])
+    return columns
+
+
+def _closeness(line: Tensor, mask: Tensor, windows: tuple[int, ...]) -> list[Tensor]:
+    """As `features.closeness`, in (n, 1) columns. mask: (n, 1), 1 where there is a sentence."""
+    columns, before, count, width = [], line, mask, 1
+    for window in windows:
+        while width < window:
+            before, count = (x + F.pad(x, (0, 0, width, 0))[: len(line)] for x in (before, count))
+            width *= 2
+        if window > 1:
+            length = before.norm(dim=1, keepdim=True) / count.clamp(min=1)
+            columns += [length, F.pad(length, (0, 0, 0, window))[window:]]
     return columns
 
 

@@ -35,16 +35,31 @@ def test_numpy_and_torch_agree_on_the_small_network(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected[places[:-1]].numpy(), atol=0.02)
 
 
-@pytest.mark.parametrize("context", [True, False])
-def test_numpy_and_torch_agree_on_the_sage_head(tmp_path: Path, context: bool) -> None:
+@pytest.mark.parametrize(("context", "curve"), [(True, 8), (True, 0), (False, 0)])
+def test_numpy_and_torch_agree_on_the_sage_head(
+    tmp_path: Path, context: bool, curve: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = HashEncoder()
-    network = SageNetwork(SageConfig(dimension=encoder.dimension, context=context, hidden=16)).eval()
+    config = SageConfig(dimension=encoder.dimension, context=context, curve=curve, hidden=16)
+    network = SageNetwork(config).eval()
     fields = {"family": "sage", "encoder": "hash", **asdict(network.config)}
     SageModel.save(tmp_path, fields, sage_tensors(network))
-    sentences = " ".join(TOPICS).replace("|", ". ").split(". ")
+    sentences = " ".join(TOPICS * 9).replace("|", ". ").split(". ")
     places = torch.arange(len(sentences)) + PAD
     with torch.no_grad():
         rows = torch.from_numpy(encoder.encode(sentences))
         expected = network(rows, places, len(sentences) + 2 * PAD)
-    found = SageModel.load(tmp_path, encoder=encoder).predict(sentences).logits
+    model = SageModel.load(tmp_path, encoder=encoder)
+    found = model.predict(sentences).logits
     np.testing.assert_allclose(found, expected[places[:-1]].numpy(), atol=0.01)
+    monkeypatch.setattr("precise_rag.segmentation.features._BLOCK", 7)
+    np.testing.assert_allclose(model.predict(sentences).logits, found, atol=1e-4)
+
+
+def test_a_head_without_a_curve_in_its_config_is_read(tmp_path: Path) -> None:
+    encoder = HashEncoder()
+    network = SageNetwork(SageConfig(dimension=encoder.dimension, curve=0, hidden=16))
+    fields = {"family": "sage", "encoder": "hash", **asdict(network.config)}
+    del fields["curve"]
+    SageModel.save(tmp_path, fields, sage_tensors(network))
+    assert len(SageModel.load(tmp_path, encoder=encoder).predict(["a", "b", "c"]).logits) == 2

@@ -115,10 +115,14 @@ def without_secrets(fields: Any) -> Any:
     }
 
 
-def without_password(url: str | None) -> tuple[str | None, tuple[str, str] | None]:
+def without_password(
+    url: str | None, *, user_is_key: bool = True
+) -> tuple[str | None, tuple[str, str] | None]:
     """Split a URL into the URL without user and password, and these two, or None if it has none.
 
     The password is remembered.
+
+    user_is_key: whether a user without a password is a key to remember, as in "https://TOKEN@host".
     """
     if url is None:
         return None, None
@@ -130,7 +134,7 @@ def without_password(url: str | None) -> tuple[str | None, tuple[str, str] | Non
     if not at:
         return url, None
     user, _, password = userinfo.partition(":")
-    remember(password, unquote(password), "" if password else user)
+    remember(password, unquote(password), user if user_is_key and not password else "")
     return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
 
 

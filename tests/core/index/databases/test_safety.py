@@ -7,15 +7,17 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from precise_rag.errors import DatabaseError, InputError
+from precise_rag.errors import DatabaseError, IndexFormatError, InputError
 from precise_rag.index import DatabaseIndex, HybridIndex, load_index
 from precise_rag.index.databases import is_database
 from precise_rag.index.databases.headings import read_headings
@@ -100,6 +102,20 @@ def test_two_writers_and_a_reader(shared: str) -> None:
     check_whole(index)
     assert sorted(index.document_ids) == ["a", "b", "c"]
     assert len(index) == 3 * _SIZE
+
+
+def test_several_writers_make_one_collection(shared: str) -> None:
+    """Each has seen that it did not exist."""
+    indexes = [DatabaseIndex(shared, HashEncoder()) for _ in range(6)]
+    start = threading.Barrier(len(indexes))
+
+    def write(number: int) -> None:
+        start.wait()
+        indexes[number].add([Document(f"d{number}", "The cat sleeps.")])
+
+    with ThreadPoolExecutor(len(indexes)) as pool:
+        list(pool.map(write, range(len(indexes))))
+    assert len(indexes[0].document_ids) == len(indexes)
 
 
 def test_an_index_is_opened_by_its_location(location: str) -> None:
@@ -277,6 +293,42 @@ def test_passwords_of_an_address_are_in_no_error_and_no_pickle() -> None:
     with pytest.raises(InputError, match="no address") as refused:
         PostgresEngine("postgresql://me:first5ecret@[::1/db")
     assert "5ecret" not in str(refused.value)
+
+
+def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    location = f"{postgres}&collection=ended&application_name=ended"
+    index = DatabaseIndex.build([Document("a", "A cat.")], HashEncoder(), location=location)
+    query = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'ended'"
+    for change in (lambda: index.add([Document("b", "A dog.")]), lambda: index.delete(["a"])):
+        with psycopg.connect(postgres) as connection:
+            assert connection.execute(query).fetchall() == [(True,)]
+        change()
+    assert index.document_ids == ("b",)
+
+
+def test_the_user_of_an_address_is_no_secret() -> None:
+    pytest.importorskip("psycopg")
+    from precise_rag.index.databases.postgres import PostgresEngine
+
+    engine = PostgresEngine("postgresql://postgres@127.0.0.1:1/postgres?connect_timeout=1")
+    with pytest.raises(DatabaseError, match=r"^postgresql://127\.0\.0\.1:1/postgres"):
+        engine.settings()
+
+
+def test_other_tables_in_lancedb_are_left_alone(tmp_path: Path) -> None:
+    """Both a table of someone else and one of an earlier version, with other columns."""
+    lancedb = pytest.importorskip("lancedb")
+    path = tmp_path / "rows.lance"
+    lancedb.connect(path).create_table("rows", [{"id": "a", "vector": [1.0, 2.0]}])
+    with pytest.raises(IndexFormatError, match="no collection of this library"):
+        DatabaseIndex(path, HashEncoder())
+    made = DatabaseIndex.build([Document("a", "A cat.")], HashEncoder(), location=tmp_path / "new.lance")
+    rows = made.engine._open("rows").to_arrow()  # type: ignore[attr-defined]
+    earlier = tmp_path / "earlier.lance"
+    lancedb.connect(earlier).create_table("rows", rows.drop_columns(["scored"]))
+    with pytest.raises(IndexFormatError, match="another version of this library"):
+        load_index(earlier, HashEncoder())
 
 
 def test_a_folder_may_have_the_name_of_a_database() -> None:

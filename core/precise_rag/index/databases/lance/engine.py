@@ -11,7 +11,7 @@ import filelock
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag.errors import DatabaseError, PreciseRagError
+from precise_rag.errors import DatabaseError, IndexFormatError, PreciseRagError
 from precise_rag.index.databases.engine import StoredDocument
 from precise_rag.index.databases.lance.filters import listed
 from precise_rag.index.databases.lance.rows import (
@@ -64,8 +64,18 @@ class LanceEngine:
                 return None
             if _ROWS not in self._tables():
                 return None
-            metadata = self._open(_ROWS).schema.metadata or {}
-            found: dict[str, Any] | None = json.loads(metadata[SETTINGS]) if SETTINGS in metadata else None
+            schema = self._open(_ROWS).schema
+            if SETTINGS not in (schema.metadata or {}):
+                raise IndexFormatError(
+                    f"{self.location} has a table 'rows' that is no collection of this library; "
+                    "give another location"
+                )
+            if set(schema.names) != set(row_schema(1, b"").names):
+                raise IndexFormatError(
+                    f"{self.location} was built by another version of this library, with other columns; "
+                    "delete it and build it again"
+                )
+            found: dict[str, Any] = json.loads(schema.metadata[SETTINGS])
             return found
 
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import selectors
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,7 @@ class Connections:
     """
 
     def __init__(self, location: str) -> None:
-        public, _ = without_password(location)
+        public, _ = without_password(location, user_is_key=False)
         try:
             parts, host = urlsplit(location), urlsplit(str(public)).netloc
         except ValueError as error:
@@ -94,7 +95,12 @@ class Connections:
             if self._process != os.getpid():  # connections cannot be shared with the parent
                 self._idle.clear()
                 self._process = os.getpid()
-            return self._idle.pop() if self._idle else None
+            while self._idle:
+                connection = self._idle.pop()
+                if not _is_dropped(connection):
+                    return connection
+                connection.close()
+            return None
 
     def _put_back(self, psycopg: Any, connection: Any) -> None:
         try:
@@ -108,6 +114,15 @@ class Connections:
 
 def _address(scheme: str, netloc: str, path: str, options: Mapping[str, str]) -> str:
     return f"{scheme}://{netloc}{path}{'?' if options else ''}{urlencode(options)}"
+
+
+def _is_dropped(connection: Any) -> bool:
+    """Whether the server has said something to a connection without being asked: that it ends."""
+    if connection.closed:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _close(idle: list[Any]) -> None:

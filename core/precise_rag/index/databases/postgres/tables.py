@@ -44,7 +44,9 @@ class Tables:
 
     def exist(self) -> bool:
         """Whether the collection is there."""
-        return self._run("SELECT to_regclass(%s)", [f"{self._c}_settings"]).fetchone()[0] is not None
+        # to_regclass would remember that it was not, even after waiting for the transaction that made it
+        query = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = %s AND pg_table_is_visible(oid))"
+        return bool(self._run(query, [f"{self._c}_settings"]).fetchone()[0])
 
     def create(self, kind: str, dimension: int) -> None:
         """Make the tables; kind: "vector" or "halfvec", the type of the vectors."""

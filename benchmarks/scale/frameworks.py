@@ -162,7 +162,7 @@ def llamaindex_postgres(server: str, name: str) -> Store:
         "hnsw_dist_method": "vector_cosine_ops",
     }
     store = PGVectorStore.from_params(
-        connection_string=server.replace("postgresql://", "postgresql+psycopg://"),
+        connection_string=server.replace("postgresql://", "postgresql+psycopg2://"),
         async_connection_string=server.replace("postgresql://", "postgresql+asyncpg://"),
         table_name=name,
         embed_dim=384,
@@ -219,12 +219,11 @@ def counted(server: str, table: str) -> int:
         return 0 if found is None else int(found[0])
 
 
-def opened(args: Any, which: str) -> Store:
-    """A store of a framework: "langchain-lance" and so on."""
-    place, name = STORES[which], f"scale_{args.sentences}"
+def opened(folder: Path, which: str, name: str) -> Store:
+    """A store of a framework: "langchain-lance" and so on. folder: of stores in LanceDB."""
     if which.endswith("lance"):
-        return place(str(args.work / f"{which}.lance"), name)
-    return place(os.environ["PRECISE_POSTGRES"], name)
+        return STORES[which](str(folder / f"{which}.lance"), name)
+    return STORES[which](os.environ["PRECISE_POSTGRES"], name)
 
 
 def filled(store: Store, rows: Iterator[Row]) -> dict[str, float]:
@@ -257,7 +256,7 @@ def main() -> None:
     parser.add_argument("--child", choices=("fill", "measure"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child == "fill":
-        store = opened(args, args.stores)
+        store = opened(args.work, args.stores, f"scale_{args.sentences}")
         if not store.count():
             note(args, args.stores, filled(store, rows_of(args)))
     elif args.child:
@@ -285,7 +284,7 @@ def measure(args: Any, which: str) -> None:
             ]
         }
     else:
-        searches = opened(args, which).searches
+        searches = opened(args.work, which, f"scale_{args.sentences}").searches
     for kind, search in searches.items():
         for query, vector in pairs[:5]:
             search(query, vector, TOP_K)

@@ -307,6 +307,18 @@ def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> No
     assert index.document_ids == ("b",)
 
 
+def test_options_of_an_address_reach_the_server(postgres: str) -> None:
+    pytest.importorskip("psycopg")
+    from precise_rag.index.databases.postgres.connections import Connections
+
+    options = "-c%20statement_timeout%3D7s%20-c%20work_mem%3D9MB"
+    with Connections(f"{postgres}&options={options}").transaction() as run:
+        assert [run(f"SHOW {name}").fetchone()[0] for name in ("statement_timeout", "work_mem")] == [
+            "7s",
+            "9MB",
+        ]
+
+
 def test_the_user_of_an_address_is_no_secret() -> None:
     pytest.importorskip("psycopg")
     from precise_rag.index.databases.postgres import PostgresEngine

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from precise_rag._extras import require
 from precise_rag.errors import DatabaseError, InputError
@@ -113,7 +113,8 @@ class Connections:
 
 
 def _address(scheme: str, netloc: str, path: str, options: Mapping[str, str]) -> str:
-    return f"{scheme}://{netloc}{path}{'?' if options else ''}{urlencode(options)}"
+    query = urlencode(options, quote_via=quote)  # libpq reads no "+" as a space
+    return f"{scheme}://{netloc}{path}{'?' if query else ''}{query}"
 
 
 def _is_dropped(connection: Any) -> bool:

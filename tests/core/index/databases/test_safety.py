@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -222,6 +222,30 @@ def test_a_new_title_is_read_anew(location: str) -> None:
     before = index.search("felines", 1)[0].scores["dense"]
     index.add([Document("a", "It sleeps.", {"title": "felines"})])
     assert index.search("felines", 1)[0].scores["dense"] > before + 0.1
+
+
+def test_in_lancedb_only_counts_of_words_are_behind_while_rows_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the commit of the rows and that of the counts, rows are new and idf is old."""
+    pytest.importorskip("lancedb")
+    documents = [Document(f"d{i}", f"The cat number {i} sleeps. Dogs bark.") for i in range(5)]
+    index = DatabaseIndex.build(documents, HashEncoder(), location=tmp_path / "rows.lance")
+    reader = DatabaseIndex(tmp_path / "rows.lance", HashEncoder())
+    between: list[dict[str, Mapping[str, float]]] = []
+
+    def found() -> dict[str, Mapping[str, float]]:
+        return {c.id: c.scores for c in reader.search("Which cat sleeps?", 100, returns="sentence")}
+
+    engine = index.engine
+    count = engine._count  # type: ignore[attr-defined]
+    monkeypatch.setattr(engine, "_count", lambda *changes: (between.append(found()), count(*changes)))
+    index.add([Document("new", "The cat purrs. The cat eats.")])
+    (during,), after = between, found()
+    assert during.keys() == after.keys()
+    for identifier, scores in after.items():
+        assert during[identifier]["dense"] == pytest.approx(scores["dense"], abs=1e-6)
+    assert during["new:0-14"]["words"] > after["new:0-14"]["words"] + 0.01  # "cat" was rarer
 
 
 def test_documents_come_back(location: str) -> None:

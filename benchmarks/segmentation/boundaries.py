@@ -9,7 +9,8 @@ nearest gap. Methods with scores cut as often as the authors did, over all docum
 accuracy at natural prevalence, balanced accuracy and boundary F1 are at that threshold, and AUC is
 over the scores. Those that decide for themselves are taken with their defaults. P_k and WindowDiff
 by nltk, mean over documents, k half a mean segment. Methods and sets that are not measured again keep the
-rows of the newest result, if it had the same --limit.
+rows of the newest result, if it had the same --limit. With --against FOLDER, the last method of --by is
+compared with the model in FOLDER: mean differences over the sets, with 95 % intervals over documents.
 """
 
 import json
@@ -60,6 +61,11 @@ STOCK = {
     "LangChain SemanticChunker": ("langchain-semantic", {}),
     "chonkie SemanticChunker": ("chonkie-semantic", {"chunk_size": 2048}),
 }
+Measured = tuple[list[LabelledDocument], dict[str, list[np.ndarray]]]
+"""The documents of a set, and each method's scores of their gaps."""
+
+_DRAWS = 200
+_COMPARED = ("AUC", "F1", "P_k")
 FIGURES = ("AUC", "accuracy", "balanced", "F1", "P_k", "WindowDiff")
 
 
@@ -94,7 +100,7 @@ def texttiling_scores(document: LabelledDocument) -> np.ndarray:
     return scores
 
 
-def model_scorer(name: str, encoder: Any) -> Scorer:
+def model_scorer(name: str | Path, encoder: Any) -> Scorer:
     model, _ = load_model(name, encoder=encoder)
     return lambda document: model.predict(document.sentences).logits
 
@@ -215,6 +221,43 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
+def differences(measured: dict[str, Measured], first: str, second: str) -> list[dict[str, Any]]:
+    """Mean figures of the first method minus those of the second, with intervals over documents."""
+    rng = np.random.default_rng(0)
+    drawn = [
+        {name: rng.integers(len(documents), size=len(documents)) for name, (documents, _) in measured.items()}
+        for _ in range(_DRAWS)
+    ]
+    every = {name: np.arange(len(documents)) for name, (documents, _) in measured.items()}
+    found = []
+    for column, kind in enumerate(KINDS):
+        gains = [_gain(measured, column, first, second, places) for places in (every, *drawn)]
+        for place, figure in enumerate(_COMPARED):
+            low, high = np.nanpercentile([gain[place] for gain in gains[1:]], (2.5, 97.5))
+            found.append(
+                {"kind": kind, "figure": figure, "difference": gains[0][place], "low": low, "high": high}
+            )
+    return found
+
+
+def _gain(
+    measured: dict[str, Measured], column: int, first: str, second: str, places: dict[str, np.ndarray]
+) -> np.ndarray:
+    """(len(_COMPARED),) mean differences over the sets of one language, with their documents at `places`."""
+    gains = []
+    for name, (documents, scores) in measured.items():
+        if "/" in name:
+            continue
+        rows = places[name].tolist()
+        labels = [(documents[row].paragraph, documents[row].section)[column] for row in rows]
+        both = [
+            measure(labels, [scores[by][row][:, column] for row in rows], False) for by in (first, second)
+        ]
+        if all(both):
+            gains.append([both[0][figure] - both[1][figure] for figure in _COMPARED])
+    return np.nanmean(gains, axis=0)
+
+
 def table(rows: list[dict[str, Any]], names: tuple[str, ...]) -> str:
     lines = [f"| documents | boundary | by | {' | '.join(names)} |", f"|---|---|---|{'---:|' * len(names)}"]
     for row in rows:
@@ -225,17 +268,21 @@ def table(rows: list[dict[str, Any]], names: tuple[str, ...]) -> str:
     return "\n".join(lines)
 
 
-def render(rows: list[dict[str, Any]]) -> str:
-    return "\n\n".join(
-        [
-            "# Human boundaries found",
-            (__doc__ or "").split("\n\n")[2].rpartition(" Methods and sets")[0],
-            "Each set counts the same; `cuts` is how many a method makes for each of the author's:",
-            table(means(rows), ("cuts", *FIGURES)),
-            "By set:",
-            table(rows, ("gaps", "prevalence", "cuts", *FIGURES)),
-        ]
-    )
+def render(rows: list[dict[str, Any]], compared: list[dict[str, Any]]) -> str:
+    parts = [
+        "# Human boundaries found",
+        (__doc__ or "").split("\n\n")[2].rpartition(" Methods and sets")[0],
+        "Each set counts the same; `cuts` is how many a method makes for each of the author's:",
+        table(means(rows), ("cuts", *FIGURES)),
+    ]
+    if compared:
+        lines = ["| boundary | figure | difference | low | high |", "|---|---|---:|---:|---:|"]
+        for row in compared:
+            cells = " | ".join(f"{row[name]:+.3f}" for name in ("difference", "low", "high"))
+            lines.append(f"| {row['kind']} | {row['figure']} | {cells} |")
+        parts += ["The last method against the model in FOLDER:", "\n".join(lines)]
+    parts += ["By set:", table(rows, ("gaps", "prevalence", "cuts", *FIGURES))]
+    return "\n\n".join(parts)
 
 
 def main() -> None:
@@ -244,14 +291,25 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--limit", type=int, default=1_500, help="sentences of each set, about")
     parser.add_argument("--cache", type=Path, default=Path("vectors.sqlite"), help="vectors computed before")
+    parser.add_argument(
+        "--against", type=Path, metavar="FOLDER", help="a model to compare the last method with"
+    )
     args = parser.parse_args()
     makers = load_methods(args.cache)
     methods = {name: makers[name]() for name in (args.by.split(",") if args.by else makers)}
+    other = None
+    if args.against:
+        other = model_scorer(args.against, CachedEncoder(load_encoder("all-MiniLM-L6-v2"), args.cache))
     rows: list[dict[str, Any]] = []
+    measured: dict[str, Measured] = {}
     for name in args.sets.split(","):
         documents = draw(Path(args.data), name, args.limit)
+        measured[name] = (documents, {})
+        if other is not None:
+            measured[name][1]["against"] = [other(document) for document in documents]
         for by, method in methods.items():
             scores = [method.score(document) for document in documents]
+            measured[name][1][by] = scores
             for column, kind in enumerate(KINDS):
                 labels = [(document.paragraph, document.section)[column] for document in documents]
                 of_kind = [row if row.ndim == 1 else row[:, column] for row in scores]
@@ -269,7 +327,9 @@ def main() -> None:
     order = list(makers)
     rows.sort(key=lambda row: order.index(row["by"]))
     rows.sort(key=lambda row: (KINDS.index(row["kind"]), list(SETS).index(row["set"])))
-    record.save("segmentation", "models-boundaries", made, render(rows), {"rows": rows})
+    compared = differences(measured, list(methods)[-1], "against") if args.against else []
+    data = {"rows": rows, "against": compared}
+    record.save("segmentation", "models-boundaries", made, render(rows, compared), data)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "model.safetensors": "cc737c7809176517eb1375f3714c3fc7f426763219a931f42497108bbc32b70d",
     },
     "segmentation-sage-minilm": {
-        "config.json": "03058199d4f84aaf54e68cbedecb668d3981c90cc00f5a204b52f4c40676fae7",
-        "model.safetensors": "ec56983c4b2aad228e138b9155da64bd7c22e311da1bacaa91e2a6c1b85d0225",
+        "config.json": "2bb4a438b1e49606f8b98df4cb3eb88d5458a2f9739d10c35ebee11a5fefdbcd",
+        "model.safetensors": "523d0876685876e5aa0a4f04863dfbba6bc344ab949affea10d09a5e91128ec3",
     },
     "segmentation-small": {
         "config.json": "4c45581d95a877afa59c066b1e03db569adb4273a0ec23f10b6b1ee2826fa65b",

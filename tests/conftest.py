@@ -9,6 +9,8 @@ import pytest
 # Tests never reach a model hub; this must be set before any hub client is imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+# Ray gives its workers the niceness 15, with which they hardly run beside other work; it is read at import.
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 
 
 @pytest.fixture(scope="session")

@@ -69,9 +69,10 @@ def spent(documents: Sequence[Document], workers: int) -> tuple[float, float, in
 
 def by_ray(documents: Sequence[Document], location: str, workers: int) -> float:
     """Fill a collection with workers of Ray. Returns the seconds of CPU of Ray's processes."""
+    # not 15, with which workers hardly run beside other work; read at import
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     import ray
 
-    os.environ["RAY_WORKER_NICENESS"] = "0"  # not 15, with which workers hardly run beside other work
     ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False
     try:

@@ -1,6 +1,5 @@
 """Two local workers of Ray for all tests of this folder."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -11,8 +10,6 @@ from support import ray_workers
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     ray = pytest.importorskip("ray")
-    # Ray gives its workers the priority 15, with which they hardly run beside other work
-    os.environ["RAY_WORKER_NICENESS"] = "0"
     ray.cloudpickle.register_pickle_by_value(ray_workers)
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False

@@ -2,8 +2,10 @@
 
     python -m benchmarks.peers.latency --data DIR [--sentences 5000] [--questions 30] [--callers 1,5,10]
 
-Callers ask the whole time, each its next question when the last one is answered. CPU seconds are those of the
-process with all its threads; on a machine that has other work they alone are shown.
+Callers ask the whole time, each its next question when the last one is answered, so that ten of them wait at
+least ten times the CPU time of a question, divided by the number of cores. "With pauses" they read first, as
+people do: a second on average, at random. CPU seconds are those of the process with all its threads; on a
+machine that has other work they alone are shown.
 """
 
 import os
@@ -27,7 +29,7 @@ from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.evaluation.runs.environment import peak_mb
 
-ROUNDS = 5
+ROUNDS, PAUSE = 5, 1.0
 _WALL = ("p50 ms", "p95 ms")
 
 
@@ -63,7 +65,11 @@ def measure(args: Namespace, path: Path) -> list[dict[str, Any]]:
     for unit in ("sentence", "passage"):
         rag = PreciseRAG(load_index(path, returns=unit))
         rag.retrieve(questions[0])
-        rows += [warm(rag, unit, questions, int(callers)) for callers in args.callers.split(",")]
+        rows += [
+            warm(rag, unit, questions, int(callers), pause)
+            for callers in args.callers.split(",")
+            for pause in (0.0, PAUSE)[: 1 + (int(callers) > 1)]
+        ]
     return rows
 
 
@@ -90,10 +96,12 @@ def cold(path: Path, question: str) -> dict[str, Any]:
     }
 
 
-def warm(rag: PreciseRAG, unit: str, questions: list[str], callers: int) -> dict[str, Any]:
-    """Questions asked by several threads at a time."""
+def warm(rag: PreciseRAG, unit: str, questions: list[str], callers: int, pause: float) -> dict[str, Any]:
+    """Questions asked by several threads at a time. pause: mean seconds before each."""
+    pauses = dict(zip(questions, np.random.default_rng(0).exponential(pause, len(questions)), strict=True))
 
     def ask(question: str) -> float:
+        time.sleep(pauses[question])
         started = time.perf_counter()
         rag.retrieve(question)
         return time.perf_counter() - started
@@ -104,7 +112,7 @@ def warm(rag: PreciseRAG, unit: str, questions: list[str], callers: int) -> dict
     cpu = time.process_time() - before
     p50, p95 = 1000 * np.percentile(seconds, [50, 95])
     return {
-        "what": f"{unit}s, {callers} callers",
+        "what": f"{unit}s, {callers} callers" + (" with pauses" if pause else ""),
         "p50 ms": round(p50),
         "p95 ms": round(p95),
         "CPU ms a question": round(1000 * cpu / len(questions)),

@@ -1,4 +1,4 @@
-"""What titles and headings add to the hybrid search.
+"""What titles and headings add to the hybrid search, and to its reranking.
 
     python -m benchmarks.retrieval.headings --data DIR [--sets …] [--sample 150] [--documentation …]
 
@@ -7,11 +7,13 @@ metadata. The documentation, of training documents, is Markdown with its heading
 questions are headings ("heading"), questions made by rule from a sentence ("rule"), and such questions
 with words left out and the title of the document added, where the sentence does not have it ("titled").
 nDCG@10 of sentences, and the share of the evidence among the best sentences of 200 and 400 tokens, in
-the search's own order; differences with their 95 % interval, questions redrawn in pairs.
+the search's own order ("search") and in the cascade's, which reads the candidates of the search with headings
+without and with what stands above them ("rerank"); differences with their 95 % interval, questions redrawn
+in pairs.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,6 +24,8 @@ from benchmarks.reranking.measure import mean_difference, quality
 from precise_rag.evaluation import Evidence, Question
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import HybridIndex
+from precise_rag.rerank import rerank
+from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.types import Candidate, Document
 from training.candidate_lists import HALVED, is_relevant, may_train_on, read_set
 from training.reranker_cascade.weak import WeakQuestion, asked_by_heading, asked_of_sentences, collections
@@ -31,6 +35,7 @@ DOCUMENTATION = "opentelemetry,powershell,peps,owasp-cheatsheets"
 BUDGETS = (200, 400)
 N_ASKED = 60
 """Questions of each kind and source of documentation."""
+Order = Callable[[str, Sequence[Candidate]], Sequence[Candidate]]
 
 
 class Asked(NamedTuple):
@@ -109,15 +114,27 @@ class _Page:
         return self._marked[row] + plain - self._plain[row]
 
 
-def found_by(index: HybridIndex, questions: Sequence[Question]) -> np.ndarray:
+def measured(index: HybridIndex, questions: Sequence[Question], order: Order) -> np.ndarray:
     """(n, 1 + budgets) nDCG@10 and shares of the evidence of each question."""
     rows = []
     for question in questions:
-        candidates = index.search(question.text, 50, returns="sentence")
+        candidates = order(question.text, index.search(question.text, 50, returns="sentence"))
         relevant = np.array([is_relevant(c, question) for c in candidates])
-        order = -np.arange(len(candidates))
-        rows.append([quality(order, relevant)[0], *(_share(candidates, question, b) for b in BUDGETS)])
+        places = -np.arange(len(candidates))
+        rows.append([quality(places, relevant)[0], *(_share(candidates, question, b) for b in BUDGETS)])
     return np.array(rows)
+
+
+def as_found(question: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    return candidates
+
+
+def texts_alone(question: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    return reranked(question, [replace(c, above="", metadata={}) for c in candidates])
+
+
+def reranked(question: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    return rerank(question, candidates, cascade_reranker())
 
 
 def _share(candidates: Sequence[Candidate], question: Question, budget: int) -> float:
@@ -141,13 +158,19 @@ def main() -> None:
     rows = []
     for asked in (*question_sets(args), *documentation(args)):
         built = {on: HybridIndex.build(asked.documents, encoder, headings=on) for on in (False, True)}
-        without, with_ = (found_by(built[on], asked.questions) for on in (False, True))
-        for column, measure in enumerate(measures):
-            gain, low, high = mean_difference({"": without[:, column]}, {"": with_[:, column]})
-            row = {"collection": asked.name, "questions": len(asked.questions), "measure": measure}
-            row |= {"without": float(without[:, column].mean()), "with": float(with_[:, column].mean())}
-            rows.append(row | {"gain": gain, "low": low, "high": high})
-            print(rows[-1], flush=True)
+        ways = {
+            "search": [(built[False], as_found), (built[True], as_found)],
+            "rerank": [(built[True], texts_alone), (built[True], reranked)],
+        }
+        for way, pair in ways.items():
+            without, with_ = (measured(index, asked.questions, order) for index, order in pair)
+            for column, measure in enumerate(measures):
+                gain, low, high = mean_difference({"": without[:, column]}, {"": with_[:, column]})
+                row = {"collection": asked.name, "questions": len(asked.questions)}
+                row |= {"in": way, "measure": measure}
+                row |= {"without": float(without[:, column].mean()), "with": float(with_[:, column].mean())}
+                rows.append(row | {"gain": gain, "low": low, "high": high})
+                print(rows[-1], flush=True)
     body = [[f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
     table = format_markdown(list(rows[0]), body)
     made = record.made(__spec__.name, args)

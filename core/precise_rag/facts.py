@@ -10,6 +10,7 @@ those without a value are left out:
     scores               the scores of earlier stages, by name
     n_tokens             its length in tokens
     passage              [start, end] of the passage it belongs to
+    above                the title and the headings above it
     reason               why the last selection kept it
     foreign_score        the score that another component had given it before
 """
@@ -62,6 +63,8 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
         facts["n_tokens"] = int(candidate.n_tokens)
     if candidate.passage is not None:
         facts["passage"] = [int(offset) for offset in candidate.passage]
+    if candidate.above:
+        facts["above"] = candidate.above
     if reason:
         facts["reason"] = reason
     return facts
@@ -126,12 +129,13 @@ def in_order(scores: Iterable[float | None]) -> list[float]:
 
 
 def noted_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `n_tokens`, `passage` and `scores` for a Candidate."""
-    scores = facts.get("scores")
+    """Return the `n_tokens`, `passage`, `scores` and `above` for a Candidate."""
+    scores, above = facts.get("scores"), facts.get("above")
     n_tokens = facts.get("n_tokens")
     return {
         "n_tokens": n_tokens if _is_count(n_tokens) else None,
         "passage": noted_span(facts.get("passage")),
+        "above": above if isinstance(above, str) else "",
         "scores": {
             str(name): number
             for name, score in (scores.items() if isinstance(scores, Mapping) else ())

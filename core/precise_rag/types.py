@@ -108,6 +108,7 @@ class Candidate:
     passage: span of the passage or segment that contains the piece, if known.
     scores: scores of earlier stages by name, for instance `{"dense": 0.61, "bm25": 8.4}`.
     metadata: the document's metadata.
+    above: the document's title and the headings above the piece, as one text, if an index knows them.
     Raises InputError if score is not a number or score_scale is unknown.
     """
 
@@ -121,6 +122,7 @@ class Candidate:
     passage: Span | None = None
     scores: Mapping[str, float] = field(default_factory=dict, hash=False)
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    above: str = ""
 
     def __post_init__(self) -> None:
         if self.score_scale not in _SCORE_SCALES:

@@ -19,7 +19,11 @@ from precise_rag.facts import (
 from precise_rag.types import Candidate, Span
 
 SCORES: dict = {"dense": np.float32(0.5)}
-FOUND = Candidate("d", 3, 9, "a fact", 0.25, "probability", n_tokens=2, passage=Span(0, 40), scores=SCORES)
+FOUND = Candidate(
+    "d", 3, 9, "a fact", 0.25, "probability", n_tokens=2, passage=Span(0, 40), scores=SCORES, above="Guide"
+)
+
+NOTHING = {"n_tokens": None, "passage": None, "scores": {}, "above": ""}
 
 
 def test_facts_are_one_text_and_come_back():
@@ -33,19 +37,21 @@ def test_facts_are_one_text_and_come_back():
         "scores": {"dense": 0.5},
         "n_tokens": 2,
         "passage": [0, 40],
+        "above": "Guide",
         "reason": "among the first 1 (min_k)",
     }
     metadata = json.loads(json.dumps({FACTS_KEY: write_facts(facts)}))
     assert isinstance(metadata[FACTS_KEY], str)
     assert read_facts(metadata) == read_facts(SimpleNamespace(metadata=metadata)) == facts
-    assert noted_fields(facts) == {"n_tokens": 2, "passage": Span(0, 40), "scores": {"dense": 0.5}}
+    fields = {"n_tokens": 2, "passage": Span(0, 40), "scores": {"dense": 0.5}, "above": "Guide"}
+    assert noted_fields(facts) == fields
     assert noted_place(facts, 6) == ("d", Span(3, 9))
 
 
 def test_entries_without_a_value_are_left_out():
     facts = candidate_facts(Candidate("d", 0, 1, "a", 1.0, "rank"))
     assert facts == {"doc_id": "d", "start": 0, "end": 1, "score": 1.0, "score_scale": "rank"}
-    assert noted_fields(facts) == {"n_tokens": None, "passage": None, "scores": {}}
+    assert noted_fields(facts) == NOTHING
 
 
 def test_a_place_is_small():
@@ -88,6 +94,7 @@ def test_ids_of_pieces_are_uuids_that_stay_the_same():
         '{"scores": {"a": 1' + "0" * 400 + "}}",
         '{"scores": {"a": NaN, "b": 1e999}, "n_tokens": true}',
         '{"doc_id": "a", "start": -5, "end": -2, "n_tokens": -3, "passage": [9, 1]}',
+        '{"above": ["Guide"]}',
         '{"doc_id": "a", "start": false, "end": 3}',
     ],
 )
@@ -95,4 +102,4 @@ def test_damaged_facts_are_ignored(damaged):
     facts = read_facts({FACTS_KEY: damaged})
 
     assert noted_place(facts, 3) is None
-    assert noted_fields(facts) == {"n_tokens": None, "passage": None, "scores": {}}
+    assert noted_fields(facts) == NOTHING

@@ -345,13 +345,48 @@ def assert_same_results(nodes, documents, expected):
         assert read_facts(document)["reason"] == reason
 
 
+def test_headings_reach_the_reranker_in_both_frameworks():
+    """The index knows them; a reranker that follows the framework's retriever reads them, too."""
+    text = "# {}\n\nOil the shaft. Service it once a year.\n"
+    pages = {name: text.format(f"{name} pump") for name in ("Austral K-2", "Borealis M-7")}
+    query = "How often do I service the Borealis M-7 pump?"
+    index = HybridIndex.build([Document(n, t) for n, t in pages.items()], HashEncoder())
+    core = rerank(query, index.search(query, 8, returns="sentence"), load_reranker("packaged"))
+    expected = [(c.text, pytest.approx(c.score, abs=1e-6)) for c in core]
+    first = next(c for c in core if not c.text.startswith("#"))
+    assert (first.doc_id, first.above) == ("Borealis M-7", "Borealis M-7 pump")
+    documents = [LlamaIndexDocument(doc_id=n, text=t) for n, t in pages.items()]
+    retriever = llamaindex_precise.HybridRetriever.from_documents(
+        documents, HashEncoder(), similarity_top_k=8, search_kwargs={"returns": "sentence"}
+    )
+    reranker = llamaindex_precise.PreciseRerankPostprocessor(reranker="packaged", top_n=8)
+    found = reranker.postprocess_nodes(retriever.retrieve(query), query_str=query)
+    assert [(item.node.get_content(), item.score) for item in found] == expected
+    pieces = langchain_precise.HybridRetriever.from_documents(
+        [LangChainDocument(t, id=n) for n, t in pages.items()],
+        HashEncoder(),
+        k=8,
+        search_kwargs={"returns": "sentence"},
+    ).invoke(query)
+    ranked = langchain_precise.RerankCompressor(reranker="packaged", top_n=8).compress_documents(
+        pieces, query
+    )
+    assert [(d.page_content, read_facts(d)["score"]) for d in ranked] == expected
+
+
 def test_evidence_is_the_same():
     query = QUESTIONS[0]
     extractor = EvidenceExtractor(load_reranker("packaged"))
-    given = [Candidate(d.id, 0, len(d.text), d.text, -float(i), "rank") for i, d in enumerate(CORE)]
+    given = [
+        Candidate(d.id, 0, len(d.text), d.text, -float(i), "rank", metadata=d.metadata)
+        for i, d in enumerate(CORE)
+    ]
     core = [span.candidate for span in extractor.extract(query, given).spans]
     assert core
-    nodes = [NodeWithScore(node=TextNode(id_=name, text=text)) for name, text in TEXTS.items()]
+    nodes = [
+        NodeWithScore(node=TextNode(id_=name, text=text, metadata={"title": name}))
+        for name, text in TEXTS.items()
+    ]
     postprocessor = llamaindex_precise.EvidencePostprocessor(reranker="packaged")
     found = postprocessor.postprocess_nodes(nodes, query_str=query)
     expected = [(c.doc_id, c.start, c.end, c.text, pytest.approx(c.score)) for c in core]

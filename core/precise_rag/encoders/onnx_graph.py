@@ -3,7 +3,7 @@
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from threading import get_ident
+from threading import BoundedSemaphore, get_ident
 from typing import Any
 
 import numpy as np
@@ -102,7 +102,7 @@ class Session:
     def run_several(self, outputs: Sequence[str], inputs: Mapping[str, Any]) -> list[FloatArray]:
         """Return some outputs, in their order; only the operators that they need run."""
         running, caller = _running.get(set), get_ident()
-        with native_work():
+        with _slots.get(lambda: BoundedSemaphore(usable_threads())), native_work():
             session = self._session
             if running and self._load_alone is not None:
                 session = self._alone.get(self._load_alone)
@@ -116,6 +116,8 @@ class Session:
 
 _running: PerProcess[set[int]] = PerProcess()
 """The threads that run a session."""
+_slots: PerProcess[BoundedSemaphore] = PerProcess()
+"""As many as processors: more calls at a time would need more memory and end no sooner."""
 
 
 def _load(model: bytes, weights: Tensors, threads: int, for_one_run: bool = False) -> Any:

@@ -14,7 +14,13 @@ from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.context import GroupMeans, check_alpha, group_norms
 from precise_rag.index.arrays.fusion import min_max, pooled, weighted_sum, z_score
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.headings import Headings, heading_columns, headings_above
+from precise_rag.index.arrays.headings import (
+    Headings,
+    HeadingTexts,
+    heading_columns,
+    heading_texts,
+    headings_above,
+)
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
@@ -150,6 +156,11 @@ class HybridIndex(BM25Base, SentenceIndex):
         owners = collection.owners(np.arange(len(collection)))
         keys = [columns[name] for name in ("passage_spans", "surroundings") if name in columns]
         headings = Headings.of(columns)
+        if headings is not None:
+            texts = segment.kept(
+                "above", lambda: heading_texts(segment.documents, columns, collection.offsets)
+            )
+            segment.above = HeadingTexts.of(headings, texts)
         levels = [
             self._level(segment, place, Groups.by_change(key, owners), headings)
             for place, key in enumerate(keys)

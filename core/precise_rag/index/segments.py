@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from precise_rag.index.arrays.collection import BoolArray, Collection, Columns
 from precise_rag.index.arrays.faiss_rows import FaissRows
+from precise_rag.index.arrays.headings import HeadingTexts
 from precise_rag.index.arrays.words import Vocabulary, joined_words
 from precise_rag.index.matching import DocumentMatcher
 from precise_rag.types import Document, IntArray
@@ -48,6 +49,7 @@ class Segment:
     stored: where it was loaded from or last saved; None if nowhere.
     prepared: arrays for searches, computed by the index from the rows; None before the first search.
     near: finds the nearest rows; None before the first search, and without faiss.
+    above: what stands above each row; None before the first search, and for indexes without headings.
     """
 
     collection: Collection
@@ -56,6 +58,7 @@ class Segment:
     stored: Stored | None = None
     prepared: Any = None
     near: FaissRows | None = None
+    above: HeadingTexts | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -65,6 +68,7 @@ class Segment:
             "stored": None,
             "prepared": None,
             "near": None,
+            "above": None,
         }
 
     @cached_property

@@ -142,8 +142,9 @@ class Snapshot(NamedTuple):
             segment, own = self.parts[number].segment, hits.rows[places] - self.firsts[number]
             columns = segment.collection.columns
             passages = columns.get("passage_spans")
-            for place, owner, (start, end), n_tokens, passage in zip(
+            for place, row, owner, (start, end), n_tokens, passage in zip(
                 places.tolist(),
+                own.tolist(),
                 segment.collection.owners(own).tolist(),
                 columns["spans"][own].tolist(),
                 columns["n_tokens"][own].tolist(),
@@ -162,6 +163,7 @@ class Snapshot(NamedTuple):
                     passage=None if passage is None else Span(*passage),
                     scores={name: values[place] for name, values in named.items()},
                     metadata=document.metadata,
+                    above="" if segment.above is None else segment.above.text(row),
                 )
         return candidates
 

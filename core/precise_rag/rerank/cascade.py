@@ -19,6 +19,7 @@ from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import check_scales, dequantized, load_checkpoint
 from precise_rag.models.checks import check_config, check_tensors, numbers, whole
 from precise_rag.models.packaged import packaged_model
+from precise_rag.rerank.headings import with_headings
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
@@ -70,7 +71,8 @@ class CascadeReranker(Shared):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
     The cross-encoder reads the query together with the candidates that the packaged reranker puts first, up
-    to their 256th token: eight, then four more at a time, until four in a row are improbable. A logistic
+    to their 256th token, with what stands above them where the query needs it (see `with_headings`): eight,
+    then four more at a time, until four in a row are improbable. A logistic
     regression over both judgements gives their probabilities. The remaining candidates keep their order and
     rank below those that were read. Texts that are mostly in another script than Latin are left to the
     packaged reranker alone. Of longer texts `rerank` has it read the sentences (`longest_text`).
@@ -140,6 +142,7 @@ class CascadeReranker(Shared):
 
     def shortlist(self, query: str, candidates: Sequence[Candidate]) -> Shortlist:
         """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder."""
+        candidates = with_headings(query, candidates, packaged_reranker().idf_table)
         packaged = packaged_reranker().score(query, candidates)
         rows = np.argsort(-packaged, kind="stable")[: self._n_read]
         odds, logits = log_odds(packaged[rows]), np.zeros(0, dtype=np.float32)

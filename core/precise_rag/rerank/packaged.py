@@ -12,7 +12,9 @@ from precise_rag.models.checks import OBJECT, check_config, check_tensors, numbe
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.feature_network import FeatureNetwork
 from precise_rag.rerank.features import FEATURES, features
+from precise_rag.rerank.headings import with_headings
 from precise_rag.rerank.logistic_regression import LogisticRegression
+from precise_rag.stems import IdfTable
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 _FOLDER = packaged_model("reranker")
@@ -29,9 +31,9 @@ _BLENDS = {
 class PackagedReranker:
     """Probability that each candidate holds what the query asks for, from features and a small network.
 
-    It uses the texts and, if the candidates have them, their places in the documents and their
-    retrieval scores (`Candidate.scores["dense"]`, `["bm25"]`). Scores depend on the whole list, not on
-    its order.
+    It uses the texts and, if the candidates have them, titles and headings (see `with_headings`), places in
+    the documents and retrieval scores (`Candidate.scores["dense"]`, `["bm25"]`). Scores depend on the whole
+    list, not on its order.
 
     The probability is a logistic regression over the network's logit and, if the candidates' scores
     differ, the retrieval's score and rank. The regression was fitted with networks that had not been
@@ -57,14 +59,14 @@ class PackagedReranker:
         self.weights_sha256: str = config["weights_sha256"]
         self._without_retrieval = LogisticRegression(config["blend"]["plain"])
         self._with_retrieval = LogisticRegression(config["blend"]["ranked"])
-        self._idf_table = tensors.pop("idf")
+        self.idf_table: IdfTable = tensors.pop("idf")
         self._network = FeatureNetwork(tensors)
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
-        rows = features(query, candidates, self._idf_table)
+        rows = features(query, with_headings(query, candidates, self.idf_table), self.idf_table)
         columns = {"network": self._network(rows)}
         retrieval = {name: rows[:, FEATURES.index(name)] for name in _RETRIEVAL}
         if any(np.isnan(column).any() for column in retrieval.values()):

@@ -13,6 +13,9 @@ from precise_rag.types import UNSCORED, Candidate, Selection, best_first
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 
+_DOUBTFUL, _ENOUGH = 0.1, 10
+"""If even the best candidate is worth less, hardly any is evidence, and more of them do not help."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorthSelector:
@@ -20,10 +23,12 @@ class WorthSelector:
 
     A candidate with a calibrated probability p is worth p for each of its tokens: that is the share of
     the tokens that the answer needs, on average. What is worth much less than the best is dropped, too: the
-    best is then likely to be the answer; where nothing is likely, more is kept. A name in the question that
-    nothing kept mentions brings one candidate more, see `name_bearers`.
+    best is then likely to be the answer; where nothing is likely, more is kept. Where even the best is worth
+    less than 0.1, hardly anything answers the question, and ten candidates are enough. A name in the question
+    that nothing kept mentions brings one candidate more, see `name_bearers`.
 
-    ratio: the lowest worth to keep, as a share of the best candidate's, in [0, 1].
+    ratio: the lowest worth to keep, as a share of the best candidate's, in [0, 1]. With 0 the threshold alone
+        decides, whatever the best is worth.
     threshold: the lowest worth to keep in any case, in [0, 1]. Both 0 fill `max_tokens`.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
@@ -64,6 +69,8 @@ class WorthSelector:
         worths = ratio_scores(ranked)
         lowest = max(self.threshold, self.ratio * max(worths, default=0.0))
         n_first = max(sum(worth >= lowest for worth in worths), min(self.min_keep, len(ranked)))
+        if self.ratio and worths and worths[0] < _DOUBTFUL:
+            n_first = min(n_first, max(self.min_keep, _ENOUGH))
         verdicts: list[Verdict] = []
         left = math.inf if self.max_tokens is None else self.max_tokens
         for candidate, worth in zip(ranked[:n_first], worths, strict=False):
@@ -112,7 +119,9 @@ class WorthSelector:
     def _why_dropped(self, worth: float, best: float) -> str:
         if worth < self.threshold:
             return f"{worth:.2g} is under the threshold {self.threshold:g}"
-        return f"{worth:.2g} is under {self.ratio:g} of the best, {best:.2g}"
+        if worth < self.ratio * best:
+            return f"{worth:.2g} is under {self.ratio:g} of the best, {best:.2g}"
+        return f"worth {worth:.2g}, but where the best is worth only {best:.2g}, {_ENOUGH} are enough"
 
     def _tokens(self, candidate: Candidate) -> int:
         if candidate.n_tokens is not None:

@@ -1,8 +1,11 @@
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from precise_rag._processes import PerProcess
 from precise_rag.encoders import onnx_graph
 from precise_rag.encoders.onnx_graph import Graph, Session
 
@@ -30,6 +33,27 @@ def test_a_call_that_begins_while_another_runs_computes_with_one_thread(session:
     finally:
         running.discard(-1)
     assert session._alone.take() is not None
+
+
+def test_no_more_calls_run_than_there_are_processors(monkeypatch) -> None:
+    inside, most, lock = [], [], threading.Lock()
+
+    class Slow:
+        def run(self, outputs, inputs, options):
+            with lock:
+                inside.append(1)
+                most.append(len(inside))
+            time.sleep(0.01)
+            with lock:
+                inside.pop()
+            return [np.zeros(1, dtype=np.float32)]
+
+    monkeypatch.setattr(onnx_graph, "_slots", PerProcess())
+    monkeypatch.setattr(onnx_graph, "usable_threads", lambda: 2)
+    session = Session(Slow(), {})
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: doubled(session, n), range(16)))
+    assert max(most) == 2
 
 
 def test_threads_share_a_session(session: Session) -> None:

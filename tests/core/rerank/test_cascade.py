@@ -84,7 +84,8 @@ def test_reading_stops_when_four_in_a_row_are_improbable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logits: list[float], read: list[int]
 ) -> None:
     falling = np.linspace(0.9, 0.5, len(logits), dtype=np.float32)
-    fake = type("Packaged", (), {"score": lambda self, query, given: falling[: len(given)].copy()})
+    score = lambda self, query, given: falling[: len(given)].copy()  # noqa: E731
+    fake = type("Packaged", (), {"score": score, "idf_table": np.zeros(1, dtype=np.uint8)})
     monkeypatch.setattr("precise_rag.rerank.cascade.packaged_reranker", fake)
     given = candidates([f"{logit} text" for logit in logits])
     cascade = CountingCascade(saved(tmp_path, reads=1.0))

@@ -5,6 +5,17 @@ from precise_rag.errors import InputError, ScoreScaleError
 from precise_rag.selection import WorthSelector
 
 
+def test_ten_are_enough_where_even_the_best_is_improbable():
+    given = candidates(*(0.09 - place / 1000 for place in range(30)))
+    selection = WorthSelector().select(given)
+    assert len(selection.kept) == 10
+    assert selection.kept[0].score == max(c.score for c in given)
+    assert "10 are enough" in selection.decisions[10].reason
+    assert len(WorthSelector(min_keep=20).select(given).kept) == 20
+    assert len(WorthSelector(ratio=0).select(given).kept) == 30
+    assert len(WorthSelector().select([*given, *candidates(0.2)]).kept) == 31
+
+
 def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
     return [
         Candidate("d", 20 * i, 20 * i + 10, "ten tokens", s, "probability", n_tokens)

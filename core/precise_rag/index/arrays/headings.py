@@ -118,6 +118,44 @@ class Headings:
         return _slices(both, starts.ravel(), lengths.ravel()), per_group
 
 
+@dataclass(frozen=True, slots=True)
+class HeadingTexts:
+    """The text of what stands above each row.
+
+    of_row: (n,) heading of each row. values: UTF-8 of all headings, one after another. ends: (k,) where each
+    one's ends in `values`.
+    """
+
+    of_row: IntArray
+    values: npt.NDArray[np.uint8]
+    ends: IntArray
+
+    @classmethod
+    def of(cls, headings: Headings, kept: Columns) -> HeadingTexts:
+        """Join the headings of rows with the arrays of `heading_texts`."""
+        return cls(headings.of_row, kept["values"], kept["ends"])
+
+    def text(self, row: int) -> str:
+        """Return what stands above a row."""
+        heading = self.of_row[row]
+        first = self.ends[heading - 1] if heading else 0
+        return self.values[first : self.ends[heading]].tobytes().decode("utf-8", "replace")
+
+
+def heading_texts(documents: Sequence[Document], columns: Columns, offsets: IntArray) -> Columns:
+    """Return "values" and "ends" of `HeadingTexts`, from the texts of documents.
+
+    columns, offsets: of the documents' collection.
+    """
+    begins = np.asarray(columns["heading_vectors.lengths"]) > 0
+    written: list[bytes] = []
+    for document, first, end in zip(documents, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        spans = columns["spans"][first:end][begins[first:end]]
+        written += [text.encode("utf-8", "replace") for text in headings_above(document, spans)]
+    ends = np.cumsum([len(text) for text in written], dtype=np.int64)
+    return {"values": np.frombuffer(b"".join(written), dtype=np.uint8), "ends": ends}
+
+
 def _slices(values: npt.NDArray[np.int32], starts: IntArray, lengths: IntArray) -> npt.NDArray[np.int32]:
     """The slices of `values` with these starts and lengths, one after another."""
     places = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())

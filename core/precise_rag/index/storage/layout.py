@@ -30,6 +30,8 @@ _FORMS = {
     "pieces.lengths": ("i", 1),
     "faiss": ("u", 1),
     "faiss.made": ("u", 1),
+    "above.values": ("u", 1),
+    "above.ends": ("i", 1),
 }
 """Kinds of number and number of axes of each array, by its name."""
 _MATRIX_PARTS = ("rows", "counts", "indptr", "lengths")
@@ -208,6 +210,10 @@ def _check_extras(kind: str, settings: Any, n_words: int, collection: Collection
         _check(len(rough) == 2, "a part of the rough vectors is missing")
         _check_rough(collection.columns, extras["rough.codes"], extras["rough.scales"])
         left -= rough
+    if above := {"above.values", "above.ends"} & left:
+        _check(len(above) == 2, "a part of the headings' texts is missing")
+        _check_above(collection.columns, extras["above.values"], extras["above.ends"])
+        left -= above
     for name in {"faiss", "faiss.made"} & left:
         _check("vectors" in collection.columns, "a faiss index without vectors")
         _check_form(name, extras[name])
@@ -220,6 +226,15 @@ def _check_rough(columns: Columns, codes: npt.NDArray[Any], scales: npt.NDArray[
     _check(codes.dtype == np.int8 and codes.shape == expected, "rough.codes are not those of the vectors")
     _check(scales.dtype == np.float32 and scales.shape == expected[:1], "rough.scales have the wrong form")
     _check(_least(scales) >= 0, "rough.scales has negative numbers")
+
+
+def _check_above(columns: Columns, values: npt.NDArray[Any], ends: npt.NDArray[Any]) -> None:
+    _check_form("above.values", values)
+    _check_form("above.ends", ends)
+    begins = columns.get("heading_vectors.lengths", np.zeros(0, dtype=np.int32))
+    _check(len(ends) == np.count_nonzero(begins), "above.ends are not those of the headings")
+    _check(not len(ends) or (ends[0] >= 0 and _ascends(ends)), "above.ends do not ascend from 0")
+    _check((ends[-1] if len(ends) else 0) == len(values), "above.values have the wrong length")
 
 
 def _scales(kind: str, settings: Any, collection: Collection) -> Iterable[tuple[str, Groups | None]]:

@@ -15,6 +15,7 @@ class StoredSentence(NamedTuple):
     n_tokens: its tokens.
     passage: span of its passage.
     text: the document's text from the sentence to the next one.
+    above: the title and the headings above it, as one text of at most 1,000 characters.
     vector: (d,) float32; its inner product with a query's vector is the dense score.
     words: numbers of the words in the sentence, ascending; see `word_number`.
     terms: numbers of the words in the sentence and around it, ascending.
@@ -27,6 +28,7 @@ class StoredSentence(NamedTuple):
     n_tokens: int
     passage: Span
     text: str
+    above: str
     vector: FloatArray
     words: IntArray
     terms: IntArray
@@ -74,6 +76,7 @@ class FoundSentence(NamedTuple):
     n_tokens: int
     passage: Span
     text: str
+    above: str
     metadata: Mapping[str, Any]
 
 

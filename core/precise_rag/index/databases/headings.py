@@ -19,10 +19,11 @@ class Headings(NamedTuple):
     """The headings of one document.
 
     of_row: (n,) heading of each sentence.
-    vectors: (k, d) of unit length, or zero. words: numbers of the words of each.
+    texts: the k headings. vectors: (k, d) of unit length, or zero. words: numbers of the words of each.
     """
 
     of_row: IntArray
+    texts: Sequence[str]
     vectors: FloatArray
     words: Sequence[IntArray]
 
@@ -55,6 +56,7 @@ def read_headings(
         found.append(
             Headings(
                 np.array([texts.index(text) for text in rows], dtype=np.int64),
+                texts,
                 np.array([vectors.get(text, nothing) for text in texts], dtype=np.float32),
                 [words[text] for text in texts],
             )

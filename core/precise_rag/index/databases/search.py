@@ -128,6 +128,7 @@ class Searcher:
             passage=sentence.passage,
             scores={name: float(value) for name, value in scores.items()},
             metadata=sentence.metadata,
+            above=sentence.above,
         )
 
     def _stretch(self, rows: Sequence[FoundSentence]) -> Stretch:

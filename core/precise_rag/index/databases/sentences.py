@@ -63,6 +63,7 @@ def stored(
             n_tokens=int(table.n_tokens[i]),
             passage=Span(*map(int, passages[i])),
             text=document.text[starts[i] : starts[i + 1]],
+            above="" if headings is None else headings.texts[headings.of_row[i]],
             vector=vectors[i],
             words=np.unique(words[i]),
             terms=weighted[i][0],

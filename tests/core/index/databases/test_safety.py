@@ -217,6 +217,24 @@ def test_dense_scores_are_those_of_hybrid_index(location: str) -> None:
         assert ours == pytest.approx(theirs, abs=1e-4)
 
 
+def test_candidates_know_what_stands_above_them(location: str) -> None:
+    """So rerankers read it, as behind HybridIndex."""
+    documents = [
+        Document("a", "# Pets\n\nThe cat sleeps.\n\n## Food\n\nIt eats fish.", {}),
+        Document("b", "Banks raise rates.", {"title": "Money\0, “and” more 水"}),
+        Document("c", "Nothing stands above this.", {"title": 7}),
+    ]
+    index = DatabaseIndex.build(documents, HashEncoder(), location=location)
+    found = {c.text: c.above for c in index.search("food for pets and banks", 9, returns="sentence")}
+    assert found["It eats fish."] == "Pets > Food"
+    assert found["The cat sleeps."] == "Pets"
+    assert found["Banks raise rates."].startswith("Money")
+    assert found["Banks raise rates."].endswith(", “and” more 水")
+    assert found["Nothing stands above this."] == found["# Pets"] == ""
+    near = index.neighbours(index.search("fish", 1, returns="sentence"), 1)
+    assert {s.text: s.above for stretch in near for s in stretch.sentences}.items() <= found.items()
+
+
 def test_a_new_title_is_read_anew(location: str) -> None:
     index = DatabaseIndex.build([Document("a", "It sleeps.")], HashEncoder(), location=location)
     before = index.search("felines", 1)[0].scores["dense"]

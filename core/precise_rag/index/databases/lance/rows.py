@@ -12,7 +12,8 @@ from precise_rag.index.databases import facets
 from precise_rag.index.databases.engine import FoundSentence, StoredDocument, StoredSentence
 from precise_rag.types import FloatArray, IntArray, Span
 
-READ = ("doc_id", "place", "start", "end", "n_tokens", "passage_start", "passage_end", "text", "metadata")
+_PLACE = ("doc_id", "place", "start", "end", "n_tokens", "passage_start", "passage_end")
+READ = (*_PLACE, "text", "above", "metadata")
 """Columns of a FoundSentence."""
 LOTTERY = 2**31 - 1
 """Each row has a random number below this one, so that a range of numbers is a random sample."""
@@ -32,7 +33,7 @@ def row_schema(dimension: int, settings: bytes) -> Any:
         *((name, arrow.string()) for name in ("id", "doc_id")),
         *((name, arrow.int32()) for name in ("place", "size", "start", "end", "n_tokens")),
         *((name, arrow.int32()) for name in ("passage_start", "passage_end", "lottery")),
-        *((name, arrow.string()) for name in ("text", "words", "metadata", "digest")),
+        *((name, arrow.string()) for name in ("text", "above", "words", "metadata", "digest")),
         ("scored", arrow.binary()),
         ("vector", arrow.list_(arrow.float32(), dimension)),
         ("facets", arrow.list_(arrow.string())),
@@ -70,6 +71,7 @@ def row_table(schema: Any, documents: Sequence[StoredDocument]) -> Any:
         **{name: values + [0] * len(empty) for name, values in numbers.items()},
         "lottery": rng.integers(0, LOTTERY, len(owners)),
         "text": [s.text for _, _, s in pairs] + [""] * len(empty),
+        "above": [s.above for _, _, s in pairs] + [""] * len(empty),
         "words": [" ".join(map(str, s.words.tolist())) for _, _, s in pairs] + [""] * len(empty),
         "digest": [document.digest for document in owners],
         "scored": [_packed(s, precision) for _, _, s in pairs] + [b""] * len(empty),
@@ -143,8 +145,8 @@ def sentences(table: Any) -> list[FoundSentence]:
     """The rows of a table of the columns `READ`."""
     columns = (table[name].to_pylist() for name in READ)
     return [
-        FoundSentence(doc_id, place, start, end, n_tokens, Span(first, last), text, json.loads(metadata))
-        for doc_id, place, start, end, n_tokens, first, last, text, metadata in zip(*columns, strict=True)
+        FoundSentence(doc_id, place, start, end, n_tokens, Span(first, last), text, above, json.loads(about))
+        for doc_id, place, start, end, n_tokens, first, last, text, above, about in zip(*columns, strict=True)
     ]
 
 

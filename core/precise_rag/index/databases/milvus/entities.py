@@ -27,12 +27,15 @@ READ = [
     "passage_start",
     "passage_end",
     "text",
+    "above",
 ]
 """Fields of a FoundSentence. "start" and "end" are words of Milvus."""
 _WILDCARDS = str.maketrans("%_\\", "\ue000\ue001\ue002")
 """Milvus Lite cannot escape them; the others are of no alphabet."""
 _MOST_BYTES, _MOST_ITEMS = 65_535, 4_096
 """Of a text, and of a list, in Milvus."""
+_MOST_TITLE_BYTES = 4_000
+"""Of 1,000 characters."""
 
 
 def row_schema(client: Any, dimension: int) -> Any:
@@ -42,6 +45,7 @@ def row_schema(client: Any, dimension: int) -> Any:
     schema.add_field("key", kinds.VARCHAR, is_primary=True, max_length=36)
     for name, length in (("doc_id", _MOST_BYTES), ("version", 32), ("text", _MOST_BYTES)):
         schema.add_field(name, kinds.VARCHAR, max_length=length)
+    schema.add_field("above", kinds.VARCHAR, max_length=_MOST_TITLE_BYTES)
     for name in ("place", "begin", "stop", "n_tokens", "passage_start", "passage_end", "lottery"):
         schema.add_field(name, kinds.INT64)
     schema.add_field("words", kinds.ARRAY, element_type=kinds.INT64, max_capacity=_MOST_ITEMS)
@@ -78,6 +82,7 @@ def row_entity(row: Row, lottery: int) -> dict[str, Any]:
         "doc_id": row.doc_id,
         "version": row.version,
         "text": sentence.text,
+        "above": sentence.above,
         "place": row.place,
         "begin": sentence.start,
         "stop": sentence.end,
@@ -145,6 +150,7 @@ def as_found(entity: Mapping[str, Any]) -> FoundSentence:
         n_tokens=entity["n_tokens"],
         passage=Span(entity["passage_start"], entity["passage_end"]),
         text=entity["text"],
+        above=entity["above"],
         metadata={},
     )
 
@@ -160,6 +166,7 @@ def as_stored(entity: Mapping[str, Any]) -> StoredSentence:
         n_tokens=found.n_tokens,
         passage=found.passage,
         text=found.text,
+        above=found.above,
         vector=np.array(entity["vector"], dtype=np.float32),
         words=np.array(list(entity["words"]), dtype=np.int64),
         terms=terms,

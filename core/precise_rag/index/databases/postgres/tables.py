@@ -25,7 +25,7 @@ CREATE TABLE {c}_sentences (
     key bigserial PRIMARY KEY, document bigint NOT NULL REFERENCES {c}_documents ON DELETE CASCADE,
     place int NOT NULL, start int NOT NULL, stop int NOT NULL, n_tokens int NOT NULL,
     passage_start int NOT NULL, passage_end int NOT NULL, lottery int NOT NULL, text text NOT NULL,
-    terms int[] NOT NULL, vector {kind}({d}) NOT NULL, words sparsevec NOT NULL);
+    above text NOT NULL, terms int[] NOT NULL, vector {kind}({d}) NOT NULL, words sparsevec NOT NULL);
 CREATE INDEX ON {c}_sentences (document, place);
 CREATE INDEX ON {c}_sentences (lottery);
 CREATE TABLE {c}_postings (
@@ -112,6 +112,7 @@ class Tables:
                 s.passage.end,
                 drawn,
                 s.text,
+                s.above.replace("\0", "\ufffd"),
                 s.words.tolist(),
                 as_vector(s.vector),
                 pgvector.SparseVector(
@@ -131,11 +132,12 @@ class Tables:
             "passage_end",
             "lottery",
             "text",
+            "above",
             "terms",
             "vector",
             "words",
         )
-        types = ("int8", "int8", *("int4",) * 7, "text", "int4[]", kind, "sparsevec")
+        types = ("int8", "int8", *("int4",) * 7, "text", "text", "int4[]", kind, "sparsevec")
         self._copy("sentences", columns, types, rows)
         weights = [dict(zip(s.terms.tolist(), s.weights.tolist(), strict=True)) for _, _, s in pairs]
         postings = [

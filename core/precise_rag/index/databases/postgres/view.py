@@ -16,7 +16,9 @@ _MOST_POSTINGS = 200_000
 """Entries of `postings` that a search reads; the commonest words of a query are left out if there are more.
 The scores of what is found count all words."""
 
-_SENTENCE = "d.id, s.place, s.start, s.stop, s.n_tokens, s.passage_start, s.passage_end, s.text, d.metadata"
+_SENTENCE = (
+    "d.id, s.place, s.start, s.stop, s.n_tokens, s.passage_start, s.passage_end, s.text, s.above, d.metadata"
+)
 
 
 class PostgresView:
@@ -159,7 +161,6 @@ class PostgresView:
 
 
 def _sentence(row: Sequence[Any]) -> FoundSentence:
-    identifier, place, start, stop, n_tokens, first, last, text, metadata = row
-    return FoundSentence(
-        identifier, place, start, stop, n_tokens, Span(first, last), text, json.loads(metadata)
-    )
+    doc_id, place, start, stop, n_tokens, first, last, text, above, metadata = row
+    passage = Span(first, last)
+    return FoundSentence(doc_id, place, start, stop, n_tokens, passage, text, above, json.loads(metadata))

@@ -36,6 +36,7 @@ def row_point(row: Row, lottery: int) -> Any:
         "n_tokens": sentence.n_tokens,
         "passage": list(sentence.passage),
         "text": sentence.text,
+        "above": sentence.above,
         "words": sentence.words.tolist(),
         "lottery": lottery,
         **_levels("$id", row.doc_id),
@@ -105,7 +106,7 @@ def as_head(point: Any) -> Head:
 def as_found(point: Any) -> FoundSentence:
     """The row that a point is, without metadata."""
     about = point.payload
-    names = ("doc_id", "place", "start", "end", "n_tokens", "text")
+    names = ("doc_id", "place", "start", "end", "n_tokens", "text", "above")
     values = {name: about[name] for name in names}
     return FoundSentence(**values, passage=Span(*about["passage"]), metadata={})
 
@@ -121,6 +122,7 @@ def as_stored(point: Any) -> StoredSentence:
         n_tokens=found.n_tokens,
         passage=found.passage,
         text=found.text,
+        above=found.above,
         vector=np.array(point.vector["dense"], dtype=np.float32),
         words=np.array(point.payload["words"], dtype=np.int64),
         terms=terms[order],

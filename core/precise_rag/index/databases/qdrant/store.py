@@ -29,7 +29,7 @@ _INDEXED = {
     "lottery": "integer",
 }
 _FOUND = ["doc_id", "version", "passage"]
-_READ = [*_FOUND, "place", "start", "end", "n_tokens", "text"]
+_READ = [*_FOUND, "place", "start", "end", "n_tokens", "text", "above"]
 
 
 class QdrantStore:

@@ -44,5 +44,9 @@ def test_latency_is_measured_for_each_unit_and_number_of_callers(
     rows = latency.measure(args, data / "index")
     assert [row["what"] for row in rows] == [
         "cold `precise ask`",
-        *(f"{unit}s, {n} callers" for unit in ("sentence", "passage") for n in (1, 2)),
+        *(
+            f"{unit}s, {callers}"
+            for unit in ("sentence", "passage")
+            for callers in ("1 callers", "2 callers", "2 callers with pauses")
+        ),
     ]

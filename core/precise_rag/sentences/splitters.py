@@ -71,6 +71,9 @@ _ORDINAL = re.compile(
 )
 """A German ordinal, whose point ends no sentence."""
 
+_QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+")
+"""The number of a list item in a quote, whose point ends no sentence."""
+
 SentenceEnds = Callable[[str], Iterable[int]]
 """A function from a block to the offsets at which its sentences end."""
 
@@ -124,7 +127,7 @@ class BlockSplitter:
                 if end <= reached:
                     continue
                 following = _skip_space(block, end)
-                if not _is_in_ordinal(block, end, following):
+                if not _is_in_number(block, end, following):
                     reached = following
                     yield first + reached
             if reached < len(block):
@@ -247,13 +250,19 @@ def _cut(text: str, start: int, end: int) -> Iterator[Span]:
     yield Span(start, end)
 
 
-def _is_in_ordinal(block: str, end: int, following: int) -> bool:
-    """Whether the end of a sentence is the point of an ordinal. following: where the next word begins."""
+def _is_in_number(block: str, end: int, following: int) -> bool:
+    """Whether the end of a sentence is the point of an ordinal or of a quoted item's number.
+
+    following: where the next word begins.
+    """
     words = block[max(end - 8, 0) : following].rstrip()
     if not words.endswith(".") or not words[-2:-1].isdigit():
         return False
     found = _ORDINAL.search(block, max(end - 8, 0), following + 16)
-    return found is not None and found.end() == following
+    if found is not None and found.end() == following:
+        return True
+    line = block.rfind("\n", max(end - 70, 0), end)
+    return _QUOTED_ITEM.fullmatch(block, max(line, 0), following) is not None
 
 
 def _skip_space(text: str, place: int) -> int:

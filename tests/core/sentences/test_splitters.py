@@ -146,3 +146,12 @@ def test_long_blocks_without_a_sentence_end_are_covered() -> None:
 def test_german_ordinals_end_no_sentence(name: str) -> None:
     text = "Am 6. Oktober kam die Fähre. Im 20.  Jahrhundert waren es 5. Danach kam keine."
     assert pieces(text, name)[:2] == ["Am 6. Oktober kam die Fähre. ", text[29:61]]
+
+
+def test_numbers_of_quoted_items_end_no_sentence() -> None:
+    text = "> Three points:\n>\n> 1. The wall is old.\n> 2. The posts stay.\n>> 12. In 1999. Then it broke.\n"
+    assert [text[start:end].strip() for start, end in split_sentences(text)][1:] == [
+        "> 2. The posts stay.",
+        ">> 12. In 1999.",
+        "Then it broke.",
+    ]

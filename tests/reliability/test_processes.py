@@ -14,10 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 import precise_rag
-from precise_rag import Document, GradientSelector, PreciseRAG, RelevanceFilter, Segmenter, load_reranker
+from precise_rag import (
+    Document,
+    GradientSelector,
+    PreciseRAG,
+    RelevanceFilter,
+    Segmenter,
+    _processes,
+    load_reranker,
+)
 from precise_rag._pickling import Portable
 from precise_rag._processes import PerProcess, ProcessLock, native_work, short_products
 from precise_rag._progress import progress_bar
@@ -348,8 +356,8 @@ def test_a_fork_waits_for_native_work(held, monkeypatch):
 
 
 def blas_threads():
-    """The threads of the libraries that numpy may call; those of OpenMP belong to each thread."""
-    libraries = ThreadpoolController().select(user_api="blas").info()
+    """The threads of numpy's library; other ones may be there, too, of which those of OpenMP differ by thread."""
+    libraries = _processes._blas().info()
     return [library["num_threads"] for library in libraries if library.get("threading_layer") != "openmp"]
 
 

@@ -27,9 +27,12 @@ def test_a_file_is_cut_before_the_next_is_read(tmp_path, precise, monkeypatch):
     seen = []
     monkeypatch.setattr("precise_rag.cli.segment.show", lambda line: seen.append(line))
     read_bytes = reading.read_bytes
-    monkeypatch.setattr(
-        reading, "read_bytes", lambda file, *rest: seen.append(file.name) or read_bytes(file, *rest)
-    )
+
+    def read(file, *rest):
+        seen.append(file.name)
+        return read_bytes(file, *rest)
+
+    monkeypatch.setattr(reading, "read_bytes", read)
     assert precise("segment", tmp_path)[0] == 0
     assert [line for line in seen if "──" not in line] == [
         "a.txt",

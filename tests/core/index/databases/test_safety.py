@@ -257,7 +257,12 @@ def test_in_lancedb_only_counts_of_words_are_behind_while_rows_are_written(
 
     engine = index.engine
     count = engine._count  # type: ignore[attr-defined]
-    monkeypatch.setattr(engine, "_count", lambda *changes: (between.append(found()), count(*changes)))
+
+    def search_and_count(*changes: Any) -> None:
+        between.append(found())
+        count(*changes)
+
+    monkeypatch.setattr(engine, "_count", search_and_count)
     index.add([Document("new", "The cat purrs. The cat eats.")])
     (during,), after = between, found()
     assert during.keys() == after.keys()

@@ -356,7 +356,7 @@ def test_a_fork_waits_for_native_work(held, monkeypatch):
 
 
 def blas_threads():
-    """The threads of numpy's library; other ones may be there, too, of which those of OpenMP differ by thread."""
+    """The threads of numpy's library."""
     libraries = _processes._blas().info()
     return [library["num_threads"] for library in libraries if library.get("threading_layer") != "openmp"]
 

@@ -258,7 +258,7 @@ def test_in_lancedb_only_counts_of_words_are_behind_while_rows_are_written(
     engine = index.engine
     count = engine._count  # type: ignore[attr-defined]
 
-    def search_and_count(*changes: Any) -> None:
+    def search_and_count(*changes: object) -> None:
         between.append(found())
         count(*changes)
 

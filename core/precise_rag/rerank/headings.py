@@ -11,6 +11,8 @@ from precise_rag.types import Candidate
 _LEAST_SHARE = 0.3
 """Share of the query's rarity that the words above must add. With less, a title about the topic of all its
 document's sentences moves them all."""
+_LONGEST = 200
+"""Characters of what stands above that are read, the last ones: a network reads 256 tokens in all."""
 
 
 def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -> list[Candidate]:
@@ -22,7 +24,7 @@ def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTab
     Returns the candidates in their order.
     """
     terms = QueryTerms.of(query, idf_table)
-    above = [candidate.above or title_of(candidate.metadata) for candidate in candidates]
+    above = [(candidate.above or title_of(candidate.metadata))[-_LONGEST:] for candidate in candidates]
     named = {text: terms.positions(read_words(text)).keys() for text in set(above)}
     return [
         replace(candidate, text=f"{title}: {candidate.text}")

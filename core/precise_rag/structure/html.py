@@ -64,7 +64,10 @@ def html_blocks(text: str) -> Iterator[BlockStart]:
 
 
 def _raw_end(text: str, tag: re.Match[str], unfound: set[str]) -> int:
-    """The end of an element that is no text, or of its tag alone. unfound: names that have no end."""
+    """Return where an element such as a script ends, or its tag if the element is never closed.
+
+    unfound: names of elements that are never closed; one is added when it is found.
+    """
     name = tag[2].lower()
     end = None if name in unfound else _RAW_END[name].search(text, tag.start() + len(name) + 1)
     if end is None:

@@ -99,4 +99,4 @@ def _with_titles(text: str, starts: list[BlockStart]) -> Iterator[BlockStart]:
 
 _LEVEL_OF_TITLES = 20
 _TITLE = re.compile(r"[ \t]*[^\W\d_a-z][^\n]{0,118}[^\s.,;:!?。，；：！？…\-–—][ \t]*(?:\n[ \t]*){2,}")
-"""A line of its own that is no sentence."""
+"""A line without a full stop, with a blank line after it."""

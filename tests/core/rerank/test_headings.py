@@ -36,6 +36,13 @@ def test_titles_that_add_little_to_the_text_are_left_out(text, above):
     assert texts(candidate(text, above)) == [text]
 
 
+def test_a_long_title_does_not_push_the_text_out():
+    text = "Service it once a year."
+    (read,) = texts(candidate(text, "word " * 190 + "Borealis M-7"))
+    assert read.endswith(f"Borealis M-7: {text}")
+    assert len(read) < 230
+
+
 @pytest.mark.parametrize("name", ["packaged", "cascade"])
 def test_the_page_that_is_asked_about_comes_first(name):
     text = "Change the oil of the pump and service it once a year."

@@ -103,15 +103,16 @@ def repeat_postgres(once: PostgresEngine, engine: PostgresEngine, times: int, sp
             run(
                 f"INSERT INTO {new}_sentences SELECT s.key + {copy * sentences}, "
                 f"document + {copy * documents}, place, start, stop, n_tokens, passage_start, passage_end, "
-                f"random(0, {LOTTERY - 1}), text, terms, turned.vector, words "
+                f"random(0, {LOTTERY - 1}), text, above, terms, turned.vector, words "
                 f"FROM {old}_sentences s JOIN turned USING (key) ORDER BY 1"
             )
 
         for copy in range(times):
             spent("write copies", lambda copy=copy: write(copy))
         query = (
-            f"INSERT INTO {new}_postings SELECT term, sentence + copy * {sentences}, weight "
-            f"FROM {old}_postings, generate_series(0, {times - 1}) AS copy ORDER BY 1, 2"
+            f"INSERT INTO {new}_postings SELECT term, weight, sentence + copy * {sentences}, "
+            f"document + copy * {documents} "
+            f"FROM {old}_postings, generate_series(0, {times - 1}) AS copy ORDER BY 1, 3"
         )
         spent("write copies", lambda: run(query))
         for table in (f"{new}_documents", f"{new}_sentences"):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, Protocol
 
+from precise_rag.errors import IndexFormatError
 from precise_rag.filters import Filter
 from precise_rag.types import FloatArray, IntArray, Span
 
@@ -82,6 +83,14 @@ class FoundSentence(NamedTuple):
 
 class StateChangedError(Exception):
     """The state that a view reads is gone, as the engine keeps no old ones; the search begins again."""
+
+
+def other_version(location: str, remedy: str) -> IndexFormatError:
+    """The error for a collection with other columns than this version reads. remedy: what to do first."""
+    return IndexFormatError(
+        f"{location} was built by another version of this library, with other columns; to build it again, "
+        f"{remedy}"
+    )
 
 
 class View(Protocol):

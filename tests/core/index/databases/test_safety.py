@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -366,6 +367,17 @@ def test_options_of_an_address_reach_the_server(postgres: str) -> None:
         ]
 
 
+def test_the_server_gives_an_index_no_more_memory_than_half_its_cache(postgres: str) -> None:
+    pytest.importorskip("psycopg")
+    from precise_rag.index.databases.postgres.connections import Connections
+    from precise_rag.index.databases.postgres.engine import _give_memory
+
+    options = "-c%20effective_cache_size%3D80MB%20-c%20maintenance_work_mem%3D20MB"
+    for wanted, given in ((1_000, "20MB"), (30_000, "30000kB"), (10**8, "40MB")):
+        with Connections(f"{postgres}&options={options}").transaction() as run:
+            assert _give_memory(run, wanted) == given
+
+
 def test_the_user_of_an_address_is_no_secret() -> None:
     pytest.importorskip("psycopg")
     from precise_rag.index.databases.postgres import PostgresEngine
@@ -376,18 +388,47 @@ def test_the_user_of_an_address_is_no_secret() -> None:
 
 
 def test_other_tables_in_lancedb_are_left_alone(tmp_path: Path) -> None:
-    """Both a table of someone else and one of an earlier version, with other columns."""
     lancedb = pytest.importorskip("lancedb")
     path = tmp_path / "rows.lance"
     lancedb.connect(path).create_table("rows", [{"id": "a", "vector": [1.0, 2.0]}])
     with pytest.raises(IndexFormatError, match="no collection of this library"):
         DatabaseIndex(path, HashEncoder())
-    made = DatabaseIndex.build([Document("a", "A cat.")], HashEncoder(), location=tmp_path / "new.lance")
-    rows = made.engine._open("rows").to_arrow()  # type: ignore[attr-defined]
-    earlier = tmp_path / "earlier.lance"
-    lancedb.connect(earlier).create_table("rows", rows.drop_columns(["scored"]))
-    with pytest.raises(IndexFormatError, match="another version of this library"):
-        load_index(earlier, HashEncoder())
+
+
+def test_collections_of_an_earlier_version_say_what_to_do(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows without what stands above them are not searched."""
+    index = DatabaseIndex.build([Document("a", "A cat.")], HashEncoder(), location=location)
+    engine: Any = index.engine
+    if location.startswith("postgresql:"):
+        with engine._connections.transaction() as run:
+            run(f"ALTER TABLE {engine._c}_sentences DROP COLUMN above")
+        remedy = f"DROP TABLE {engine._c}_settings, .*{engine._c}_postings first"
+    elif location.startswith("qdrant:"):
+        rows, heads = engine.store._rows, engine.store._heads
+        (key,) = [point.id for point in engine.store._scroll(rows, None, False)]
+        engine.store._client.delete_payload(rows, ["above"], [key])
+        remedy = f"delete the collections {rows} and {heads} first"
+    elif location.startswith("milvus:"):
+        from precise_rag.index.databases.milvus import entities
+
+        made = entities.row_schema
+
+        def later(client: Any, dimension: int) -> Any:
+            schema = made(client, dimension)
+            schema.add_field("later", schema.fields[0].dtype, max_length=1)
+            return schema
+
+        monkeypatch.setattr(entities, "row_schema", later)
+        remedy = "delete the collections test_.* first"
+    else:
+        rows = engine._open("rows")
+        columns = rows.to_arrow().drop_columns(["above"])
+        engine._connected().create_table("rows", columns, mode="overwrite")
+        remedy = "delete it first"
+    with pytest.raises(IndexFormatError, match=f"another version of this library.*{remedy}"):
+        DatabaseIndex(engine, HashEncoder())
 
 
 def test_a_folder_may_have_the_name_of_a_database() -> None:

@@ -149,3 +149,8 @@ def row_key(version: str, place: int) -> str:
 def head_key(doc_id: str) -> str:
     """The key of a head: a UUID."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"document {doc_id}"))
+
+
+def removal(rows: str, heads: str) -> str:
+    """How to remove the two collections; see `other_version`."""
+    return f"delete the collections {rows} and {heads} first, or give another ?collection=name"

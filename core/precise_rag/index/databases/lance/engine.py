@@ -12,7 +12,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag.errors import DatabaseError, IndexFormatError, PreciseRagError
-from precise_rag.index.databases.engine import StoredDocument
+from precise_rag.index.databases.engine import StoredDocument, other_version
 from precise_rag.index.databases.lance.filters import listed
 from precise_rag.index.databases.lance.rows import (
     NONE,
@@ -71,10 +71,7 @@ class LanceEngine:
                     "give another location"
                 )
             if set(schema.names) != set(row_schema(1, b"").names):
-                raise IndexFormatError(
-                    f"{self.location} was built by another version of this library, with other columns; "
-                    "delete it and build it again"
-                )
+                raise other_version(self.location, "delete it first")
             found: dict[str, Any] = json.loads(schema.metadata[SETTINGS])
             return found
 

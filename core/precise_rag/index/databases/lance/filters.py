@@ -43,9 +43,10 @@ def _clause(condition: Condition) -> str:
     if condition.operator == "$exists":
         return f"(NOT {present})" if condition.negated else present
     holds = _of_id(condition) if is_id else _of_field(condition)
-    return (
-        f"({present} AND NOT coalesce({holds}, false))" if condition.negated else f"coalesce({holds}, false)"
-    )
+    if not condition.negated:
+        return holds  # no NOT stands before it, so null does as well as false; the index knows no coalesce
+    may_be_null = not is_id and condition.operator not in ("$eq", "$in")
+    return f"({present} AND NOT {f'coalesce({holds}, false)' if may_be_null else holds})"
 
 
 def _of_id(condition: Condition) -> str:

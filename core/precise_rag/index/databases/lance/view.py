@@ -71,7 +71,8 @@ class LanceView:
         compute = require("pyarrow.compute", extra="lancedb")
         where = None if wanted is None else filters.where_clause(wanted)
         near = self._rows.search(vector, vector_column_name="vector").distance_type("dot")
-        keys = _best(near.nprobes(self._nprobes), "_distance", where, size)
+        near = near.minimum_nprobes(self._nprobes).maximum_nprobes(0)  # more, if what matches is in others
+        keys = _best(near, "_distance", where, size)
         if len(terms):
             query = require("lancedb.query", extra="lancedb").MatchQuery(" ".join(map(str, terms)), "words")
             by_words = _best(self._rows.search(query, query_type="fts"), "_score", where, size)

@@ -9,8 +9,8 @@ import numpy as np
 from precise_rag.errors import DatabaseError
 from precise_rag.filters import Filter
 from precise_rag.index.databases.clusters import Head, Hit, Row
-from precise_rag.index.databases.clusters.store import Query, head_key
-from precise_rag.index.databases.engine import FoundSentence, StoredSentence
+from precise_rag.index.databases.clusters.store import Query, head_key, removal
+from precise_rag.index.databases.engine import FoundSentence, StoredSentence, other_version
 from precise_rag.index.databases.milvus import entities, filters
 from precise_rag.index.databases.milvus.entities import quoted
 from precise_rag.types import FloatArray
@@ -39,6 +39,8 @@ class MilvusStore:
         """See `Engine`."""
         if not self._client.has_collection(self._heads):
             return None
+        if not self._has_present_fields():
+            raise other_version(self.location, removal(self._rows, self._heads))
         for name in (self._rows, self._heads):  # a server that has started again has loaded none
             self._client.load_collection(name)
         found = self._client.query(self._heads, ids=[_SETTINGS], output_fields=["metadata"])
@@ -167,6 +169,11 @@ class MilvusStore:
     def close(self) -> None:
         """See `Engine`."""
         self._client.close()
+
+    def _has_present_fields(self) -> bool:
+        """Whether rows have all fields that this version writes."""
+        there = {field["name"] for field in self._client.describe_collection(self._rows)["fields"]}
+        return there.issuperset(field.name for field in entities.row_schema(self._client, 2).fields)
 
     def _make(self, name: str, schema: Any, indexed: Sequence[str]) -> None:
         indexes = self._client.prepare_index_params()

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from precise_rag.errors import InputError
-from precise_rag.index.databases.engine import StoredDocument
+from precise_rag.index.databases.engine import StoredDocument, other_version
 from precise_rag.index.databases.postgres.connections import Connections
 from precise_rag.index.databases.postgres.tables import Tables, clean
 from precise_rag.index.databases.postgres.view import PostgresView
@@ -15,8 +15,6 @@ _INDEXED_FROM = 20_000
 """Rows from which `optimize` builds an approximate index of the vectors."""
 _GRAPH = 800
 """Bytes of a row in the graph of the vectors, beside the vector."""
-_MOST_MEMORY = 4 * 2**30
-"""Of the server, for building the graph; more if its maintenance_work_mem is larger."""
 
 
 class PostgresEngine:
@@ -33,8 +31,12 @@ class PostgresEngine:
     def settings(self) -> dict[str, Any] | None:
         """See `Engine`."""
         with self._connections.transaction() as run:
-            if not Tables(run, self._c).exist():
+            tables = Tables(run, self._c)
+            if not tables.exist():
                 return None
+            if tables.are_of_another_version():
+                drop = f"DROP TABLE {', '.join(tables.names)}"
+                raise other_version(self.location, f"run {drop} first, or give another ?collection=name")
             found = run(f"SELECT settings FROM {self._c}_settings").fetchone()
         return None if found is None else dict(json.loads(found[0]))
 
@@ -105,14 +107,8 @@ class PostgresEngine:
             count = run(f"SELECT coalesce(sum(size), 0) FROM {self._c}_documents").fetchone()[0]
             if count >= _INDEXED_FROM:
                 kind = Tables(run, self._c).vector_type()
-                # a graph that does not fit into this memory takes several times as long
                 query = f"SELECT pg_column_size(vector) FROM {self._c}_sentences LIMIT 1"
-                needed = min(count * (run(query).fetchone()[0] + _GRAPH), _MOST_MEMORY) // 1024
-                run(
-                    "SELECT set_config('maintenance_work_mem', greatest(%s, setting::bigint) || 'kB', true) "
-                    "FROM pg_settings WHERE name = 'maintenance_work_mem'",
-                    [needed],
-                )
+                _give_memory(run, count * (run(query).fetchone()[0] + _GRAPH) // 1024)
                 run(
                     f"CREATE INDEX IF NOT EXISTS {self._c}_near ON {self._c}_sentences "
                     f"USING hnsw (vector {kind}_ip_ops)"
@@ -126,3 +122,16 @@ class PostgresEngine:
     def close(self) -> None:
         """See `Engine`."""
         self._connections.close()
+
+
+def _give_memory(run: Any, kilobytes: int) -> str:
+    """Let the transaction build an index in this much memory, up to half of what the server caches in.
+
+    A graph that does not fit takes several times as long. Returns the memory as PostgreSQL writes it.
+    """
+    query = (
+        "SELECT set_config('maintenance_work_mem', greatest(given.setting::bigint, "
+        "least(%s, cache.setting::bigint * 8 / 2)) || 'kB', true) FROM pg_settings given, pg_settings cache "
+        "WHERE given.name = 'maintenance_work_mem' AND cache.name = 'effective_cache_size'"
+    )
+    return str(run(query, [kilobytes]).fetchone()[0])

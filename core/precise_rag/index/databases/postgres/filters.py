@@ -39,7 +39,7 @@ def _clause(condition: Condition) -> Clause:
     sql, values = _of_id(condition) if is_id else _of_field(condition)
     if condition.negated:
         return f"({present[0]} AND NOT coalesce({sql}, false))", [*present[1], *values]
-    return f"coalesce({sql}, false)", values
+    return sql, values  # no NOT stands before it, so null does as well as false
 
 
 def _of_id(condition: Condition) -> Clause:
@@ -66,7 +66,7 @@ def _of_field(condition: Condition) -> Clause:
         if not isinstance(value, str):
             return listed, values
         inside, more = _typed("string", field, "position(%s in d.fields->>%s) > 0", value, field)
-        return f"({listed} OR coalesce({inside}, false))", [*values, *more]
+        return f"({listed} OR {inside})", [*values, *more]
     wanted = value if isinstance(value, tuple) else (value,)
     if len(wanted) > _FEW:
         return "d.fields->%s = ANY(%s::jsonb[])", [field, [json.dumps(item) for item in wanted]]

@@ -20,6 +20,7 @@ CREATE TABLE {c}_settings (one int PRIMARY KEY CHECK (one = 1), settings text NO
 CREATE TABLE {c}_documents (
     key bigserial PRIMARY KEY, id text COLLATE "C" UNIQUE NOT NULL, digest text NOT NULL,
     size int NOT NULL, metadata text NOT NULL, fields jsonb NOT NULL);
+CREATE INDEX ON {c}_documents (size);
 CREATE INDEX ON {c}_documents USING gin (fields jsonb_path_ops);
 CREATE TABLE {c}_sentences (
     key bigserial PRIMARY KEY, document bigint NOT NULL REFERENCES {c}_documents ON DELETE CASCADE,
@@ -29,8 +30,28 @@ CREATE TABLE {c}_sentences (
 CREATE INDEX ON {c}_sentences (document, place);
 CREATE INDEX ON {c}_sentences (lottery);
 CREATE TABLE {c}_postings (
-    term int, sentence bigint, weight real NOT NULL, PRIMARY KEY (term, sentence) INCLUDE (weight));
+    term int, weight real NOT NULL, sentence bigint, document bigint NOT NULL,
+    PRIMARY KEY (term, sentence) INCLUDE (weight, document));
 """
+_DOCUMENT = ("key", "id", "digest", "size", "metadata", "fields")
+_SENTENCE = (
+    "key",
+    "document",
+    "place",
+    "start",
+    "stop",
+    "n_tokens",
+    "passage_start",
+    "passage_end",
+    "lottery",
+    "text",
+    "above",
+    "terms",
+    "vector",
+    "words",
+)
+_POSTING = ("term", "weight", "sentence", "document")
+_COLUMNS = {"documents": _DOCUMENT, "sentences": _SENTENCE, "postings": _POSTING}
 
 
 class Tables:
@@ -52,6 +73,22 @@ class Tables:
         """Make the tables; kind: "vector" or "halfvec", the type of the vectors."""
         self._run("CREATE EXTENSION IF NOT EXISTS vector")
         self._run(_TABLES.format(c=self._c, kind=kind, d=int(dimension)))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the tables."""
+        return [f"{self._c}_{table}" for table in ("settings", *_COLUMNS)]
+
+    def are_of_another_version(self) -> bool:
+        """Whether the tables lack a column that this version writes."""
+        query = (
+            "SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
+            "WHERE relname = ANY(%s) AND pg_table_is_visible(attrelid) AND NOT attisdropped"
+        )
+        there = set(self._run(query, [self.names]).fetchall())
+        return not there.issuperset(
+            (f"{self._c}_{table}", column) for table, columns in _COLUMNS.items() for column in columns
+        )
 
     def vector_type(self) -> str:
         """The type of the vectors: "vector" or "halfvec"."""
@@ -87,8 +124,7 @@ class Tables:
             (key, d.id, d.digest, len(d.sentences), json.dumps(dict(d.metadata)), _fields(d.metadata))
             for key, d in zip(keys, documents, strict=True)
         ]
-        columns = ("key", "id", "digest", "size", "metadata", "fields")
-        self._copy("documents", columns, ("int8", "text", "text", "int4", "text", "jsonb"), rows)
+        self._copy("documents", _DOCUMENT, ("int8", "text", "text", "int4", "text", "jsonb"), rows)
         pairs = [
             (key, i, s) for key, d in zip(keys, documents, strict=True) for i, s in enumerate(d.sentences)
         ]
@@ -121,31 +157,15 @@ class Tables:
             )
             for key, drawn, (document, place, s) in zip(keys, lottery, pairs, strict=True)
         ]
-        columns = (
-            "key",
-            "document",
-            "place",
-            "start",
-            "stop",
-            "n_tokens",
-            "passage_start",
-            "passage_end",
-            "lottery",
-            "text",
-            "above",
-            "terms",
-            "vector",
-            "words",
-        )
         types = ("int8", "int8", *("int4",) * 7, "text", "text", "int4[]", kind, "sparsevec")
-        self._copy("sentences", columns, types, rows)
+        self._copy("sentences", _SENTENCE, types, rows)
         weights = [dict(zip(s.terms.tolist(), s.weights.tolist(), strict=True)) for _, _, s in pairs]
         postings = [
-            (term, key, known[term])
-            for key, known, (_, _, s) in zip(keys, weights, pairs, strict=True)
+            (term, known[term], key, document)
+            for key, known, (document, _, s) in zip(keys, weights, pairs, strict=True)
             for term in s.words.tolist()
         ]
-        self._copy("postings", ("term", "sentence", "weight"), ("int4", "int8", "float4"), postings)
+        self._copy("postings", _POSTING, ("int4", "float4", "int8", "int8"), postings)
 
     def _next(self, table: str, n: int) -> list[int]:
         """The next keys of a table."""

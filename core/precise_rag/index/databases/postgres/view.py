@@ -16,6 +16,9 @@ _MOST_POSTINGS = 200_000
 """Entries of `postings` that a search reads; the commonest words of a query are left out if there are more.
 The scores of what is found count all words."""
 
+_COMPARED = 50_000
+"""Rows that meet a filter up to which all are compared, and not found by the index of the vectors."""
+
 _SENTENCE = (
     "d.id, s.place, s.start, s.stop, s.n_tokens, s.passage_start, s.passage_end, s.text, s.above, d.metadata"
 )
@@ -26,39 +29,28 @@ class PostgresView:
 
     def __init__(self, run: Any, c: str) -> None:
         self._run, self._c = run, c
-        self._count: int | None = None
+        self._counts: dict[Filter | None, int] = {}
         self._frequency: dict[int, int] = {}
 
     def count(self) -> int:
         """See `View`."""
-        if self._count is None:
-            found = self._run(f"SELECT coalesce(sum(size), 0) FROM {self._c}_documents").fetchone()
-            self._count = int(found[0])
-        return self._count
+        return self._counted(None)
 
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
         """See `View`."""
-        among, values = self._among(wanted)
-        count = self.count()
-        if wanted is not None:
-            query = f"SELECT count(*) FROM {self._c}_sentences s WHERE {among}"
-            count = int(self._run(query, values).fetchone()[0])
-        query = f"SELECT p.term, count(*) FROM {self._c}_postings p WHERE p.term = ANY(%s) GROUP BY p.term"
-        if wanted is not None:
-            query = (
-                f"SELECT p.term, count(*) FROM {self._c}_postings p JOIN {self._c}_sentences s "
-                f"ON s.key = p.sentence WHERE p.term = ANY(%s) AND {among} GROUP BY p.term"
-            )
+        among, values = self._among(wanted, "p")
+        query = (
+            f"SELECT p.term, count(*) FROM {self._c}_postings p WHERE p.term = ANY(%s) AND {among} "
+            "GROUP BY p.term"
+        )
         self._frequency = dict(self._run(query, [terms.tolist(), *values]).fetchall())
-        return np.array([self._frequency.get(term, 0) for term in terms.tolist()], dtype=np.int64), count
+        found = [self._frequency.get(term, 0) for term in terms.tolist()]
+        return np.array(found, dtype=np.int64), self._counted(wanted)
 
     def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
         """See `View`."""
-        among, values = self._among(wanted)
-        count = self.count()
-        if wanted is not None:
-            query = f"SELECT count(*) FROM {self._c}_sentences s WHERE {among}"
-            count = int(self._run(query, values).fetchone()[0])
+        among, values = self._among(wanted, "s")
+        count = self._counted(wanted)
         limit = LOTTERY if count <= n else int(LOTTERY * n / count)
         query = f"SELECT vector::text FROM {self._c}_sentences s WHERE lottery <= %s AND {among}"
         rows = self._run(query, [limit, *values]).fetchall()
@@ -70,22 +62,18 @@ class PostgresView:
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
     ) -> Pool:
         """See `View`."""
-        among, values = self._among(wanted)
         kind = Tables(self._run, self._c).vector_type()
         direction = json.dumps([round(float(x), 7) for x in vector])
         self._run("SELECT set_config('hnsw.ef_search', %s, true)", [str(min(size, 1_000))])
         self._run("SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true)")
-        query = (
-            f"SELECT s.key FROM {self._c}_sentences s WHERE {among} ORDER BY s.vector <#> %s::{kind} LIMIT %s"
-        )
-        keys = {key for (key,) in self._run(query, [*values, direction, size]).fetchall()}
+        keys = self._near(direction, kind, size, wanted)
         read = self._affordable(terms, idf)
         if len(read[0]):
+            among, values = self._among(wanted, "p")
             query = (
                 f"SELECT p.sentence FROM {self._c}_postings p "
-                "JOIN unnest(%s::int[], %s::real[]) AS q(term, idf) ON p.term = q.term "
-                + (f"JOIN {self._c}_sentences s ON s.key = p.sentence WHERE {among} " if wanted else "")
-                + "GROUP BY p.sentence ORDER BY sum(p.weight * q.idf) DESC LIMIT %s"
+                f"JOIN unnest(%s::int[], %s::real[]) AS q(term, idf) ON p.term = q.term WHERE {among} "
+                "GROUP BY p.sentence ORDER BY sum(p.weight * q.idf) DESC LIMIT %s"
             )
             keys |= {key for (key,) in self._run(query, [*read, *values, size]).fetchall()}
         weights = dict(zip(terms.tolist(), idf.tolist(), strict=True))
@@ -140,12 +128,34 @@ class PostgresView:
         query = f"SELECT EXISTS (SELECT 1 FROM {self._c}_documents WHERE fields ? %s)"
         return bool(self._run(query, [field]).fetchone()[0])
 
-    def _among(self, wanted: Filter | None) -> tuple[str, list[Any]]:
-        """A condition on sentences `s`, and its values."""
+    def _near(self, direction: str, kind: str, size: int, wanted: Filter | None) -> set[int]:
+        """The best rows by vector. direction: the vector as text; kind: the type of the vectors."""
+        among, values = self._among(wanted, "s")
+        query = f"SELECT s.key FROM {self._c}_sentences s WHERE {among} ORDER BY"
+        matching = self._counted(wanted)
+        found: list[Any] = []
+        if wanted is None or matching > _COMPARED:
+            near = f"{query} s.vector <#> %s::{kind} LIMIT %s"
+            found = self._run(near, [*values, direction, size]).fetchall()
+        if len(found) < min(size, matching):  # the index gives up where what matches is rare or far away
+            near = f"{query} -(s.vector <#> %s::{kind}) DESC LIMIT %s"  # in an order that no index has
+            found = self._run(near, [*values, direction, size]).fetchall()
+        return {key for (key,) in found}
+
+    def _counted(self, wanted: Filter | None) -> int:
+        """Number of rows whose documents meet a filter."""
+        if wanted not in self._counts:
+            clause, values = ("true", []) if wanted is None else where_clause(wanted)
+            query = f"SELECT coalesce(sum(d.size), 0) FROM {self._c}_documents d WHERE {clause}"
+            self._counts[wanted] = int(self._run(query, values).fetchone()[0])
+        return self._counts[wanted]
+
+    def _among(self, wanted: Filter | None, table: str) -> tuple[str, list[Any]]:
+        """A condition on sentences `s`, or on postings `p`, and its values."""
         if wanted is None:
             return "true", []
         clause, values = where_clause(wanted)
-        return f"s.document IN (SELECT d.key FROM {self._c}_documents d WHERE {clause})", values
+        return f"{table}.document IN (SELECT d.key FROM {self._c}_documents d WHERE {clause})", values
 
     def _affordable(self, terms: IntArray, idf: FloatArray) -> tuple[list[int], list[float]]:
         """The rarest words of a query that are in few enough rows together."""

@@ -11,8 +11,8 @@ from precise_rag._extras import require
 from precise_rag.errors import DatabaseError
 from precise_rag.filters import Filter
 from precise_rag.index.databases.clusters import Head, Hit, Row
-from precise_rag.index.databases.clusters.store import Query, head_key
-from precise_rag.index.databases.engine import FoundSentence, StoredSentence
+from precise_rag.index.databases.clusters.store import Query, head_key, removal
+from precise_rag.index.databases.engine import FoundSentence, StoredSentence, other_version
 from precise_rag.index.databases.qdrant import filters, points
 from precise_rag.types import FloatArray
 
@@ -47,6 +47,9 @@ class QdrantStore:
         """See `Engine`."""
         if not self._client.collection_exists(self._heads):
             return None
+        rows, _ = self._client.scroll(self._rows, limit=1, with_payload=_READ)
+        if rows and rows[0].payload.keys() < set(_READ):
+            raise other_version(self.location, removal(self._rows, self._heads))
         found = self._client.retrieve(self._heads, [_SETTINGS])
         return dict(json.loads(found[0].payload["settings"])) if found else None
 

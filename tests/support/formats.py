@@ -95,6 +95,19 @@ def _report() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+RUNNING_HEAD = "Brandt harbour, annual report"
+
+
+def _pages() -> str:
+    parts = []
+    for number in range(6):
+        head = f"{RUNNING_HEAD} | {number + 1}" if number % 2 else f"{RUNNING_HEAD}\n\nPage {number + 1} of 6"
+        items = "\n".join(f"- {_FACTS[(number + i) % 8]}" for i in range(3))
+        parts += [_prose(number, 7), "You need these things:", head, items, _prose(number + 2, 4)]
+        parts += ["At dawn the keeper who was", head, f"asked last lifts it. {_prose(number + 5, 3)}"]
+    return "\n\n".join(parts) + "\n"
+
+
 DOCUMENTS = {
     "markdown": _markdown(),
     "restructured": _restructured(),
@@ -104,4 +117,5 @@ DOCUMENTS = {
     "mail": _mail(),
     "chat": _chat(),
     "report": _report(),
+    "pages": _pages(),
 }

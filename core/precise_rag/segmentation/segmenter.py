@@ -148,7 +148,7 @@ class Segmenter:
         )
         paragraphs = paragraph_ids(body, spans)
         gains = gap_gains(logits, np.diff(paragraphs) > 0, self.options.threshold)
-        ties = structure_ties(sentences, blocks, structure)
+        ties = structure_ties(sentences, blocks, structure, counts, self.options.max_tokens)
         worth = np.clip(gains, *_GAIN_RANGE) + topic_gains(logits) - ties
         inner = np.zeros(len(gains), dtype=np.bool_)
         if counts.max() > self.options.max_tokens:

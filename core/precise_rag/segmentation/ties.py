@@ -1,8 +1,11 @@
 """How the structure of a text ties neighbouring sentences together, or parts them.
 
     heading | what follows it        lead-in | its list, table or code        caption | its table
-    row | row, line | line           item | item of one list
+    row | row, line | line           item | item of one list          front matter | what follows it
     sentence | sentence of one paragraph, item or turn
+
+The running heads and feet of pages are looked through: what stands before and after them is tied as if they
+were not there, and they go with what follows.
 
 The weights are log-odds, like the model's own, and are subtracted from the gain of a cut.
 """
@@ -10,13 +13,15 @@ The weights are log-odds, like the model's own, and are subtracted from the gain
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from precise_rag.structure import Block, Structure
-from precise_rag.structure.marks import CAPTION, ends_in_colon
+from precise_rag.structure.blocks import BlockKind
+from precise_rag.structure.marks import CAPTION, ends_in_colon, ends_sentence
+from precise_rag.structure.running import running_lines
 from precise_rag.types import FloatArray, IntArray
 
 NEVER = 1000.0
@@ -25,7 +30,9 @@ NEVER = 1000.0
 _INSIDE = {"table": 12.0, "code": 12.0, "item": 3.0, "quote": 2.0, "turn": 1.5, "paragraph": 1.5}
 _TABLE_HEAD = 200.0
 _ITEMS = 2.0
+_SHORT_LIST = 8.0
 _TURNS = 2.0
+_FRONT_MATTER = "---"
 _BEFORE_CODE = 4.0
 _BEFORE_HEADING = -3.0
 _OPEN_ENDED = ("paragraph", "item", "quote", "turn")
@@ -38,26 +45,71 @@ def is_kind(structure: Structure, numbers: IntArray, kind: str) -> npt.NDArray[n
     return found
 
 
-def structure_ties(sentences: Sequence[str], numbers: IntArray, structure: Structure) -> FloatArray:
+def structure_ties(
+    sentences: Sequence[str], numbers: IntArray, structure: Structure, n_tokens: IntArray, max_tokens: int
+) -> FloatArray:
     """Return the (n - 1,) ties between n sentences: high where a cut would look wrong to a reader.
 
-    sentences: their texts. numbers: (n,) block of each sentence.
+    sentences: their texts. numbers: (n,) block of each sentence. n_tokens: (n,) their tokens.
+    max_tokens: limit of a chunk; a list of at most three quarters of it stays whole.
     """
     places = numbers.tolist()
-    ties = np.zeros(max(len(places) - 1, 0), dtype=np.float32)
+    kinds = [structure.blocks[place].kind for place in places]
+    ties = np.full(max(len(places) - 1, 0), NEVER, dtype=np.float32)
+    is_running = _running(sentences, places, kinds)
+    rows = [row for row in range(len(places)) if row not in is_running]
+    short = _short_lists(rows, kinds, n_tokens, max_tokens * 3 // 4) if "item" in kinds else frozenset()
     is_new = True
-    for gap, (left, right) in enumerate(pairwise(places)):
-        before, after = structure.blocks[left], structure.blocks[right]
-        if left == right:
-            ties[gap] = _TABLE_HEAD if is_new and before.kind == "table" else _inside(before)
+    for row, following in pairwise(rows):
+        before, after = structure.blocks[places[row]], structure.blocks[places[following]]
+        if _leads_on(sentences[row], sentences[following], before, after, following > row + 1):
+            ties[row] = NEVER
+        elif row in short and following in short:
+            ties[row] = _SHORT_LIST
+        elif places[row] == places[following]:
+            ties[row] = _TABLE_HEAD if is_new and before.kind == "table" else _inside(before)
         else:
-            ties[gap] = _between(before, after)
-        if before.kind in _OPEN_ENDED and (
-            ends_in_colon(sentences[gap]) or (after.kind == "table" and CAPTION.match(sentences[gap]))
-        ):
-            ties[gap] = NEVER
-        is_new = left != right
+            ties[row] = _between(before, after)
+        is_new = places[row] != places[following]
+    if structure.format == "markdown" and kinds[0] == "code" and sentences[0].startswith(_FRONT_MATTER):
+        ties[: int(np.searchsorted(numbers, 1))] = NEVER
     return ties
+
+
+def _leads_on(sentence: str, following: str, before: Block, after: Block, is_new_page: bool) -> bool:
+    """Whether a sentence is a lead-in or caption of the following one, or goes on in it on a new page."""
+    if before.kind not in _OPEN_ENDED:
+        return False
+    return (
+        ends_in_colon(sentence)
+        or (after.kind == "table" and CAPTION.match(sentence) is not None)
+        or (is_new_page and following.lstrip()[:1].islower() and not ends_sentence(sentence))
+    )
+
+
+def _short_lists(
+    rows: Sequence[int], kinds: Sequence[BlockKind], n_tokens: IntArray, most: int
+) -> frozenset[int]:
+    """The rows of all lists of at most `most` tokens."""
+    found: list[int] = []
+    for is_list, members in groupby(rows, key=lambda row: kinds[row] == "item"):
+        of_list = list(members) if is_list else []
+        if of_list and n_tokens[of_list[0] : of_list[-1] + 1].sum() <= most:
+            found += of_list
+    return frozenset(found)
+
+
+def _running(sentences: Sequence[str], places: Sequence[int], kinds: Sequence[BlockKind]) -> set[int]:
+    """The rows of the sentences that are running heads or feet of pages: paragraphs of their own."""
+    alone = [
+        row
+        for row, (last, place, following) in enumerate(
+            zip([-1, *places], places, [*places[1:], -1], strict=False)
+        )
+        if last != place != following and kinds[row] == "paragraph"
+    ]
+    is_running = running_lines([sentences[row] for row in alone])
+    return {row for row, running in zip(alone, is_running, strict=True) if running}
 
 
 def _inside(block: Block) -> float:

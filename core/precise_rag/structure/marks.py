@@ -123,3 +123,11 @@ def ends_in_colon(text: str) -> bool:
     if tail.endswith(">"):
         tail = _CLOSING_TAGS.sub("", tail)
     return _LEAD_IN.search(tail[-8:]) is not None
+
+
+_CLOSING = " \t\r\n\"'”’»)]*_`"
+
+
+def ends_sentence(text: str) -> bool:
+    """Check whether a text ends in a full stop or the like, apart from quotes, brackets and emphasis."""
+    return text.rstrip(_CLOSING).endswith((".", "!", "?", "…", "。", "！", "？"))

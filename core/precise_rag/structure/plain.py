@@ -20,6 +20,7 @@ from precise_rag.structure.marks import (
     NUMBERED,
     ends_in_colon,
 )
+from precise_rag.structure.running import RUNNING_LINES, running_key
 
 _LONGEST_HEADING = 100
 _TABLE_AHEAD = 200
@@ -34,8 +35,6 @@ _LEVEL_OF_NUMBERS = 9
 """Levels below those of underlined titles, which count from 1 in the order of their styles."""
 _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
-_RUNNING = 3
-"""Times that a line without any mark occurs if it is the running head or foot of pages, and no title."""
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _FEWEST_MAIL_HEADERS = 3
 _FEWEST_ROWS = 3
@@ -84,7 +83,11 @@ class _Reader:
 
     def __init__(self, lines: Sequence[_Line]) -> None:
         self.lines = lines
-        self.occurs = Counter(line.words for line in lines if len(line.words) <= _LONGEST_SHORT_TITLE)
+        self.occurs = Counter(
+            running_key(line.words)
+            for line in lines
+            if line.after_blank and line.before_blank and len(line.words) <= _LONGEST_SHORT_TITLE
+        )
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
         self.level = 0
@@ -264,7 +267,7 @@ class _Reader:
         before = self.lines[number - 1].words if number else ""
         return (
             line.words[0].isupper()
-            and 0 < self.occurs[line.words] < _RUNNING
+            and 0 < self.occurs[running_key(line.words)] < RUNNING_LINES
             and len(line.words.split()) <= 8
             and (not before or before.endswith((*_STOP, ")", '"', "”", "'")))
             and len(following.words) >= 60

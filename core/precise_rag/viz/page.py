@@ -57,10 +57,10 @@ svg .at { stroke: var(--accent); stroke-opacity: .55; } svg .point { fill: var(-
 .chunk > b { display: block; font-size: .8rem; font-weight: 500; color: var(--soft); }
 .chunk .kind { display: block; font-size: .72rem; color: var(--soft); margin-top: .3rem; }
 .chunk .heading { font-weight: 600; } .chunk .item, .chunk .quote { display: block; padding-left: 1rem; }
-.chunk.plain { font-family: inherit; }
 pre.code { font: .82rem/1.45 ui-monospace, monospace; white-space: pre; overflow-x: auto; margin: .2rem 0; }
 .gap { font-size: .75rem; font-variant-numeric: tabular-nums; padding: 0 .25em; white-space: nowrap;
   color: var(--soft); }
+pre.code + .gap { display: block; padding: 0; }
 .below { font-weight: 700; color: var(--accent); }
 .cut-at { color: var(--accent); font-size: .8rem; margin: 0 0 .3rem .9rem; }
 """
@@ -127,6 +127,11 @@ def table(
 def wide(markup: str) -> Html:
     """Return a table or picture in a box that scrolls sideways, so that the page does not."""
     return Html(f'<div class="wide" tabindex="0">{markup}</div>')
+
+
+def code(text: str) -> Html:
+    """Return lines in a monospace face that scroll on their own if they are wider than the page."""
+    return Html(f'<pre class="code" tabindex="0">{escape(text.rstrip())}</pre>')
 
 
 def folded(summary: object, body: str) -> Html:

@@ -8,7 +8,7 @@ from precise_rag.segmentation.header_path import with_header_path
 from precise_rag.types import Document
 from precise_rag.viz.charts import gap_curve
 from precise_rag.viz.cut_reasons import REASONS
-from precise_rag.viz.page import html_page, soft, wide
+from precise_rag.viz.page import code, html_page, soft, wide
 
 _MOST_POINTS = 400
 """Gaps drawn in one row of the curve; longer documents get several rows."""
@@ -74,7 +74,7 @@ def _block(
     )
     if block.kind in ("code", "table"):
         text = document.text[int(found.spans[rows[0], 0]) : int(found.spans[rows[-1], 1])]
-        return f'{label}<pre class="code" tabindex="0">{escape(text.rstrip())}</pre>{gap}'
+        return f"{label}{code(text)}{gap}"
     sentences = "".join(
         _sentence(
             document.text[slice(*found.spans[row])], _gap(found, row, options) if row + 1 < last else ""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from precise_rag import Segmenter
-from support.formats import DOCUMENTS
+from support.formats import DOCUMENTS, RUNNING_HEAD
 
 LIMITS = (128, 256, 1024)
 
@@ -23,6 +23,7 @@ HEADING_ENDS: dict[str, Callable[[str], bool]] = {
     "mail": lambda end: re.match(r"(From|To|Date|Subject): ", end.splitlines()[-1]) is not None,
     "chat": lambda end: False,
     "report": lambda end: re.match(r"\d\. Piers|Table \d:|=+$|Pier  ", end.splitlines()[-1]) is not None,
+    "pages": lambda end: re.match(rf"{RUNNING_HEAD}|Page \d", end.splitlines()[-1]) is not None,
 }
 """Whether a chunk's last line is a heading, by the format's own marks and not by this library's reader."""
 
@@ -77,6 +78,14 @@ def test_a_long_table_is_cut_between_rows_and_long_code_between_lines() -> None:
         assert chunks[0].text.count("\n") > 3
 
 
+@pytest.mark.parametrize("max_tokens", [128, 256])
+def test_the_head_of_a_page_parts_nothing(max_tokens: int) -> None:
+    chunks = Segmenter.from_pretrained("small", max_tokens=max_tokens).segment(DOCUMENTS["pages"])
+    assert len(chunks) > 5
+    assert all(chunk.text.rstrip().endswith(".") for chunk in chunks)
+    assert not any("header_path" in chunk.metadata for chunk in chunks)
+
+
 def test_headings_travel_with_chunks() -> None:
     chunks = Segmenter.from_pretrained("small", max_tokens=100).segment(DOCUMENTS["markdown"])
     paths = [chunk.metadata.get("header_path", "/") for chunk in chunks]
@@ -105,3 +114,15 @@ def test_the_model_reads_html_without_its_tags() -> None:
     assert marked.structure.format == "html"
     np.testing.assert_allclose(marked.scores, plain.scores, atol=0.2)
     assert marked.n_tokens.sum() > plain.n_tokens.sum() + 5 * len(words)
+
+
+def test_a_short_list_and_front_matter_are_not_cut() -> None:
+    steps = "\n".join(f"{number}. The keeper lifts trap {number} and counts." for number in range(1, 6))
+    prose = "The traps are lifted at dawn. Oak lasts longer than willow. Nobody sells before noon. "
+    text = (
+        f"---\ntitle: Eels\n---\n\n# Eels\n\n{prose}\n\nIt is done in this order:\n\n{steps}\n\n{prose * 2}"
+    )
+    chunks = Segmenter.from_pretrained("small", max_tokens=120).segment(text)
+    assert len(chunks) > 1
+    assert any(steps in chunk.text for chunk in chunks)
+    assert "The traps are lifted" in chunks[0].text

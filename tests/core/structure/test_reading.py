@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from precise_rag.errors import InputError
 from precise_rag.structure import Structure, read_structure
 from precise_rag.structure.marks import ends_in_colon, without_marks
+from precise_rag.structure.running import running_lines
 
 MARKDOWN = """\
 # Eels of the *[Brandt](brandt.md)* estuary
@@ -173,6 +174,29 @@ def test_running_heads_are_no_headings() -> None:
     page = "Harbour of Brandt\n\nThe lamp is lit at dusk and put out at dawn, on every day of the year.\n\n"
     assert kinds(read_structure(page, "text")) == ["heading20", "paragraph"]
     assert "heading20" not in kinds(read_structure(page * 3, "text"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Harbour of Brandt", "Harbour of Brandt", "Harbour of Brandt"),
+        ("Harbour of Brandt | 7", "8 – Harbour of Brandt", "Harbour of Brandt, page 9"),
+        ("Harbour of Brandt 7", "Harbour of Brandt 9", "Harbour of Brandt"),
+        ("7", "- 8 -", "Page 9"),
+        ("Seite 7 von 12", "7 / 12", "стр. 8"),
+    ],
+)
+def test_running_lines_differ_by_the_number_of_the_page(lines: tuple[str, ...]) -> None:
+    assert running_lines([*lines, "The lamp is lit."]) == [True, True, True, False]
+    assert not any(running_lines(lines[:2]))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("Chapter 1", "Chapter 2", "Chapter 3"), ("Yes.",) * 4, ("Notes:",) * 4, ("* * *",) * 4, ("",) * 4],
+)
+def test_titles_sentences_and_signs_are_no_running_lines(lines: tuple[str, ...]) -> None:
+    assert not any(running_lines(lines))
 
 
 def test_plain_text() -> None:

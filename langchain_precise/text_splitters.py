@@ -14,10 +14,12 @@ from langchain_text_splitters import TextSplitter
 
 from langchain_precise.convert import document_names, piece_place
 from langchain_precise.embeddings import PreciseEmbeddings
+from precise_rag.checks import check_number
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, read_facts, write_facts
 from precise_rag.index import weighted_chunks
+from precise_rag.index.export import WHOLE
 from precise_rag.segmentation import HEADER_PATH, GreedySegmenter, Segmenter, check_foreign_options
 from precise_rag.types import Chunk, FloatArray, Span
 from precise_rag.types import Document as Source
@@ -108,7 +110,9 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
     `from_tiktoken_encoder` set it.
     embeddings: LangChain embeddings, a core encoder, or the name or path of one. The splitter's
     `embeddings` then give each piece its vector in context: the mean of its sentences' vectors, weighted
-    with that of the text around it. Give them to any vector store in place of your own. Default: none.
+    with that of the text around it and with the vector of the whole piece. Give them to any vector store in
+    place of your own. Default: none.
+    whole: weight of the piece embedded as a whole in that vector (0 to 1); 0: it is not embedded.
     options: further options of `Segmenter.from_pretrained`, such as threshold, min_tokens, paragraphs.
 
     A piece below a heading has the titles above it in `metadata["header_path"]`, unless its document has
@@ -126,6 +130,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
         chunk_overlap: int = 0,
         length_function: Callable[[str], int] | None = None,
         embeddings: Any = None,
+        whole: float = WHOLE,
         add_start_index: bool = False,
         strip_whitespace: bool = False,
         **options: Any,
@@ -154,13 +159,16 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
             strip_whitespace=strip_whitespace,
         )
         self.embeddings = None if embeddings is None else ContextEmbeddings(load_encoder(embeddings))
+        check_number("whole", whole, least=0, most=1)
+        self._whole = whole
 
     def _chunks(self, texts: Sequence[str]) -> Iterable[Sequence[Chunk]]:
         if self.embeddings is None:
             return super()._chunks(texts)
         chunks: list[list[Chunk]] = [[] for _ in texts]
         sources = (Source(str(number), text) for number, text in enumerate(texts))
-        for piece in weighted_chunks(sources, self.embeddings.encoder, self._segmenter):
+        pieces = weighted_chunks(sources, self.embeddings.encoder, self._segmenter, whole=self._whole)
+        for piece in pieces:
             number, start, end = (read_facts(piece.metadata)[name] for name in ("doc_id", "start", "end"))
             chunk = Chunk(number, start, end, piece.text, metadata=piece.metadata)
             span = self._span(chunk)

@@ -21,9 +21,11 @@ from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import root_offset, root_source
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from precise_rag import __version__
+from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY, copied, piece_id, read_facts
 from precise_rag.index import SentenceContextIndex, weighted_chunks
+from precise_rag.index.export import WHOLE
 from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import (
@@ -165,9 +167,9 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
     `text_format` are those of SegmenterOptions, with max_tokens 1,120 by default; the field shows what holds.
 
     With an `embed_model` each node has its vector: the mean of its sentences' vectors, weighted with
-    that of the surrounding text. Search such nodes with the same encoder, and put no embedding model
-    after the parser in an IngestionPipeline: it would overwrite the vectors. Without an `embed_model`
-    nodes have no vectors, even if `Settings` has one.
+    that of the surrounding text and with the vector of the whole node. Search such nodes with the same
+    encoder, and put no embedding model after the parser in an IngestionPipeline: it would overwrite the
+    vectors. Without an `embed_model` nodes have no vectors, even if `Settings` has one.
     """
 
     model: str = Field(default="small", description='"small" (CPU), "sage-minilm", or a folder.')
@@ -185,6 +187,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
         default=None, description="How the texts are marked up; default: detected from each."
     )
     alpha: float = Field(default=_CONTEXT.alpha, description="Weight of a node's vector against its context.")
+    whole: float = Field(default=WHOLE, description="Weight of the node embedded as a whole; 0: it is not.")
     weights_sha256: str = Field(default="", description="Checksum of the model in use; filled in.")
 
     _segmenter: Segmenter = PrivateAttr()
@@ -208,6 +211,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
         self.weights_sha256 = self._segmenter.weights_sha256
         self.sentence_splitter_name = self._segmenter.splitter.name
         ContextSettings(alpha=self.alpha)  # checks it
+        check_number("whole", self.whole, least=0, most=1)
         if self.embed_model is not None or self.encoder_name:
             self._encoder = resolve_encoder(self.embed_model, self.encoder_name)
             self.encoder_name = self._encoder.name
@@ -224,7 +228,12 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
         parents = {str(i): node for i, node in enumerate(nodes)}
         documents = [Document(i, _text(parent)) for i, parent in parents.items()]
         pieces = weighted_chunks(
-            documents, self._encoder, self._segmenter, alpha=self.alpha, show_progress=show_progress
+            documents,
+            self._encoder,
+            self._segmenter,
+            alpha=self.alpha,
+            whole=self.whole,
+            show_progress=show_progress,
         )
         children: list[BaseNode] = []
         placed = ((read_facts(piece.metadata), piece) for piece in pieces)

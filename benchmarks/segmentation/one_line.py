@@ -8,7 +8,7 @@ chunks, over all documents of a set, in seeded order up to --characters. Evidenc
 evidence characters that are in the chunks sent, mean over questions. Tokens: sent for each question, by the
 encoder's tokenizer. The difference has a 95 % interval, paired by question, resampled by document. `in
 context` is the same splitter with the vectors in context, by its one further argument. Means count each set
-once.
+once; their intervals take the sets as independent.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +22,7 @@ from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.measures.statistics import compare_paired
 from precise_rag.types import Document
 
-SETS = (
-    "nq,fairytaleqa,qmsum,squad,cuad,covidqa,hotpotqa,xquad/en,xquad/de,xquad/es,xquad/ru,xquad/ar,xquad/zh"
-)
+SETS = "nq,fairytaleqa,qmsum,squad,cuad,covidqa,hotpotqa,rgb,xquad/en,xquad/de,xquad/es,xquad/ru,xquad/ar,xquad/zh"
 
 
 class Piece(NamedTuple):
@@ -196,10 +194,14 @@ def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for app, splitter in kinds:
         of_kind = [row for row in rows if (row["app"], row["splitter"]) == (app, splitter)]
-        mean = {"set": f"mean of {len(of_kind)}", "app": app, "splitter": splitter}
+        mean: dict[str, Any] = {"set": f"mean of {len(of_kind)}", "app": app, "splitter": splitter}
         for name in ("evidence", "tokens", "median chunk", "difference"):
             if name in of_kind[0]:
                 mean[name] = float(np.mean([row[name] for row in of_kind]))
+        if "low" in of_kind[0]:
+            halves = [(row["high"] - row["low"]) / 2 for row in of_kind]
+            half = float(np.linalg.norm(halves)) / len(of_kind)
+            mean |= {"low": mean["difference"] - half, "high": mean["difference"] + half}
         found.append(mean)
     return found
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from precise_rag.checks import items_of
+from precise_rag.checks import check_number, items_of
 from precise_rag.facts import FACTS_KEY, piece_id, place_facts, write_facts
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.index.arrays.context import check_alpha
@@ -16,9 +16,14 @@ from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
 from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
+from precise_rag.vectors import unit_rows
+
+WHOLE = 0.3
+"""Weight of a chunk encoded as a whole."""
 
 _DOCUMENTS = 256
-"""Documents per batch."""
+_CHUNKS = 128
+"""Documents and chunks per batch."""
 
 
 class WeightedPiece(NamedTuple):
@@ -64,22 +69,43 @@ def weighted_chunks(
     segmenter: DocumentSegmenter | str = "small",
     *,
     alpha: float = 0.6,
+    whole: float = WHOLE,
     show_progress: bool = False,
 ) -> Iterator[WeightedPiece]:
     """Yield every chunk with its vector weighted by the text around it.
 
-    A store that compares these vectors by cosine gives the ranking of `DenseIndex` with
-    `chunk_vectors="context"`. Only sentences are encoded, each once.
+    The vector is a weighted mean of the encoder's own vector of the chunk and the vector in context, which is
+    made from the vectors of the sentences. With `whole=0` only sentences are encoded, each once, and a store
+    that compares these vectors by cosine gives the ranking of `DenseIndex` with `chunk_vectors="context"`.
 
     documents: the documents; read in batches, so they may come from a generator.
-    encoder: turns sentences into vectors.
+    encoder: turns sentences and chunks into vectors.
     segmenter: a segmenter, or the name or path of a trained one.
-    alpha: weight of a chunk against the text around it (0 to 1).
+    alpha: weight of a chunk's sentences against the text around it (0 to 1).
+    whole: weight of the chunk encoded as a whole against the vector in context (0 to 1).
     show_progress: show a progress bar.
     """
     check_alpha(alpha)
+    check_number("whole", whole, least=0, most=1)
     if isinstance(segmenter, str):
         segmenter = Segmenter.from_pretrained(segmenter)
+    found = _chunks_in_context(documents, encoder, segmenter, alpha, show_progress)
+    while batch := list(islice(found, _CHUNKS)):
+        vectors = np.stack([vector for _, vector in batch])
+        if whole:
+            own = encoder.encode([chunk.text.strip() for chunk, _ in batch])
+            vectors = unit_rows(whole * own + (1 - whole) * vectors)
+        for (chunk, _), vector in zip(batch, vectors, strict=True):
+            yield _piece(chunk, vector)
+
+
+def _chunks_in_context(
+    documents: Iterable[Document],
+    encoder: Encoder,
+    segmenter: DocumentSegmenter,
+    alpha: float,
+    show_progress: bool,
+) -> Iterator[tuple[Chunk, FloatArray]]:
     read, waiting = tee(d for d in items_of("documents", documents, Document) if d.text.strip())
     tables = build_tables(read, encoder, getattr(segmenter, "splitter", None), show_progress)
     for document, table in zip(waiting, tables, strict=True):
@@ -89,8 +115,7 @@ def weighted_chunks(
         starts = np.searchsorted(places, [chunk.start for chunk in chunks], side="right") - 1
         ends = np.maximum(np.searchsorted(places, [chunk.end for chunk in chunks]), starts + 1)
         vectors = chunk_vectors(table.vectors, table.n_tokens, starts, ends, alpha=alpha)
-        for chunk, vector in zip(chunks, vectors, strict=True):
-            yield _piece(chunk, vector)
+        yield from zip(chunks, vectors, strict=True)
 
 
 def _piece(cut: Candidate | Chunk, vector: FloatArray, **facts: Any) -> WeightedPiece:

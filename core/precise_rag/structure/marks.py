@@ -91,6 +91,8 @@ _ENTITIES = {
     "&nbsp;": " ",
 }
 _ENTITY = re.compile("|".join(_ENTITIES))
+_PLAIN_TITLE = re.compile(r"(?:#{1,6} )?([^\W_](?:[^\W_]|[ ,.!?()'-]){0,200}(?<![ '-])) *\n*")
+"""A heading without any mark but its `#`, as most are: read at once."""
 
 
 def without_tags(text: str) -> str:
@@ -101,6 +103,8 @@ def without_tags(text: str) -> str:
 
 def without_marks(text: str) -> str:
     """Return the words of a heading: without its `#`, adornment, tags, links and emphasis."""
+    if (plain := _PLAIN_TITLE.fullmatch(text)) is not None:
+        return " ".join(plain[1].split())
     if is_mail_header(text) and (subject := _SUBJECT.search(text)):
         return " ".join(subject[1].split())
     lines = [line for line in text.splitlines() if line.strip() and not ADORNMENT.match(line.strip())]

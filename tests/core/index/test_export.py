@@ -22,7 +22,7 @@ from precise_rag.index import (
 )
 from precise_rag.segmentation import Segmenter
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Document
+from precise_rag.types import Document, FloatArray
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -93,9 +93,8 @@ def test_documents_are_read_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context() -> None:
     segmenter = Segmenter.from_pretrained("small", max_tokens=12)
-    chunks = list(
-        weighted_chunks(iter([*DOCUMENTS, Document("blank", " \n")]), HashEncoder(), segmenter, alpha=0.7)
-    )
+    documents = iter([*DOCUMENTS, Document("blank", " \n")])
+    chunks = list(weighted_chunks(documents, HashEncoder(), segmenter, alpha=0.7, whole=0))
     for document in DOCUMENTS:
         mine = [chunk for chunk in chunks if read_facts(chunk.metadata)["doc_id"] == document.id]
         assert "".join(chunk.text for chunk in mine) == document.text.strip(" \n")
@@ -114,7 +113,7 @@ def test_chunks_of_one_long_sentence_have_its_vector() -> None:
     text = "Alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu."
     chunks = list(
         weighted_chunks(
-            [Document("d", text)], HashEncoder(), Segmenter.from_pretrained("small", max_tokens=5)
+            [Document("d", text)], HashEncoder(), Segmenter.from_pretrained("small", max_tokens=5), whole=0
         )
     )
     assert len(chunks) > 1
@@ -123,7 +122,24 @@ def test_chunks_of_one_long_sentence_have_its_vector() -> None:
         np.testing.assert_allclose(chunk.vector, chunks[0].vector, atol=1e-6)
 
 
-def test_alpha_out_of_range_is_refused() -> None:
+def test_the_vector_of_the_whole_chunk_is_mixed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    segmenter, encoder = Segmenter.from_pretrained("small", max_tokens=12), HashEncoder()
+
+    def vectors(whole: float) -> FloatArray:
+        return np.stack([c.vector for c in weighted_chunks(DOCUMENTS, encoder, segmenter, whole=whole)])
+
+    texts = [chunk.text.strip() for chunk in weighted_chunks(DOCUMENTS, encoder, segmenter)]
+    np.testing.assert_allclose(vectors(1), encoder.encode(texts), atol=1e-6)
+    mixed = 0.5 * encoder.encode(texts) + 0.5 * vectors(0)
+    expected = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors(0.5), expected, atol=1e-6)
+    monkeypatch.setattr("precise_rag.index.export._CHUNKS", 2)
+    np.testing.assert_allclose(vectors(0.5), expected, atol=1e-6)
+
+
+def test_weights_out_of_range_are_refused() -> None:
+    with pytest.raises(InputError, match=r"whole must be .* got 2"):
+        next(weighted_chunks(DOCUMENTS, HashEncoder(), whole=2))
     with pytest.raises(InputError, match=r"alpha must be between 0 .* and 1 .*, got -1"):
         next(weighted_chunks(DOCUMENTS, HashEncoder(), alpha=-1))
 

@@ -112,7 +112,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
     `embeddings` then give each piece its vector in context: the mean of its sentences' vectors, weighted
     with that of the text around it and with the vector of the whole piece. Give them to any vector store in
     place of your own. Default: none.
-    whole: weight of the piece embedded as a whole in that vector (0 to 1); 0: it is not embedded.
+    whole: largest weight of the piece embedded as a whole in that vector (0 to 1); 0: it is not embedded.
     options: further options of `Segmenter.from_pretrained`, such as threshold, min_tokens, paragraphs.
 
     A piece below a heading has the titles above it in `metadata["header_path"]`, unless its document has

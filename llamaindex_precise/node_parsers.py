@@ -187,7 +187,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
         default=None, description="How the texts are marked up; default: detected from each."
     )
     alpha: float = Field(default=_CONTEXT.alpha, description="Weight of a node's vector against its context.")
-    whole: float = Field(default=WHOLE, description="Weight of the node embedded as a whole; 0: it is not.")
+    whole: float = Field(default=WHOLE, description="Largest weight of the node embedded as a whole; 0: no.")
     weights_sha256: str = Field(default="", description="Checksum of the model in use; filled in.")
 
     _segmenter: Segmenter = PrivateAttr()

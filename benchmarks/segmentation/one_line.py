@@ -22,7 +22,9 @@ from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.measures.statistics import compare_paired
 from precise_rag.types import Document
 
-SETS = "nq,fairytaleqa,qmsum,squad,cuad,covidqa,hotpotqa,rgb,xquad/en,xquad/de,xquad/es,xquad/ru,xquad/ar,xquad/zh"
+SETS = "nq,fairytaleqa,qmsum,squad,cuad,covidqa,hotpotqa,rgb," + ",".join(
+    f"xquad/{language}" for language in ("en", "de", "es", "ru", "ar", "zh")
+)
 
 
 class Piece(NamedTuple):

@@ -18,8 +18,11 @@ from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 from precise_rag.vectors import unit_rows
 
-WHOLE = 0.3
-"""Weight of a chunk encoded as a whole."""
+WHOLE = 0.5
+"""Largest weight of a chunk encoded as a whole."""
+
+_READ = 256
+"""Tokens that common encoders read; a longer chunk's own vector has less weight, in proportion."""
 
 _DOCUMENTS = 256
 _CHUNKS = 128
@@ -82,7 +85,8 @@ def weighted_chunks(
     encoder: turns sentences and chunks into vectors.
     segmenter: a segmenter, or the name or path of a trained one.
     alpha: weight of a chunk's sentences against the text around it (0 to 1).
-    whole: weight of the chunk encoded as a whole against the vector in context (0 to 1).
+    whole: weight of the chunk encoded as a whole against the vector in context (0 to 1); of a chunk of n
+        tokens at most 256 / n, because common encoders read no more.
     show_progress: show a progress bar.
     """
     check_alpha(alpha)
@@ -91,11 +95,13 @@ def weighted_chunks(
         segmenter = Segmenter.from_pretrained(segmenter)
     found = _chunks_in_context(documents, encoder, segmenter, alpha, show_progress)
     while batch := list(islice(found, _CHUNKS)):
-        vectors = np.stack([vector for _, vector in batch])
+        vectors = np.stack([vector for _, vector, _ in batch])
         if whole:
-            own = encoder.encode([chunk.text.strip() for chunk, _ in batch])
-            vectors = unit_rows(whole * own + (1 - whole) * vectors)
-        for (chunk, _), vector in zip(batch, vectors, strict=True):
+            own = encoder.encode([chunk.text.strip() for chunk, _, _ in batch])
+            n_tokens = np.array([[count] for _, _, count in batch], dtype=np.float32)
+            weights = np.minimum(np.float32(whole), _READ / np.maximum(n_tokens, 1))
+            vectors = unit_rows(weights * own + (1 - weights) * vectors)
+        for (chunk, _, _), vector in zip(batch, vectors, strict=True):
             yield _piece(chunk, vector)
 
 
@@ -105,7 +111,8 @@ def _chunks_in_context(
     segmenter: DocumentSegmenter,
     alpha: float,
     show_progress: bool,
-) -> Iterator[tuple[Chunk, FloatArray]]:
+) -> Iterator[tuple[Chunk, FloatArray, int]]:
+    """Chunks, their vectors in context, and their tokens."""
     read, waiting = tee(d for d in items_of("documents", documents, Document) if d.text.strip())
     tables = build_tables(read, encoder, getattr(segmenter, "splitter", None), show_progress)
     for document, table in zip(waiting, tables, strict=True):
@@ -115,7 +122,8 @@ def _chunks_in_context(
         starts = np.searchsorted(places, [chunk.start for chunk in chunks], side="right") - 1
         ends = np.maximum(np.searchsorted(places, [chunk.end for chunk in chunks]), starts + 1)
         vectors = chunk_vectors(table.vectors, table.n_tokens, starts, ends, alpha=alpha)
-        yield from zip(chunks, vectors, strict=True)
+        sums = np.concatenate([[0], np.cumsum(table.n_tokens)])
+        yield from zip(chunks, vectors, (sums[ends] - sums[starts]).tolist(), strict=True)
 
 
 def _piece(cut: Candidate | Chunk, vector: FloatArray, **facts: Any) -> WeightedPiece:

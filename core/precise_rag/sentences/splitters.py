@@ -19,7 +19,7 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between words if possible."""
 
-_RULES = 3
+_RULES = 4
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ = 2048
@@ -70,6 +70,17 @@ _ORDINAL = re.compile(
     r"|Dezember|Jahrhundert|Jahrtausend|Weltkrieg)(?:s|es)?\b)"
 )
 """A German ordinal, whose point ends no sentence."""
+
+_NEVER_LAST = re.compile(
+    r"(?<![^\W\d_])(?:z\.\s?B|d\.\s?h|bzw|vgl|ca|Nr|evtl|ggf|inkl|zzgl|p\.\s?ej|núm|pág|Srta"
+    r"|т\.\s?е|т\.\s?к|кв|куб|ул|им|стр|табл|напр)\.\Z"
+)
+_SELDOM_LAST = re.compile(
+    r"(?<![^\W\d_])(?:u\.\s?a|o\.\s?ä|usw|usf|etc|Jh|Mio|Mrd"
+    r"|гг?|вв?|др|т\.\s?д|т\.\s?п|э|млн|млрд|тыс|руб|долл|см|км|кг)\.\Z"
+)
+"""German, Spanish and Russian abbreviations: after the first no sentence ends, after the others none does
+before a small letter."""
 
 _QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+")
 """The number of a list item in a quote, whose point ends no sentence."""
@@ -127,7 +138,7 @@ class BlockSplitter:
                 if end <= reached:
                     continue
                 following = _skip_space(block, end)
-                if not _is_in_number(block, end, following):
+                if not (_is_in_number(block, end, following) or _is_abbreviated(block, end, following)):
                     reached = following
                     yield first + reached
             if reached < len(block):
@@ -263,6 +274,20 @@ def _is_in_number(block: str, end: int, following: int) -> bool:
         return True
     line = block.rfind("\n", max(end - 70, 0), end)
     return _QUOTED_ITEM.fullmatch(block, max(line, 0), following) is not None
+
+
+def _is_abbreviated(block: str, end: int, following: int) -> bool:
+    """Whether the end of a sentence is the point of an abbreviation within it, or inside a word.
+
+    following: where the next word begins.
+    """
+    words = block[max(end - 12, 0) : following].rstrip()
+    if not words.endswith("."):
+        return False
+    is_small = block[following : following + 1].islower()
+    if is_small and (block[following - 1] == "." or _SELDOM_LAST.search(words) is not None):
+        return True
+    return _NEVER_LAST.search(words) is not None
 
 
 def _skip_space(text: str, place: int) -> int:

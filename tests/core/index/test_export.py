@@ -135,6 +135,8 @@ def test_the_vector_of_the_whole_chunk_is_mixed_in(monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(vectors(0.5), expected, atol=1e-6)
     monkeypatch.setattr("precise_rag.index.export._CHUNKS", 2)
     np.testing.assert_allclose(vectors(0.5), expected, atol=1e-6)
+    monkeypatch.setattr("precise_rag.index.export._READ", 0)
+    np.testing.assert_allclose(vectors(0.5), vectors(0), atol=1e-6)
 
 
 def test_weights_out_of_range_are_refused() -> None:

@@ -142,6 +142,25 @@ def test_long_blocks_without_a_sentence_end_are_covered() -> None:
     assert all(span.end - span.start <= MAX_CHARACTERS for span in spans)
 
 
+@pytest.mark.parametrize("name", ["auto", "sentencex"])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Das Boot trägt z.B. Fässer, Netze usw. über den Fluss. ",
+        "Es kamen ca. 30 Mio. liter d. h. Nr. 5 war voll. ",
+        "Lo lleva la Srta. Brandt, p. ej. en mayo. ",
+        "Площадь порта 160 кв. метров, т.е. больше, чем в 1990-х гг. было. ",
+    ],
+)
+def test_abbreviations_end_no_sentence(name: str, sentence: str) -> None:
+    assert pieces(sentence + sentence, name) == [sentence, sentence]
+
+
+def test_units_and_lists_may_end_a_sentence() -> None:
+    assert len(pieces("Netze, Fässer usw. Danach kam keine.", "auto")) == 2
+    assert len(pieces("Длина лодки 90 см. Потом стало тихо.", "auto")) == 2
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_german_ordinals_end_no_sentence(name: str) -> None:
     text = "Am 6. Oktober kam die Fähre. Im 20.  Jahrhundert waren es 5. Danach kam keine."

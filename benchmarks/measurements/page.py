@@ -7,7 +7,7 @@ from benchmarks.measurements.evidence import evidence
 from benchmarks.measurements.papers import feedback, papers
 from benchmarks.measurements.reranking import reranking
 from benchmarks.measurements.search import building, default, parts, peers, readme_table, recursive, scale
-from benchmarks.measurements.segmentation import chunks, models
+from benchmarks.measurements.segmentation import chunks, models, one_line
 from benchmarks.measurements.speed import speed
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +25,7 @@ SECTIONS = (
     recursive,
     scale,
     chunks,
+    one_line,
     models,
     reranking,
     evidence,

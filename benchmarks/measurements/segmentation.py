@@ -35,6 +35,24 @@ def chunks() -> str:
     )
 
 
+def one_line() -> str:
+    """A stock app whose splitter is changed."""
+    result = newest("segmentation", "one-line")
+    header, rows = result.table()
+    return section(
+        "One line changed",
+        [
+            "What happens to a stock app when its splitter is changed to this library's, and nothing else? Evidence in "
+            "the chunks that it sends at its own top k, and their tokens; the difference to stock with its interval. *In "
+            "context*: with the vectors in context, by one further argument "
+            "([decision 40](decisions/0040-the-whole-chunk-in-its-vector.md)). The encoder reads English, 256 tokens of "
+            "a chunk.",
+            result.source,
+            format_markdown(header, rows),
+        ],
+    )
+
+
 def models() -> str:
     """The segmentation models."""
     result, measured = newest("segmentation", "models-boundaries"), newest("segmentation", "models")
@@ -63,7 +81,19 @@ def models() -> str:
         at = measured.page.index(f"| {columns}")
         table = measured.page[at:].partition("\n\n")[0]
         parts += [f"{what}, `{command_before(measured.page, f'| {columns}')}`:", table.rstrip()]
-    parts.append("With the structure of the text read, too, beside other work on both cores:")
+    pairs, languages = newest("segmentation", "table-x"), newest("segmentation", "languages")
+    parts += [
+        "The same pairs, by the packaged models, alone and with up to 16 sentences on either side:",
+        pairs.source,
+        format_markdown(*pairs.table()),
+        "Sentences and cuts in other languages; the columns are explained in the full result. The areas under the curve by "
+        "language are in that of the boundaries, above.",
+        languages.source,
+        format_markdown(*languages.table()),
+    ]
+    parts.append(
+        "With the structure of the text read, too, beside other work on both cores (MB/s CPU counts):"
+    )
     for name in ("speed", "speed-nasty"):
         again = newest("segmentation", name)
         parts += [again.source, format_markdown(*again.table())]

@@ -98,8 +98,8 @@ def weighted_chunks(
         vectors = np.stack([vector for _, vector, _ in batch])
         if whole:
             own = encoder.encode([chunk.text.strip() for chunk, _, _ in batch])
-            n_tokens = np.array([[count] for _, _, count in batch], dtype=np.float32)
-            weights = np.minimum(np.float32(whole), _READ / np.maximum(n_tokens, 1))
+            n_tokens = np.array([[max(count, 1)] for _, _, count in batch])
+            weights = np.minimum(whole, _READ / n_tokens).astype(np.float32)
             vectors = unit_rows(weights * own + (1 - weights) * vectors)
         for (chunk, _, _), vector in zip(batch, vectors, strict=True):
             yield _piece(chunk, vector)

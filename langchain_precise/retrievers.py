@@ -156,15 +156,23 @@ class HybridRetriever(IndexRetriever):
 
     @classmethod
     def from_database(
-        cls, location: str | Path, encoder: Any = DEFAULT_ENCODER, *, k: int = 10, **fields: Any
+        cls,
+        location: str | Path,
+        encoder: Any = DEFAULT_ENCODER,
+        *,
+        k: int = 10,
+        search_kwargs: Mapping[str, Any] | None = None,
+        **settings: Any,
     ) -> Self:
         """Return a retriever over a collection in a database, which need not exist yet.
 
         location: "name.lance", "postgresql://…", "qdrant:http://…" or "milvus:http://…"; see
             `load_engine`.
         encoder: as for `from_documents`; the one that the collection was made with.
+        settings: of `DatabaseIndex`, such as `filter_statistics="matching"`.
         """
-        return cls.from_index(DatabaseIndex(location, load_encoder(encoder)), k=k, **fields)
+        index = DatabaseIndex(location, load_encoder(encoder), **settings)
+        return cls.from_index(index, k=k, search_kwargs=dict(search_kwargs or {}))
 
 
 class PreciseRetriever(BaseRetriever):

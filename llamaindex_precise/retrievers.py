@@ -218,17 +218,24 @@ class HybridRetriever(IndexRetriever):
 
     @classmethod
     def from_database(
-        cls, location: str | Path, embed_model: EmbedModel = None, similarity_top_k: int = 10, **kwargs: Any
+        cls,
+        location: str | Path,
+        embed_model: EmbedModel = None,
+        similarity_top_k: int = 10,
+        search_kwargs: Mapping[str, Any] | None = None,
+        callback_manager: CallbackManager | None = None,
+        filters: MetadataFilterInput | None = None,
+        **settings: Any,
     ) -> Self:
         """Return a retriever over a collection in a database, which need not exist yet.
 
         location: "name.lance", "postgresql://…", "qdrant:http://…" or "milvus:http://…"; see
             `load_engine`.
         embed_model: as for `from_documents`; the one that the collection was made with.
+        settings: of `DatabaseIndex`, such as `filter_statistics="matching"`.
         """
-        return cls.from_index(
-            DatabaseIndex(location, resolve_encoder(embed_model)), similarity_top_k=similarity_top_k, **kwargs
-        )
+        index = DatabaseIndex(location, resolve_encoder(embed_model), **settings)
+        return cls(index, similarity_top_k, search_kwargs, callback_manager, filters=filters)
 
 
 class PreciseRetriever(Portable, BaseRetriever):
@@ -278,9 +285,17 @@ class PreciseRetriever(Portable, BaseRetriever):
         return cls(rag, similarity_top_k, callback_manager, filters=filters)
 
     @classmethod
-    def from_index(cls, index: DocumentIndex, similarity_top_k: int | None = None, **options: Any) -> Self:
+    def from_index(
+        cls,
+        index: DocumentIndex | DatabaseIndex,
+        similarity_top_k: int | None = None,
+        *,
+        callback_manager: CallbackManager | None = None,
+        filters: MetadataFilterInput | None = None,
+        **options: Any,
+    ) -> Self:
         """Return a retriever over an existing index; `options` go to `PreciseRAG`."""
-        return cls(PreciseRAG(index, **options), similarity_top_k)
+        return cls(PreciseRAG(index, **options), similarity_top_k, callback_manager, filters=filters)
 
     @classmethod
     def from_store(

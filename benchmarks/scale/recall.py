@@ -71,6 +71,8 @@ def main() -> None:
     title = "# Recall of evidence (%) at token budgets: rows in a database against HybridIndex\n\n"
     made = record.made(__spec__.name, args)
     stem = "recall-frameworks" if args.frameworks else "recall"
+    if args.sets != SETS and not args.frameworks:
+        stem += f"-{args.sets.replace(',', '-').replace('/', '-')}"
     print(record.save("scale", stem, made, title + "\n".join(lines), {"recall": means}))
 
 

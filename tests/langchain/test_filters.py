@@ -52,5 +52,12 @@ def test_a_retriever_over_a_database(engine, request, tmp_path):
     ]
     retriever.add_documents(documents)
     assert owners(retriever.invoke("cat", filter={"who": "me"})) == {"me"}
+    if ":memory:" not in location:
+        options = {"search_kwargs": {"filter": {"who": "me"}}, "filter_statistics": "matching"}
+        mine = HybridRetriever.from_database(location, HashEncoder(), **options)
+        assert owners(mine.invoke("cat")) == {"me"}
+        assert mine.index.settings.filter_statistics == "matching"
+        with pytest.raises(InputError, match="unexpected keyword argument 'filter_statistic'"):
+            HybridRetriever.from_database(location, HashEncoder(), filter_statistic="matching")
     retriever.delete(["me"])
     assert owners(retriever.invoke("cat")) == {"you"}

@@ -9,7 +9,7 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from llamaindex_precise import HybridRetriever
+from llamaindex_precise import HybridRetriever, PreciseRetriever
 from llamaindex_precise.filters import to_core_filter
 from precise_rag.errors import InputError
 from precise_rag.filters import as_filter
@@ -79,3 +79,10 @@ def test_a_retriever_over_a_database(engine, request, tmp_path):
     assert retriever.retrieve("cat") == []
     retriever.add_documents([Document(text="The cat sleeps.", id_="a", metadata={"who": "me"})])
     assert [found.node.metadata["who"] for found in retriever.retrieve("cat")] == ["me"]
+    whole = PreciseRetriever.from_index(retriever.index, filters={"who": {"$ne": "me"}}, reranker=None)
+    assert whole.retrieve("cat") == []
+    if ":memory:" not in location:
+        options = {"filters": {"who": {"$ne": "me"}}, "filter_statistics": "matching"}
+        others = HybridRetriever.from_database(location, HashEncoder(), **options)
+        assert others.retrieve("cat") == []
+        assert others.index.settings.filter_statistics == "matching"

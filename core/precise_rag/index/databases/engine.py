@@ -169,8 +169,11 @@ class Engine(Protocol):
         """Add documents, or replace those with the same ids; each wholly or not at all."""
         ...
 
-    def describe(self, metadata: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace the metadata of documents, by id; their rows stay."""
+    def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
+        """Replace the metadata of documents whose digest is still the same; their rows stay.
+
+        documents: without sentences. Returns the ids of those that another writer has replaced or deleted.
+        """
         ...
 
     def delete(self, ids: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from precise_rag.checks import shown
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.candidates import limit_tokens
-from precise_rag.index.databases.engine import Engine, StateChangedError, View
+from precise_rag.index.databases.engine import Engine, StateChangedError, StoredDocument, View
 from precise_rag.index.databases.location import load_engine
 from precise_rag.index.databases.reading import check_document, read_documents
 from precise_rag.index.databases.search import Searcher
@@ -249,8 +249,11 @@ class DatabaseIndex(Portable):
             about = {"encoder": {"name": self.encoder.name, "source": source}, "settings": values}
             self.engine.create(about, self.encoder.dimension)
             self._exists = True
-        if same:
-            self.engine.describe({document.id: document.metadata for document in same})
+        described = [StoredDocument(d.id, digests[d.id], d.metadata, ()) for d in same]
+        late = self.engine.describe(described) if described else set()
+        if late:  # another writer has replaced them since their digests were read
+            again = [document for document in same if document.id in late]
+            rows += read_documents(again, self.encoder, self.settings, vectors, show_progress)
         if rows:
             self.engine.write(rows)
 
@@ -279,7 +282,7 @@ def _merged(
         )
     saved = made["settings"]
     changed = {name for name, value in given.items() if saved.get(name) != as_json(value)}
-    if fixed := sorted(changed - _SEARCH_SETTINGS):
+    if fixed := sorted((changed & saved.keys()) - _SEARCH_SETTINGS):
         raise InputError(
             f"{fixed[0]} cannot change in the collection {location} (settings that can: "
             f"{', '.join(sorted(_SEARCH_SETTINGS))}); build another collection"

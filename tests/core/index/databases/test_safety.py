@@ -272,6 +272,30 @@ def test_in_lancedb_only_counts_of_words_are_behind_while_rows_are_written(
     assert during["new:0-14"]["words"] > after["new:0-14"]["words"] + 0.01  # "cat" was rarer
 
 
+@pytest.mark.parametrize("change", ["replaced", "deleted"])
+def test_new_metadata_never_meets_another_writers_text(
+    change: str, location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer has seen that only the metadata is new, and then another one changes the text."""
+    index = DatabaseIndex.build([Document("a", "The old cat.")], HashEncoder(), location=location)
+    other, digests = DatabaseIndex(index.engine, HashEncoder()), index.engine.digests
+
+    def read_before_the_change(ids: Any = None) -> dict[str, str]:
+        monkeypatch.undo()
+        found = digests(ids)
+        if change == "replaced":
+            other.add([Document("a", "The new dog.", {"word": "new"})])
+        else:
+            other.delete(["a"])
+        return found
+
+    monkeypatch.setattr(index.engine, "digests", read_before_the_change)
+    mine = Document("a", "The old cat.", {"word": "old"})
+    index.add([mine])
+    assert index.document("a") == mine
+    assert [c.text for c in index.search("dog cat", returns="sentence")] == ["The old cat."]
+
+
 def test_documents_come_back(location: str) -> None:
     text = "  The cat sleeps.\n\n  It purrs. \n"
     given = [Document("a", text, {"year": 1, "tags": ["x"]}), Document("b", " ", {"year": 2})]

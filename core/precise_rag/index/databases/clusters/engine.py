@@ -54,18 +54,18 @@ class ClusterEngine:
         """See `Engine`."""
         self._write(documents, {})
 
-    def describe(self, metadata: Mapping[str, Mapping[str, Any]]) -> None:
+    def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
         """See `Engine`. Writes the rows again, as filters compare what is in them."""
-        heads = self.store.heads(metadata)
-        changed = [head for name, head in heads.items() if dict(head.metadata) != dict(metadata[name])]
-        documents = [
-            StoredDocument(head.doc_id, head.digest, metadata[head.doc_id], self.store.stored(head.version))
-            for head in changed
-        ]
+        given = {document.id: document for document in documents}
+        heads = self.store.heads(given)
+        same = {name: head for name, head in heads.items() if head.digest == given[name].digest}
+        changed = [head for name, head in same.items() if dict(head.metadata) != dict(given[name].metadata)]
+        written = [given[head.doc_id]._replace(sentences=self.store.stored(head.version)) for head in changed]
         self._write(
-            [d for d, head in zip(documents, changed, strict=True) if len(d.sentences) == head.size],
+            [d for d, head in zip(written, changed, strict=True) if len(d.sentences) == head.size],
             {head.doc_id: head.version for head in changed},
         )
+        return given.keys() - same.keys()
 
     def delete(self, ids: Sequence[str]) -> None:
         """See `Engine`."""

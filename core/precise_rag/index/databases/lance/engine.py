@@ -132,22 +132,27 @@ class LanceEngine:
             counted = [np.concatenate([s.words for d in documents for s in d.sentences] or [NONE])]
             self._count(np.concatenate(counted), numbers_of(old["words"]))
 
-    def describe(self, metadata: Mapping[str, Mapping[str, Any]]) -> None:
+    def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
         """See `Engine`."""
         arrow = require("pyarrow", extra="lancedb")
+        given = {document.id: document for document in documents}
         with self._errors(), self._writing():
             rows = self._open(_ROWS)
-            given = {name: json.dumps(dict(about), ensure_ascii=False) for name, about in metadata.items()}
-            old = select(rows, f"place <= 0 AND doc_id IN {listed(given)}", ["doc_id", "metadata"])
-            pairs = zip(old["doc_id"].to_pylist(), old["metadata"].to_pylist(), strict=True)
-            changed = {name for name, about in pairs if about != given[name]}
-            if not changed:
-                return
-            table = select(rows, f"doc_id IN {listed(changed)}", rows.schema.names)
-            owners = table["doc_id"].to_pylist()
-            columns = {name: table[name] for name in rows.schema.names}
-            columns |= metadata_columns(owners, metadata)
-            _replace(rows, arrow.table(columns).cast(plain(rows.schema)), changed)
+            where = f"place <= 0 AND doc_id IN {listed(given)}"
+            old = select(rows, where, ["doc_id", "digest", "metadata"]).to_pylist()
+            same = [row for row in old if row["digest"] == given[row["doc_id"]].digest]
+            changed = {
+                row["doc_id"]: given[row["doc_id"]].metadata
+                for row in same
+                if row["metadata"] != json.dumps(dict(given[row["doc_id"]].metadata), ensure_ascii=False)
+            }
+            if changed:
+                table = select(rows, f"doc_id IN {listed(changed)}", rows.schema.names)
+                owners = table["doc_id"].to_pylist()
+                columns = {name: table[name] for name in rows.schema.names}
+                columns |= metadata_columns(owners, changed)
+                _replace(rows, arrow.table(columns).cast(plain(rows.schema)), changed)
+        return given.keys() - {row["doc_id"] for row in same}
 
     def delete(self, ids: Sequence[str]) -> None:
         """See `Engine`."""

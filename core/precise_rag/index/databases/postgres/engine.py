@@ -82,17 +82,22 @@ class PostgresEngine:
             tables.remove([document.id for document in documents])
             tables.insert(documents)
 
-    def describe(self, metadata: Mapping[str, Mapping[str, Any]]) -> None:
+    def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
         """See `Engine`."""
+        ids = [document.id for document in documents]
         with self._connections.transaction() as run:
-            Tables(run, self._c).lock(list(metadata))
-            for identifier, about in metadata.items():
-                text = json.dumps(dict(about))
+            Tables(run, self._c).lock(ids)
+            query = f"SELECT id, digest FROM {self._c}_documents WHERE id = ANY(%s)"
+            present = dict(run(query, [ids]).fetchall())
+            same = [document for document in documents if present.get(document.id) == document.digest]
+            for document in same:
+                text = json.dumps(dict(document.metadata))
                 run(
                     f"UPDATE {self._c}_documents SET metadata = %s, fields = %s::jsonb "
                     "WHERE id = %s AND metadata <> %s",
-                    [text, json.dumps(clean(about)), identifier, text],
+                    [text, json.dumps(clean(document.metadata)), document.id, text],
                 )
+        return {*ids} - {document.id for document in same}
 
     def delete(self, ids: Sequence[str]) -> None:
         """See `Engine`."""

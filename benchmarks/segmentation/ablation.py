@@ -29,6 +29,7 @@ from tqdm import tqdm
 
 from benchmarks import record
 from precise_rag.encoders import CachedEncoder, load_encoder
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.segmentation.pretrained import PACKAGED, load_model
 from precise_rag.segmentation.training.fine_tuning import embed, trainable
 from precise_rag.segmentation.training.labelled_documents import LabelledDocument, is_held_out, read_labelled
@@ -309,9 +310,10 @@ def main() -> None:
                 show("frozen", name, features, cells)
     if args.only == "frozen":
         return
-    tuned = fine_tune(encoder.module, train, feature_sets, args.learning_rate, args.minutes)
+    trained = SentenceTransformerEncoder(encoder.source, device=encoder.device)
+    tuned = fine_tune(trained.module, train, feature_sets, args.learning_rate, args.minutes)
     for name, side in sides.items():
-        rows = torch.from_numpy(encoder.encode(side.texts))
+        rows = torch.from_numpy(trained.encode(side.texts))
         for features in feature_sets:
             cells = [accuracy(tuned[features, p], rows, drawn[name, p], features) for p in PROTOCOLS]
             show("fine-tuned", name, features, cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ _DEVIATIONS = 5.0
 _GATHER_SHARE = 0.4
 """If more rows are wanted than this share, all products are computed: that is faster than picking rows."""
 _SLICE = 8_192
+_GATHERED = 2_048
+"""Rows that are picked at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class RoughVectors:
         if rows is None:
             return code_products(self.codes, query, parts=1) * self.scales
         if len(rows) < _GATHER_SHARE * len(self.codes):
-            return code_products(np.take(self.codes, rows, axis=0), query, parts=1) * self.scales[rows]
+            return code_products(self.codes, query, parts=1, rows=rows) * self.scales[rows]
         products: FloatArray = self.products(query)[rows]
         return products
 
@@ -71,17 +74,37 @@ def rounded(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
     return np.rint(vectors / scales[:, None]).astype(np.int8), scales.astype(np.float32)
 
 
-def code_products(codes: npt.NDArray[np.int8], query: FloatArray, *, parts: int) -> FloatArray:
-    """(n,) float32 product of each row of int8 codes (n, d) with `query` (d,).
+def code_products(
+    codes: npt.NDArray[np.int8], query: FloatArray, *, parts: int, rows: IntArray | None = None
+) -> FloatArray:
+    """(n,) float32 product of each row of int8 codes with `query` (d,).
 
     parts: how many int8 vectors stand for the query; each makes it 127 times as precise.
+    rows: (n,) those wanted; default: all.
     """
-    total = np.zeros(len(codes), dtype=np.float32)
+    total = np.zeros(len(codes) if rows is None else len(rows), dtype=np.float32)
     rest = np.asarray(query, dtype=np.float32)[None]
     for _ in range(parts):
         part, scale = rounded(rest)
         with native_work():
-            found = np.asarray(simsimd.cdist(part, codes, "dot", out_dtype="float32"))
-        total += found[0] * scale
+            for place, some in _pieces(codes, rows):
+                total[place] += np.asarray(simsimd.cdist(part, some, "dot", out_dtype="float32"))[0] * scale
         rest = rest - part * scale[:, None]
     return total
+
+
+def _pieces(
+    codes: npt.NDArray[np.int8], rows: IntArray | None
+) -> Iterator[tuple[slice, npt.NDArray[np.int8]]]:
+    """Yield places in `rows` and copies of those rows, few at a time: they stay in the cache."""
+    if rows is None:
+        yield slice(None), codes
+        return
+    copied = np.empty((min(len(rows), _GATHERED), codes.shape[1]), dtype=np.int8)
+    for first in range(0, len(rows), _GATHERED):
+        some = rows[first : first + _GATHERED]
+        # any mode but "raise" writes into `out` at once, without a copy of its own
+        yield (
+            slice(first, first + _GATHERED),
+            np.take(codes, some, axis=0, out=copied[: len(some)], mode="clip"),
+        )

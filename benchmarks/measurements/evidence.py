@@ -44,7 +44,8 @@ def evidence() -> str:
             "Does it pay to send found sentences with the neighbours that probably belong to them?",
             result.source,
             "Recall (%) by tokens sent, the likeliest sentences first. *Left out*: the growth model trained "
-            "without the set, as on a new kind of collection.",
+            "without the set, as on a new kind of collection. *Own documents*: the questions do not say "
+            "which contract or meeting they are about, and a filter does.",
             format_markdown(["set", "sent", *BUDGETS], recall),
             "Points gained over single sentences and, where they were measured, over the best at each "
             "budget of single sentences, passages, and the best passage followed by sentences, for the "
@@ -52,7 +53,8 @@ def evidence() -> str:
             format_markdown(["set", "over", *BUDGETS], gains),
             "The default selection: recall (%); share (%) that it keeps of the evidence among the found "
             "sentences; tokens (%) saved against the fixed number of sentences with the same mean recall, "
-            "or against all that were found where even they hold less; tokens sent; expected calibration "
+            "or, where no number reaches it, against all that were found, with a higher ratio; tokens sent; "
+            "expected calibration "
             "error of sentences and of spans, and of as many spans that are perfectly calibrated; CPU "
             "milliseconds of growth a question.",
             format_markdown(
@@ -80,7 +82,8 @@ def evidence() -> str:
 
 
 def _title(one: Mapping[str, Any]) -> str:
-    return f"{TITLES[one['set'].split('/')[1]]} ({one['questions']})"
+    name, comma, within = one["set"].split("/")[1].partition(",")
+    return f"{TITLES[name]}{comma}{within} ({one['questions']})"
 
 
 def _interval(gain: Sequence[float]) -> str:

@@ -87,21 +87,33 @@ def training_sets(options: Namespace) -> Iterator[QuestionSet]:
         yield questions_of(dataset, options)
 
 
-def held_out_sets(options: Namespace, names: Sequence[str] = (*HALVED, *UNSEEN)) -> Iterator[QuestionSet]:
-    """Yield the questions that are measured on, by set: nothing is trained on their documents."""
+def held_out_sets(
+    options: Namespace, names: Sequence[str] = (*HALVED, *UNSEEN), *, within: bool = False
+) -> Iterator[QuestionSet]:
+    """Yield the questions that are measured on, by set: nothing is trained on their documents.
+
+    within: whether each is asked of its own documents alone.
+    """
     for name in names:
         dataset = read_set(f"dev/{name}", options.data)
         if name in HALVED:
             dataset = replace(
                 dataset, questions=tuple(q for q in dataset.questions if not may_train_on(q.group))
             )
-        yield questions_of(replace(dataset, name=f"held-out/{name}").sample(N_HELD_OUT, seed=1), options)
+        sample = replace(dataset, name=f"held-out/{name}").sample(N_HELD_OUT, seed=1)
+        yield questions_of(sample, options, within=within)
 
 
-def questions_of(dataset: Dataset, options: Namespace) -> QuestionSet:
-    """Search and rerank for every question of a set; kept in the folder `options.cache`."""
+def questions_of(dataset: Dataset, options: Namespace, *, within: bool = False) -> QuestionSet:
+    """Search and rerank for every question of a set; kept in the folder `options.cache`.
+
+    within: whether each is asked of its own documents alone, by a filter.
+    """
+    name = f"{dataset.name}, own documents" if within else dataset.name
     reranker = CascadeReranker()
-    key = f"{dataset.name.replace('/', '-')}-{len(dataset.questions)}-{reranker.weights_sha256[:8]}"
+    key = (
+        f"{name.replace('/', '-').replace(', ', '-')}-{len(dataset.questions)}-{reranker.weights_sha256[:8]}"
+    )
     path: Path | None = options.cache and options.cache / f"{key}.pickle"
     if path and path.exists():
         return pickle.loads(path.read_bytes())
@@ -110,10 +122,11 @@ def questions_of(dataset: Dataset, options: Namespace) -> QuestionSet:
     asked = []
     for question in dataset.questions:
         vector = encoder.encode_queries([question.text])[0]
-        found = index.search(question.text, N_CANDIDATES, vector=vector, returns="sentence")
+        own = {"$id": {"$in": sorted({e.doc_id for e in question.evidence})}} if within else None
+        found = index.search(question.text, N_CANDIDATES, vector=vector, returns="sentence", filter=own)
         ranked = rerank(question.text, [replace(c, metadata={}) for c in found], reranker)
         asked.append(Asked(question.text, question.group, question.evidence, ranked, vector))
-    made = QuestionSet(dataset.name, asked, sentences_of(dataset, encoder))
+    made = QuestionSet(name, asked, sentences_of(dataset, encoder))
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(pickle.dumps(made))

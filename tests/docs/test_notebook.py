@@ -32,7 +32,7 @@ def test_the_notebook_runs_and_shows() -> None:
     assert segmentation.startswith("<table>")
     assert selection.startswith("<table>")
     assert trace.startswith("<iframe sandbox")
-    assert "sharp drop" in selection or "ratio" in selection
+    assert "is above 0.3 ×" in selection or "sharp drop" in selection
     assert "<style" not in segmentation + selection + trace, "nothing changes the style of the notebook"
 
 

@@ -6,6 +6,7 @@ from langchain_core.runnables import ConfigurableField
 
 from langchain_precise import HybridRetriever
 from precise_rag.errors import InputError
+from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
 from support.databases import ENGINES, new_location
 
@@ -56,6 +57,7 @@ def test_a_retriever_over_a_database(engine, request, tmp_path):
         options = {"search_kwargs": {"filter": {"who": "me"}}, "filter_statistics": "matching"}
         mine = HybridRetriever.from_database(location, HashEncoder(), **options)
         assert owners(mine.invoke("cat")) == {"me"}
+        assert isinstance(mine.index, DatabaseIndex)
         assert mine.index.settings.filter_statistics == "matching"
         with pytest.raises(InputError, match="unexpected keyword argument 'filter_statistic'"):
             HybridRetriever.from_database(location, HashEncoder(), filter_statistic="matching")

@@ -200,7 +200,7 @@ async def test_many_tasks_share_one_parser(documents):
 
 def test_segments_bring_vectors_in_context_where_an_encoder_is_given(documents, embedding):
     plain = SemanticSegmentationNodeParser(max_tokens=30)
-    parser = SemanticSegmentationNodeParser(max_tokens=30, embed_model=embedding, alpha=0.7)
+    parser = SemanticSegmentationNodeParser(max_tokens=30, embed_model=embedding, alpha=0.7, whole=0)
     blank = Document(text=" ")
     nodes = parser.get_nodes_from_documents([blank, *documents])
     assert places(nodes) == places(plain.get_nodes_from_documents(documents))

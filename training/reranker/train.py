@@ -17,7 +17,8 @@ from torch.nn import functional as F
 
 from precise_rag.models.checkpoint import save_checkpoint
 from precise_rag.rerank.feature_network import FeatureNetwork
-from precise_rag.rerank.features import FEATURES, features
+from precise_rag.rerank.features import FEATURES, features, places
+from precise_rag.rerank.packaged import KNOWN
 from training.candidate_lists import (
     HALVED,
     KINDS,
@@ -28,7 +29,7 @@ from training.candidate_lists import (
     trainable_lists,
 )
 from training.reranker.idf_table import build_idf_table
-from training.reranker.logistic_regression import fit_logistic_regression
+from training.reranker.logistic_regression import fit_logistic_regression, fit_order
 
 SEED = 0
 HIDDEN = 32
@@ -40,14 +41,14 @@ WIDTH = 50
 QUESTIONS = dict.fromkeys(KINDS, 600)
 """Questions of each set, at most, by kind of list."""
 
-DENSE = ("dense", "dense_to_best", "dense_z", "core_to_best", "near_dense", "list_dense")
-LEXICAL = ("bm25_log", "bm25_to_best", "bm25_passage_to_best")
-RANK = ("prior", "reciprocal_rank")
+DENSE = ("dense", "core", "near_dense", "dense_to_rivals", "core_to_rivals", "rivals_dense")
+LEXICAL = ("bm25_share", "bm25_passage_share", "bm25_to_rivals", "bm25_passage_to_rivals")
 HIDDEN_SHARES = (
-    (0.15, DENSE + LEXICAL + RANK),
-    (0.10, DENSE + LEXICAL),
-    (0.10, RANK),
-    (0.05, ("core_to_best", "bm25_passage_to_best")),
+    (0.20, DENSE + LEXICAL),
+    (0.08, DENSE),
+    (0.08, LEXICAL),
+    (0.06, ("core", "core_to_rivals", "bm25_passage_share", "bm25_passage_to_rivals")),
+    (0.06, ("core", "core_to_rivals", *LEXICAL)),
 )
 """Shares of the lists in which features are hidden, to learn candidates of other retrievers."""
 
@@ -56,6 +57,7 @@ class PaddedLists:
     """Candidate lists as padded arrays.
 
     x: (n, WIDTH, f) features. y: (n, WIDTH) 1 if relevant. there: (n, WIDTH) false at padding.
+    place: (n, WIDTH) places in the list.
     weight: (n,) of each list in the loss.
     """
 
@@ -65,18 +67,20 @@ class PaddedLists:
         self.x = np.full((*shape, len(FEATURES)), np.nan, dtype=np.float32)
         self.y = np.zeros(shape, dtype=np.float32)
         self.there = np.zeros(shape, dtype=bool)
+        self.place = np.zeros(shape, dtype=np.float32)
         for row, one in enumerate(lists):
             n = len(one.candidates)
             self.x[row, :n] = features(one.question, one.candidates, table)
             self.y[row, :n] = one.relevant
             self.there[row, :n] = True
+            self.place[row, :n] = places(one.candidates)
         self.weight = np.full(len(lists), max(len(lists), 1) ** -0.5, dtype=np.float32)
 
     @classmethod
     def joined(cls, several: "Sequence[PaddedLists]") -> "PaddedLists":
         """Join the lists of several sets; the weight of a set is the root of its size."""
         whole = cls.__new__(cls)
-        for name in ("x", "y", "there", "weight"):
+        for name in ("x", "y", "there", "place", "weight"):
             setattr(whole, name, np.concatenate([getattr(lists, name) for lists in several]))
         whole.weight = whole.weight / whole.weight.mean()
         return whole
@@ -89,6 +93,16 @@ class PaddedLists:
         """Return the same lists with some features unknown."""
         whole = self.joined([self])
         whole.x[..., [FEATURES.index(name) for name in names]] = np.nan
+        return whole
+
+    def with_only(self, known: Sequence[str]) -> "PaddedLists":
+        """Return the lists of which these retrieval scores are known, and no others."""
+        has = ~np.isnan(self.x[:, 0])
+        scores = {name: has[:, FEATURES.index(name)] for name in KNOWN["meaning and words"]}
+        rows = np.flatnonzero(np.all([has == (name in known) for name, has in scores.items()], axis=0))
+        whole = self.joined([self])
+        for name in ("x", "y", "there", "place", "weight"):
+            setattr(whole, name, getattr(whole, name)[rows])
         return whole
 
     def with_hidden(self, random: np.random.Generator) -> np.ndarray:
@@ -162,13 +176,15 @@ def fit(lists: PaddedLists) -> Network:
     return network
 
 
-def regression_columns(network: Network, lists: PaddedLists) -> list[dict[str, np.ndarray]]:
-    """Return the columns of the regression for each list: the network's logits, and RANK."""
+def regression_columns(
+    network: Network, lists: PaddedLists, known: Sequence[str]
+) -> list[dict[str, np.ndarray]]:
+    """Return the columns of a regression for each list: the network's logits, and the features `known`."""
     with torch.no_grad():
         logits = network(network.inputs(lists.x)).numpy()
-    places = {name: np.nan_to_num(lists.x[..., FEATURES.index(name)]) for name in RANK}
+    values = {n: lists.place if n == "place" else lists.x[..., FEATURES.index(n)] for n in known}
     return [
-        {"network": mine[real], **{name: values[row][real] for name, values in places.items()}}
+        {"network": mine[real], **{name: column[row][real] for name, column in values.items()}}
         for row, (mine, real) in enumerate(zip(logits, lists.there, strict=True))
     ]
 
@@ -176,24 +192,30 @@ def regression_columns(network: Network, lists: PaddedLists) -> list[dict[str, n
 def fit_regressions(
     network: Network, fitting: dict[str, PaddedLists], kept_out: dict[str, PaddedLists]
 ) -> dict[str, dict[str, float]]:
-    """Fit the two regressions that turn logits into probabilities.
+    """Fit the regressions that turn logits into probabilities, by what is known of the retrieval.
 
-    "ranked", with the retrieval's score and rank: on each set, with a network that was not trained on it.
-    "plain", without: on documents kept out, with the network itself and the retrieval scores hidden.
+    With retrieval scores: on each set, with a network that was not trained on it. With the text alone: on
+    documents kept out, with the network itself and the retrieval scores hidden.
     """
-    seen, truth, weight = [], [], []
-    for name in fitting:
-        network_without_set = fit(
-            PaddedLists.joined([lists for other, lists in fitting.items() if other != name])
-        )
-        for lists in (fitting[name], kept_out[name]):
-            seen += regression_columns(network_without_set, lists)
-            truth += lists.truth()
-            weight += [1.0 / (len(fitting[name].x) + len(kept_out[name].x))] * len(lists.x)
-    ranked = fit_logistic_regression(seen, truth, weight)
-    unknown = PaddedLists.joined(list(kept_out.values())).without(DENSE + LEXICAL + RANK)
-    alone = [{"network": found["network"]} for found in regression_columns(network, unknown)]
-    return {"ranked": ranked, "plain": fit_logistic_regression(alone, unknown.truth(), list(unknown.weight))}
+    without = {
+        name: fit(PaddedLists.joined([lists for other, lists in fitting.items() if other != name]))
+        for name in fitting
+    }
+    blends = {}
+    for kind, known in KNOWN.items():
+        if not known:
+            continue
+        seen, truth, weight = [], [], []
+        for name in fitting:
+            for lists in (fitting[name], kept_out[name]):
+                some = lists.without(DENSE + LEXICAL) if known == ("place",) else lists.with_only(known)
+                seen += regression_columns(without[name], some, known)
+                truth += some.truth()
+                weight += [1.0 / max(len(some.x), 1)] * len(some.x)
+        blends[kind] = fit_order(seen, truth, weight)
+    unknown = PaddedLists.joined(list(kept_out.values())).without(DENSE + LEXICAL)
+    alone = regression_columns(network, unknown, ())
+    return {**blends, "text": fit_logistic_regression(alone, unknown.truth(), list(unknown.weight))}
 
 
 def main() -> None:

@@ -1,12 +1,14 @@
 """Fit the probabilities of a trained cross-encoder, and save the cascade.
 
-    python -m training.reranker_cascade.calibrate OUT --network STATE/cooled.pt… --lists LISTS [--old SHARE]
+    python -m training.reranker_cascade.calibrate OUT --lists LISTS [--network STATE/cooled.pt…] [--old SHARE]
 
 OUT is the folder for the model. Of several networks the mean of the weights is taken, with --old SHARE of
-those in the package: the mean knows what each knows, and new kinds of text suffer less. The regression is
-over both judgements, the packaged reranker's and the cross-encoder's. Their proportion stays that of the
-cascade in the package, which was fitted on sets that neither was trained on; level and spread of the
-probabilities are fitted on documents kept out of all sets.
+those in the package: the mean knows what each knows, and new kinds of text suffer less. Without a network
+those in the package stay, which is enough after a training of the packaged reranker. The regression is
+over both judgements, the packaged reranker's and the cross-encoder's. Their proportion is that of the
+cascade in the package, or given by --reads: it was fitted on sets that neither was trained on. Level and
+spread of the probabilities, and a regression for candidates that are not read, are fitted on documents kept
+out of all sets.
 """
 
 import pickle
@@ -20,19 +22,22 @@ import torch
 from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.cascade import CascadeReranker
-from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
+from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import TransformerConfig
 from training.candidate_lists import CandidateList
 from training.reranker.logistic_regression import fit_logistic_regression
 from training.reranker_cascade.build import SEED
 
+Weights = Mapping[str, Mapping[str, float]]
+"""The weights of both regressions: "blend" and "unread"."""
+
 N_LISTS = {"sentences": 40, "passages": 12, "dense": 12, "bm25": 12}
 """Lists of each set for the regression, by kind, at most; of documents kept out of training."""
 
 
-def save(network: Mapping[str, torch.Tensor], folder: Path, weights: Mapping[str, float]) -> None:
-    """Write the trained layers, their matrices as int8, and the weights of the regression."""
+def save(network: Mapping[str, torch.Tensor], folder: Path, weights: Weights) -> None:
+    """Write the trained layers, their matrices as int8, and the weights of the regressions."""
     tensors = {name: tensor.numpy() for name, tensor in network.items()}
     matrices = [name for name in tensors if name.startswith("together.") and tensors[name].ndim == 2]
     sizes = TransformerConfig()
@@ -41,7 +46,7 @@ def save(network: Mapping[str, torch.Tensor], folder: Path, weights: Mapping[str
         "n_layers": sizes.n_layers,
         "n_apart": sizes.n_apart,
         "packaged_sha256": packaged_reranker().weights_sha256,
-        "blend": dict(weights),
+        **{name: dict(of_one) for name, of_one in weights.items()},
         "seed": SEED,
     }
     save_checkpoint(folder, config, quantized(tensors, matrices))
@@ -59,6 +64,8 @@ def kept_lists(folder: Path) -> Iterator[tuple[str, list[CandidateList]]]:
 def averaged(networks: Sequence[Mapping[str, torch.Tensor]], old: float) -> dict[str, torch.Tensor]:
     """Return the mean weights of networks, with a share of those in the package."""
     packaged = dequantized(load_checkpoint(packaged_model("reranker-cascade"))[1])
+    if not networks:
+        return {name: torch.from_numpy(tensor) for name, tensor in packaged.items()}
     return {
         name: old * torch.from_numpy(packaged[name])
         + (1.0 - old) * torch.stack([network[name].float() for network in networks]).mean(0)
@@ -66,41 +73,58 @@ def averaged(networks: Sequence[Mapping[str, torch.Tensor]], old: float) -> dict
     }
 
 
-def fit_judgements(cascade: CascadeReranker, folder: Path) -> dict[str, float]:
-    """Fit the regression over both judgements. cascade: with the trained cross-encoder."""
-    config = load_checkpoint(packaged_model("reranker-cascade"))[0]
+def fit_judgements(cascade: CascadeReranker, folder: Path, reads: float | None) -> Weights:
+    """Fit both regressions.
+
+    cascade: with the trained cross-encoder. reads: weight of its logit beside the packaged log-odds; None
+    for that of the package, for a network whose logits are as wide.
+    """
     before = CascadeReranker(least=0)
     seen, former, truth, weight = [], [], [], []
+    left, left_truth, left_weight = [], [], []
     for name, lists in kept_lists(folder):
         for one in lists:
-            rows, columns, _ = cascade.shortlist(one.question, one.candidates)
+            rows, columns, packaged = cascade.shortlist(one.question, one.candidates)
             seen.append(columns)
             former.append(before.logits(one.question, [one.candidates[row].text for row in rows]))
             truth.append(one.relevant[rows])
             weight.append(1.0 / len(lists))
+            if len(unread := np.setdiff1d(np.arange(len(packaged)), rows)):
+                left.append({"packaged": log_odds(packaged[unread])})
+                left_truth.append(one.relevant[unread])
+                left_weight.append(1.0 / len(lists))
         print(f"{name}: {len(lists)} lists", flush=True)
     spread = np.concatenate(former).std() / np.concatenate([columns["reads"] for columns in seen]).std()
-    proportion = {**config["blend"], "reads": config["blend"]["reads"] * float(spread), "offset": 0.0}
-    odds = [{"odds": log_odds(LogisticRegression(proportion)(columns))} for columns in seen]
+    blend = load_checkpoint(packaged_model("reranker-cascade"))[0]["blend"]
+    share = blend["reads"] / blend["packaged"] if reads is None else reads
+    odds = [{"odds": columns["packaged"] + share * spread * columns["reads"]} for columns in seen]
     level = fit_logistic_regression(odds, truth, weight)
-    scaled = {name: level["odds"] * value for name, value in proportion.items()}
-    return {name: float(value) for name, value in {**scaled, "offset": level["offset"]}.items()}
+    return {
+        "blend": {
+            "packaged": level["odds"],
+            "reads": level["odds"] * share * float(spread),
+            "offset": level["offset"],
+        },
+        "unread": fit_logistic_regression(left, left_truth, left_weight),
+    }
 
 
 def main() -> None:
     parser = ArgumentParser(prog="python -m training.reranker_cascade.calibrate", description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
     parser.add_argument(
-        "--network", type=Path, nargs="+", required=True, help="cooled.pt or state.pt of train.py"
+        "--network", type=Path, nargs="+", default=[], help="cooled.pt or state.pt of train.py"
     )
     parser.add_argument("--lists", type=Path, required=True, help="folder of build.py")
     parser.add_argument(
         "--old", type=float, default=0.0, help="share of the weights in the package (%(default)s)"
     )
+    parser.add_argument("--reads", type=float, help="weight of the cross-encoder beside the other's log-odds")
     options = parser.parse_args()
     network = averaged([torch.load(path)["network"] for path in options.network], options.old)
-    save(network, options.out, {"packaged": 1.0, "reads": 1.0, "offset": 0.0})
-    weights = fit_judgements(CascadeReranker(options.out, least=0), options.lists)
+    first = {"packaged": 1.0, "reads": 1.0, "offset": 0.0}
+    save(network, options.out, {"blend": first, "unread": {"packaged": 1.0, "offset": 0.0}})
+    weights = fit_judgements(CascadeReranker(options.out, least=0), options.lists, options.reads)
     save(network, options.out, weights)
     print(f"{weights}; saved in {options.out}")
 

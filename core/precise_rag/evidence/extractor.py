@@ -15,7 +15,7 @@ from precise_rag.types import Candidate, Decision, Selection, check_query
 N_FOUND = 100
 """Sentences that count as found: those that the reranker puts first."""
 
-EVIDENCE_SELECTOR = WorthSelector(ratio=0.02, threshold=0.005)
+EVIDENCE_SELECTOR = WorthSelector(ratio=0.06, threshold=0.01)
 """The selector by default. It keeps more than that of a search by sentences: what it drops is lost."""
 
 

@@ -7,15 +7,15 @@ _HERE = Path(__file__).resolve().parent
 
 SHIPPED: Mapping[str, Mapping[str, str]] = {
     "evidence": {
-        "config.json": "91638450015bb2d139a054db892068ecc589bca114c4cf7edbdfd97e4d6f187d",
-        "model.safetensors": "058f7d2f9bca637824fd383b66c5496170f819deb37e1cb6d73747da3bde219f",
+        "config.json": "b5d914fd5a24d444e07d85a25f8d49e19c92c427cbabcb74bc49b575213e62dc",
+        "model.safetensors": "7c3b62910c58ed83df591b3643d2d707d61b0dc1d8c118611f328ac72eaf8c4b",
     },
     "reranker": {
-        "config.json": "4b0eae3399bfe634a911c206f28497c12b52b538fc36d2c9450a273ef590efd7",
-        "model.safetensors": "0dad9a9a5ad2dbbac62d207462355c7f9130a14e7236e21d579a80f64e44521b",
+        "config.json": "b374b655313bc2651fc9f737970cf370f60ded3c48b5ac453d42e627cdf71987",
+        "model.safetensors": "b7ea6ac56025e926976a1fce268268f7332c66a82268a92b215744dbe32e1f1d",
     },
     "reranker-cascade": {
-        "config.json": "82a5f86fca3fbe782691e1d2eb474e4896e796e38a1a2c6429cc897e423e8ce6",
+        "config.json": "ba153d3e112004a5929fba1c4ee2084112e4760a50070cef172a7c66ac2510b2",
         "model.safetensors": "cc737c7809176517eb1375f3714c3fc7f426763219a931f42497108bbc32b70d",
     },
     "segmentation-sage-minilm": {

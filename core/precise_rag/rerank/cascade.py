@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag._pickling import Shared
@@ -36,6 +37,7 @@ _RULES = {
     "n_layers": whole(1, 6),
     "n_apart": whole(0, 6),
     "blend": numbers(("packaged", "reads", "offset")),
+    "unread": numbers(("packaged", "offset")),
 }
 
 
@@ -72,10 +74,11 @@ class CascadeReranker(Shared):
 
     The cross-encoder reads the query together with the candidates that the packaged reranker puts first, up
     to their 256th token, with what stands above them where the query needs it (see `with_headings`): eight,
-    then four more at a time, until four in a row are improbable. A logistic
-    regression over both judgements gives their probabilities. The remaining candidates keep their order and
-    rank below those that were read. Texts that are mostly in another script than Latin are left to the
-    packaged reranker alone. Of longer texts `rerank` has it read the sentences (`longest_text`).
+    then four more at a time, until four in a row are improbable. A logistic regression over both judgements
+    gives their probabilities, and one over the packaged reranker's alone those of the rest. Texts that are
+    mostly in another script than Latin are left to the packaged reranker. Of longer texts `rerank` has it
+    read the sentences (`longest_text`). A text of another document can take one of the places that are read;
+    otherwise it has as little part in a score as in the packaged reranker's.
 
     folder: a saved model; default: the one in the package.
     n_read: most candidates to read, at least 1; default 20.
@@ -118,6 +121,7 @@ class CascadeReranker(Shared):
             raise ModelError(f"{folder}: unknown tensors {unknown[:3]}; install or train the model again")
         self.weights_sha256: str = self._config["weights_sha256"]
         self._regression = LogisticRegression(self._config["blend"])
+        self._unread = LogisticRegression(self._config["unread"])
         self._n_read, self._least = n_read, least
         self._device, self._precision = device, precision
         self._scorer: PerProcess[PairScorer | OnnxPairScorer] = PerProcess()
@@ -126,26 +130,36 @@ class CascadeReranker(Shared):
         """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
-        if not mostly_latin([query, *(candidate.text for candidate in candidates)]):
+        if not mostly_latin(query):
             return packaged_reranker().score(query, candidates)
-        return self.read(query, candidates)
+        return self._scores(query, candidates, np.array([mostly_latin(c.text) for c in candidates]))
 
     def read(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities of n > 0 candidates, whatever script they are in."""
-        rows, columns, scores = self.shortlist(query, candidates)
-        read = self._regression(columns)
-        if len(rows) < len(scores):
-            unread = np.delete(np.arange(len(scores)), rows)
-            scores[unread] *= min(1.0, float(read.min()) / max(float(scores[unread].max()), 1e-9))
-        scores[rows] = read
+        return self._scores(query, candidates, np.ones(len(candidates), dtype=np.bool_))
+
+    def _scores(
+        self, query: str, candidates: Sequence[Candidate], readable: npt.NDArray[np.bool_]
+    ) -> FloatArray:
+        rows, columns, packaged = self.shortlist(query, candidates, readable)
+        scores = np.where(readable, self._unread({"packaged": log_odds(packaged)}), packaged)
+        if len(rows):
+            scores[rows] = self._regression(columns)
         return scores
 
-    def shortlist(self, query: str, candidates: Sequence[Candidate]) -> Shortlist:
-        """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder."""
+    def shortlist(
+        self, query: str, candidates: Sequence[Candidate], readable: npt.NDArray[np.bool_] | None = None
+    ) -> Shortlist:
+        """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder.
+
+        readable: (n,) whether the cross-encoder may read each; default: all.
+        """
         candidates = with_headings(query, candidates, packaged_reranker().idf_table)
         packaged = packaged_reranker().score(query, candidates)
-        rows = np.argsort(-packaged, kind="stable")[: self._n_read]
+        rows = np.argsort(-packaged, kind="stable")
+        rows = (rows if readable is None else rows[readable[rows]])[: self._n_read]
         odds, logits = log_odds(packaged[rows]), np.zeros(0, dtype=np.float32)
+        columns: dict[str, FloatArray] = {"packaged": odds[:0], "reads": logits}
         while len(logits) < len(rows):
             more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
             logits = np.append(logits, self.logits(query, [candidates[row].text for row in more]))

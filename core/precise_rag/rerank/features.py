@@ -9,19 +9,17 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.rerank.neighbours import Spans
 from precise_rag.rerank.query_terms import Positions, QueryTerms
 from precise_rag.stems import IdfTable, Words, read_words
-from precise_rag.types import Candidate, FloatArray
+from precise_rag.types import Candidate, FloatArray, IntArray
 
 FEATURES = (
     "coverage",
     "window_coverage",
     "pair_coverage",
     "lexical",
-    "lexical_to_best",
     "rarest_covered",
     "name_coverage",
     "log_words",
@@ -30,20 +28,19 @@ FEATURES = (
     "letter_share",
     "sentence_end",
     "dense",
-    "dense_to_best",
-    "dense_z",
-    "bm25_log",
-    "bm25_to_best",
-    "core_to_best",
-    "bm25_passage_to_best",
-    "prior",
-    "reciprocal_rank",
+    "core",
+    "bm25_share",
+    "bm25_passage_share",
+    "lexical_to_rivals",
+    "dense_to_rivals",
+    "core_to_rivals",
+    "bm25_to_rivals",
+    "bm25_passage_to_rivals",
+    "rivals_coverage",
+    "rivals_dense",
     "near_lexical",
     "near_coverage",
     "near_dense",
-    "document_share",
-    "list_coverage",
-    "list_dense",
     "query_terms",
     "query_rarity",
 )
@@ -52,8 +49,11 @@ FEATURES = (
 _NEAR = 600
 """Two candidates of one document are neighbours if fewer characters lie between them."""
 
-_K1, _B = 1.2, 0.75
-"""Parameters of BM25 within the list."""
+_LEFT_OUT = 2
+"""Best other documents that a candidate is not compared with."""
+
+_K1, _B, _USUAL_WORDS = 1.2, 0.75, 30.0
+"""Parameters of the BM25 of a text with the shipped idf table, and the words of a text of usual length."""
 
 _NO_LETTER = re.compile(r"[\W\d_]+")
 _SENTENCE_ENDS = tuple(".!?\"'”’)。！？")
@@ -65,29 +65,29 @@ FeatureColumns = dict[str, FloatArray]
 def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -> FloatArray:
     """Return (n, len(FEATURES)) float32 features of n > 0 candidates, NaN where unknown.
 
-    A row depends on its candidate, on the query and on the other candidates, not on their order.
+    A row depends on its candidate, on the query, on the candidates of the same document and, of the other
+    documents, on the third best: what two hostile documents say has no part in it.
     """
     terms = QueryTerms.of(query, idf_table)
     texts = [read_words(c.text) for c in candidates]
     positions = [terms.positions(words) for words in texts]
     columns = _lexical(terms, texts, positions)
     columns |= _form(candidates)
-    columns |= _retrieval(candidates)
+    columns |= _retrieval(terms, candidates)
+    columns |= _rivalry(candidates, columns)
     columns |= _neighbourhood(terms, candidates, positions, columns)
-    whole_list = {
-        "list_coverage": columns["coverage"].max(),
-        "list_dense": _best(columns["dense"]),
+    of_query = {
         "query_terms": len(terms.rarity),
         "query_rarity": terms.total / max(len(terms.rarity), 1),
     }
-    columns |= {name: np.full(len(candidates), value) for name, value in whole_list.items()}
+    columns |= {name: np.full(len(candidates), value) for name, value in of_query.items()}
     return np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float32)
 
 
 def _lexical(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
     """How much of the query the words of each candidate cover, and how many other words it has."""
     lengths = np.array([max(len(words.stems), 1) for words in texts], dtype=np.float32)
-    norms = _K1 * (1.0 - _B + _B * lengths / lengths.mean())
+    norms = _K1 * (1.0 - _B + _B * lengths / _USUAL_WORDS)
     bm25 = [
         sum(terms.rarity[t] * len(at) * (_K1 + 1.0) / (len(at) + norm) for t, at in found.items())
         / terms.total
@@ -110,7 +110,6 @@ def _lexical(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Posi
     }
     out = {name: np.array(values, dtype=np.float32) for name, values in columns.items()}
     out["log_words"] = np.log(lengths)
-    out["lexical_to_best"] = _to_best(out["lexical"])
     return out
 
 
@@ -124,32 +123,82 @@ def _form(candidates: Sequence[Candidate]) -> FeatureColumns:
     }
 
 
-def _retrieval(candidates: Sequence[Candidate]) -> FeatureColumns:
-    """The retrieval's scores, as they are and relative to the list."""
+def _retrieval(terms: QueryTerms, candidates: Sequence[Candidate]) -> FeatureColumns:
+    """The retrieval's scores; those by word relative to the rarity of the query, as they grow with it."""
     dense, bm25, core, bm25_passage = (
-        np.array([c.scores.get(name, math.nan) for c in candidates], dtype=np.float32)
+        np.array([_score(c, name) for c in candidates], dtype=np.float32)
         for name in ("dense", "bm25", "core", "bm25_passage")
     )
-    score = np.array([c.score for c in candidates])
-    spread = float(np.ptp(score))
-    unknown = np.full(len(score), math.nan)
     return {
         "dense": dense,
-        "dense_to_best": dense - _best(dense),
-        "dense_z": _standard(dense),
-        "bm25_log": np.log1p(np.maximum(bm25, 0.0)),
-        "bm25_to_best": _to_best(bm25),
-        "core_to_best": core - _best(core),
-        "bm25_passage_to_best": _to_best(bm25_passage),
-        "prior": (score - score.min()) / spread if spread > 0.0 else unknown,
-        "reciprocal_rank": _reciprocal_ranks(score) if spread > 0.0 else unknown,
+        "core": core,
+        "bm25_share": bm25 / terms.total,
+        "bm25_passage_share": bm25_passage / terms.total,
     }
 
 
-def _reciprocal_ranks(score: npt.NDArray[np.float64]) -> FloatArray:
-    n_better = len(score) - np.searchsorted(np.sort(score), score, side="right")
-    ranks: FloatArray = (1.0 / (1 + n_better)).astype(np.float32)
-    return ranks
+def _score(candidate: Candidate, name: str) -> float:
+    """A score of the retrieval; of a database "words", which is the mean of BM25 at three scales, is both."""
+    by_word = candidate.scores.get("words", math.nan) if name in ("bm25", "bm25_passage") else math.nan
+    return candidate.scores.get(name, by_word)
+
+
+def places(candidates: Sequence[Candidate]) -> FloatArray:
+    """Return the (n,) places of candidates: log2(1 + b), where b counts what has a higher score.
+
+    That are the distinct scores of the same document, and the other documents but for two of them.
+    """
+    scores = np.array([c.score for c in candidates])
+    ids, owners = np.unique([c.doc_id for c in candidates], return_inverse=True)
+    best = np.full(len(ids), -math.inf)
+    np.maximum.at(best, owners, scores)
+    n_better = np.zeros(len(scores))
+    for owner in range(len(ids)):
+        mine = np.flatnonzero(owners == owner)
+        distinct, of_mine = np.unique(scores[mine], return_inverse=True)
+        n_better[mine] = len(distinct) - 1 - of_mine
+    others = np.searchsorted(np.sort(-best), -scores, side="left") - (best[owners] > scores)
+    found: FloatArray = np.log2(1 + n_better + np.maximum(others - _LEFT_OUT, 0)).astype(np.float32)
+    return found
+
+
+def _rivalry(candidates: Sequence[Candidate], columns: FeatureColumns) -> FeatureColumns:
+    """How each candidate stands to its rivals: the best of its document, and the best of the others but two.
+
+    So what two hostile documents say has no part in it.
+    """
+    ids, owners = np.unique([c.doc_id for c in candidates], return_inverse=True)
+    rivals = {
+        name: _best_rivals(columns[name], owners, len(ids))
+        for name in ("coverage", "lexical", "dense", "core", "bm25_share", "bm25_passage_share")
+    }
+    return {
+        "lexical_to_rivals": _share(columns["lexical"], rivals["lexical"]),
+        "dense_to_rivals": columns["dense"] - rivals["dense"],
+        "core_to_rivals": columns["core"] - rivals["core"],
+        "bm25_to_rivals": _share(columns["bm25_share"], rivals["bm25_share"]),
+        "bm25_passage_to_rivals": _share(columns["bm25_passage_share"], rivals["bm25_passage_share"]),
+        "rivals_coverage": rivals["coverage"],
+        "rivals_dense": rivals["dense"],
+    }
+
+
+def _best_rivals(values: FloatArray, owners: IntArray, n_documents: int) -> FloatArray:
+    """(n,) best value among the rivals of each candidate; owners: (n,) number of its document."""
+    best = np.full(n_documents, -math.inf, dtype=np.float32)
+    np.fmax.at(best, owners, values)
+    descending = np.argsort(-best, kind="stable")
+    place = np.empty(n_documents, dtype=np.int64)
+    place[descending] = np.arange(n_documents)
+    # without a document that is itself among the first _LEFT_OUT, the others move up by one
+    next_best = np.append(best[descending], [-math.inf] * (_LEFT_OUT + 2))
+    others = next_best[np.where(place <= _LEFT_OUT, _LEFT_OUT + 1, _LEFT_OUT)]
+    found: FloatArray = np.maximum(best, others)[owners]
+    return np.where(np.isinf(found), np.nan, found)
+
+
+def _share(values: FloatArray, rivals: FloatArray) -> FloatArray:
+    return np.divide(values, rivals, out=values.astype(np.float32).copy(), where=rivals > 1e-6)
 
 
 def _neighbourhood(
@@ -158,24 +207,20 @@ def _neighbourhood(
     positions: Sequence[Positions],
     columns: FeatureColumns,
 ) -> FeatureColumns:
-    """The best features of each candidate's neighbours, and its document's share of the list."""
+    """The best features of each candidate's neighbours."""
     unknown = np.full(len(candidates), math.nan)
-    out = {name: unknown.copy() for name in ("near_lexical", "near_coverage", "near_dense", "document_share")}
+    out = {name: unknown.copy() for name in ("near_lexical", "near_coverage", "near_dense")}
     documents: dict[str, list[int]] = {}
     for row, candidate in enumerate(candidates):
         documents.setdefault(candidate.doc_id, []).append(row)
     for rows in documents.values():
         spans = Spans([candidates[row].start for row in rows], [candidates[row].end for row in rows], _NEAR)
-        lexical = spans.best_near(columns["lexical_to_best"][rows])
+        lexical = spans.best_near(columns["lexical"][rows])
         has_near = lexical != -math.inf
         near = np.array(rows)[has_near]
         out["near_lexical"][near] = lexical[has_near]
         out["near_coverage"][near] = _coverage_near(terms, [positions[row] for row in rows], spans)[has_near]
-        out["near_dense"][near] = spans.best_near(columns["dense_to_best"][rows])[has_near]
-    total = columns["lexical"].sum()
-    if 1 < len(documents) < len(candidates) and total > 0.0:
-        for rows in documents.values():
-            out["document_share"][rows] = columns["lexical"][rows].sum() / total
+        out["near_dense"][near] = spans.best_near(columns["dense"][rows])[has_near]
     return out
 
 
@@ -189,21 +234,3 @@ def _coverage_near(terms: QueryTerms, positions: Sequence[Positions], spans: Spa
     for term, rows in with_term.items():
         total[spans.has_near(rows)] += terms.coverage([term])
     return total
-
-
-def _best(values: FloatArray) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.max()) if len(known) else math.nan
-
-
-def _to_best(values: FloatArray) -> FloatArray:
-    best = _best(values)
-    return values / best if best > 0.0 else values
-
-
-def _standard(values: FloatArray) -> FloatArray:
-    known = values[~np.isnan(values)]
-    if len(known) < 2 or known.std() < 1e-6:
-        return np.full(len(values), math.nan, dtype=np.float32)
-    standard: FloatArray = (values - known.mean()) / known.std()
-    return standard

@@ -1,6 +1,6 @@
 """The packaged reranker: calibrated probabilities from cheap features, without download or torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from precise_rag.models.checkpoint import Tensors, load_checkpoint
 from precise_rag.models.checks import OBJECT, check_config, check_tensors, numbers
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.feature_network import FeatureNetwork
-from precise_rag.rerank.features import FEATURES, features
+from precise_rag.rerank.features import FEATURES, features, places
 from precise_rag.rerank.headings import with_headings
 from precise_rag.rerank.logistic_regression import LogisticRegression
 from precise_rag.stems import IdfTable
@@ -19,26 +19,31 @@ from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 _FOLDER = packaged_model("reranker")
 
-_RETRIEVAL = ("prior", "reciprocal_rank")
-"""Features with the retrieval's own score and rank of a candidate within the list."""
-
-_BLENDS = {
-    "plain": numbers(("network", "offset")),
-    "ranked": numbers(("network", "offset", *_RETRIEVAL)),
+KNOWN: Mapping[str, tuple[str, ...]] = {
+    "meaning and words": ("dense", "bm25_share", "bm25_passage_share"),
+    "meaning": ("dense",),
+    "words": ("bm25_share",),
+    "order": ("place",),
+    "text": (),
 }
+"""The regressions, by what the retrieval tells of a candidate, and what they weigh beside the network's
+logit: features, and its place in the list. The first of which a candidate has all is used; "order" if the
+scores differ."""
+
+_BLENDS = {name: numbers(("network", "offset", *known)) for name, known in KNOWN.items()}
 
 
 class PackagedReranker:
     """Probability that each candidate holds what the query asks for, from features and a small network.
 
     It uses the texts and, if the candidates have them, titles and headings (see `with_headings`), places in
-    the documents and retrieval scores (`Candidate.scores["dense"]`, `["bm25"]`). Scores depend on the whole
-    list, not on its order.
+    the documents, and the retrieval's scores (`Candidate.scores["dense"]`, `["bm25"]`, `["bm25_passage"]`,
+    or `["words"]`) or else its order. A candidate is compared with those of its own document, and with the
+    other documents but for the best two: so it is never compared with what two hostile documents say.
 
-    The probability is a logistic regression over the network's logit and, if the candidates' scores
-    differ, the retrieval's score and rank. The regression was fitted with networks that had not been
-    trained on the set they scored, so that the retrieval's order counts as much as new collections
-    need. See docs/models/reranker.md.
+    The probability is a logistic regression over the network's logit and the retrieval scores that are
+    known. It was fitted with networks that had not been trained on the set they scored, so that the
+    retrieval counts as much as new collections need. See docs/models/reranker.md.
 
     folder: a saved model; default: the one in the package.
     longest_text: tokens of the longest text to score whole; `rerank` splits longer ones into sentences.
@@ -57,8 +62,7 @@ class PackagedReranker:
         check_config(folder, config["blend"], _BLENDS)
         check_tensors(folder, tensors, _shapes(tensors))
         self.weights_sha256: str = config["weights_sha256"]
-        self._without_retrieval = LogisticRegression(config["blend"]["plain"])
-        self._with_retrieval = LogisticRegression(config["blend"]["ranked"])
+        self._regressions = {name: LogisticRegression(config["blend"][name]) for name in KNOWN}
         self.idf_table: IdfTable = tensors.pop("idf")
         self._network = FeatureNetwork(tensors)
 
@@ -67,11 +71,16 @@ class PackagedReranker:
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         rows = features(query, with_headings(query, candidates, self.idf_table), self.idf_table)
-        columns = {"network": self._network(rows)}
-        retrieval = {name: rows[:, FEATURES.index(name)] for name in _RETRIEVAL}
-        if any(np.isnan(column).any() for column in retrieval.values()):
-            return self._without_retrieval(columns)
-        return self._with_retrieval(columns | retrieval)
+        columns = {"network": self._network(rows), "place": places(candidates)}
+        columns |= {name: rows[:, FEATURES.index(name)] for name in KNOWN["meaning and words"]}
+        is_ordered = len({candidate.score for candidate in candidates}) > 1
+        scores = np.full(len(rows), np.nan, dtype=np.float32)
+        for name, known in KNOWN.items():
+            has = np.isnan(scores) & (is_ordered or name != "order")
+            for one in known:
+                has &= ~np.isnan(columns[one])
+            scores[has] = self._regressions[name]({key: column[has] for key, column in columns.items()})
+        return scores
 
 
 def _shapes(tensors: Tensors) -> dict[str, tuple[int, ...]]:

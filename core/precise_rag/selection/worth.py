@@ -13,7 +13,7 @@ from precise_rag.types import UNSCORED, Candidate, Selection, best_first
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 
-_DOUBTFUL, _ENOUGH = 0.1, 10
+_DOUBTFUL, _ENOUGH = 0.05, 10
 """If even the best candidate is worth less, hardly any is evidence, and more of them do not help."""
 
 
@@ -24,8 +24,8 @@ class WorthSelector:
     A candidate with a calibrated probability p is worth p for each of its tokens: that is the share of
     the tokens that the answer needs, on average. What is worth much less than the best is dropped, too: the
     best is then likely to be the answer; where nothing is likely, more is kept. Where even the best is worth
-    less than 0.1, hardly anything answers the question, and ten candidates are enough. A name in the question
-    that nothing kept mentions brings one candidate more, see `name_bearers`.
+    less than 0.05, hardly anything answers the question, and ten candidates are enough. A name in the
+    question that nothing kept mentions brings one candidate more, see `name_bearers`.
 
     ratio: the lowest worth to keep, as a share of the best candidate's, in [0, 1]. With 0 the threshold alone
         decides, whatever the best is worth.
@@ -39,7 +39,7 @@ class WorthSelector:
     Differs from `GradientSelector`: it looks at each probability, not at drops between them, and at names.
     """
 
-    ratio: float = 0.05
+    ratio: float = 0.125
     threshold: float = 0.01
     max_tokens: int | None = None
     min_keep: int = 3

@@ -31,7 +31,7 @@ def piece(doc_id: str, text: str, start: int = 0, score: float = 0.5) -> Candida
 
 
 def extract(word: str, *pieces: Candidate, **settings):
-    selector = WorthSelector(**{"threshold": 0.5, "min_keep": 0, **settings})
+    selector = WorthSelector(**{"threshold": 0.9, "min_keep": 0, **settings})
     return EvidenceExtractor(ScoreByWord(word), selector).extract("When to service the pump?", pieces)
 
 

@@ -39,7 +39,7 @@ def rag():
 
 
 def test_the_answering_sentence_comes_first_with_its_exact_place(rag):
-    best = rag.retrieve("Who is the captain of the ferry?").kept[0]
+    best = rag.retrieve("What is the captain called?").kept[0]
     source = next(document for document in DOCUMENTS if document.id == best.doc_id)
     assert source.text[best.start : best.end] == best.text
     assert "Ilse Brandt" in best.text
@@ -47,7 +47,7 @@ def test_the_answering_sentence_comes_first_with_its_exact_place(rag):
 
 
 def test_every_candidate_has_one_decision_and_repeats_are_named(rag):
-    selection = rag.retrieve("Who is the captain of the ferry?")
+    selection = rag.retrieve("What is the captain called?")
     ids = [decision.candidate.id for decision in selection.decisions]
     assert len(set(ids)) == len(ids)
     assert [decision.rank for decision in selection.decisions] == list(range(1, len(ids) + 1))
@@ -55,7 +55,7 @@ def test_every_candidate_has_one_decision_and_repeats_are_named(rag):
 
 
 def test_without_a_language_model_the_answer_is_the_context_and_says_so(rag):
-    answer = rag.answer("Who is the captain of the ferry?")
+    answer = rag.answer("What is the captain called?")
     assert answer.kind == "context"
     assert answer.text == "\n\n".join(passage.text.strip() for passage in answer.passages)
     assert {p.doc_id for p in answer.passages} == {c.doc_id for c in answer.selection.kept}
@@ -97,7 +97,7 @@ def test_a_blank_query_is_an_error(rag):
         rag.retrieve("  ")
 
 
-QUESTION = "Who is the captain of the ferry?"
+QUESTION = "What is the captain called?"
 ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
 
 
@@ -129,7 +129,7 @@ def test_an_answer_is_judged_and_its_trace_begins_with_retrieval(rag):
 def test_the_trace_says_what_the_selector_was_set_to(rag):
     trace = Trace(QUESTION)
     PreciseRAG(rag.index, reranker=rag.reranker).retrieve(QUESTION, trace=trace)
-    assert trace.stages[-1].settings == {"ratio": 0.05, "threshold": 0.01, "min_keep": 3}
+    assert trace.stages[-1].settings == {"ratio": 0.125, "threshold": 0.01, "min_keep": 3}
 
 
 def test_feedback_begins_at_the_selectors_min_k_and_moves_it(rag):

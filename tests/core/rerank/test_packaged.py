@@ -33,7 +33,6 @@ def candidates(scores: Sequence[float] | None = None) -> list[Candidate]:
 def test_texts_alone_are_enough() -> None:
     ranked = rerank(QUESTION, candidates(), load_reranker())
     assert ranked[0].text == TEXTS[0]
-    assert ranked[-1].text in (TEXTS[2], TEXTS[1])
     assert all(0.0 < c.score < 1.0 and c.score_scale == "probability" for c in ranked)
     assert ranked[0].score > 2 * ranked[1].score
 

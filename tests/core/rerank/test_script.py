@@ -4,17 +4,17 @@ from precise_rag.rerank.script import mostly_latin
 
 
 @pytest.mark.parametrize(
-    ("texts", "expected"),
+    ("text", "expected"),
     [
-        (["Who keeps the lamp?", "Ilse keeps it."], True),
-        (["Wer hütet das Größte?", "Łódź ça ñ"], True),
-        (["من يحرس المصباح؟"], False),
-        (["谁看守灯?", "灯在黄昏点亮。"], False),
-        (["lamp", "Хлеб подорожал."], False),
-        (["The lamp of Хлеб"], True),
-        (["1931", "?"], True),
-        ([], True),
+        ("Who keeps the lamp?", True),
+        ("Wer hütet das Größte? Łódź ça ñ", True),
+        ("من يحرس المصباح؟", False),
+        ("谁看守灯? 灯在黄昏点亮。", False),
+        ("lamp: Хлеб подорожал.", False),
+        ("The lamp of Хлеб", True),
+        ("1931?", True),
+        ("", True),
     ],
 )
-def test_the_script_of_most_letters_decides(texts: list[str], expected: bool) -> None:
-    assert mostly_latin(texts) is expected
+def test_the_script_of_most_letters_decides(text: str, expected: bool) -> None:
+    assert mostly_latin(text) is expected

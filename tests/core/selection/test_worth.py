@@ -6,14 +6,14 @@ from precise_rag.selection import WorthSelector
 
 
 def test_ten_are_enough_where_even_the_best_is_improbable():
-    given = candidates(*(0.09 - place / 1000 for place in range(30)))
+    given = candidates(*(0.045 - place / 1000 for place in range(30)))
     selection = WorthSelector().select(given)
     assert len(selection.kept) == 10
     assert selection.kept[0].score == max(c.score for c in given)
     assert "10 are enough" in selection.decisions[10].reason
     assert len(WorthSelector(min_keep=20).select(given).kept) == 20
     assert len(WorthSelector(ratio=0).select(given).kept) == 30
-    assert len(WorthSelector().select([*given, *candidates(0.2)]).kept) == 31
+    assert len(WorthSelector().select([*given, *candidates(0.06)]).kept) == 31
 
 
 def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
@@ -28,7 +28,7 @@ def kept(selector: WorthSelector, given: list[Candidate]) -> list[float]:
 
 
 def test_keeps_what_is_worth_its_tokens():
-    assert kept(WorthSelector(threshold=0.1, min_keep=0), candidates(0.05, 0.9, 0.1)) == [0.9, 0.1]
+    assert kept(WorthSelector(threshold=0.1, min_keep=0), candidates(0.05, 0.9, 0.2)) == [0.9, 0.2]
 
 
 def test_keeps_what_is_worth_a_share_of_the_best():

@@ -152,11 +152,12 @@ def places(candidates: Sequence[Candidate]) -> FloatArray:
     ids, owners = np.unique([c.doc_id for c in candidates], return_inverse=True)
     best = np.full(len(ids), -math.inf)
     np.maximum.at(best, owners, scores)
-    n_better = np.zeros(len(scores))
-    for owner in range(len(ids)):
-        mine = np.flatnonzero(owners == owner)
-        distinct, of_mine = np.unique(scores[mine], return_inverse=True)
-        n_better[mine] = len(distinct) - 1 - of_mine
+    order = np.lexsort((-scores, owners))
+    is_first = np.diff(owners[order], prepend=-1) != 0
+    is_lower = np.diff(scores[order], prepend=math.inf) != 0
+    distinct = np.cumsum(is_first | is_lower)
+    n_better = np.empty(len(scores))
+    n_better[order] = distinct - np.maximum.accumulate(np.where(is_first, distinct, 0))
     others = np.searchsorted(np.sort(-best), -scores, side="left") - (best[owners] > scores)
     found: FloatArray = np.log2(1 + n_better + np.maximum(others - _LEFT_OUT, 0)).astype(np.float32)
     return found

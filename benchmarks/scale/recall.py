@@ -24,7 +24,8 @@ from precise_rag.index.databases.postgres import engine as postgres_engine
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
 
-SETS = "squad,fairytaleqa,covidqa,qmsum"
+SETS = "squad,fairytaleqa,covidqa,qmsum,hotpotqa,nq,rgb,xquad,cuad"
+"""Those whose questions have marked evidence; QASPER's and QuALITY's have not."""
 
 
 def main() -> None:

@@ -61,7 +61,7 @@ def repeat_lance(once: LanceEngine, engine: LanceEngine, times: int, spent: Spen
         for name in ("id", "doc_id"):
             columns[name] = compute.binary_join_element_wise(f"{number}", columns[name], "-")
         columns["lottery"] = np.random.default_rng(number).integers(0, LOTTERY, n_rows).astype(np.int32)
-        columns["scored"] = arrow.array(rescored(table["scored"].to_pylist(), rows), arrow.binary())
+        columns["scoring"] = arrow.array(rescored(table["scoring"].to_pylist(), rows), arrow.binary())
         columns["vector"] = arrow.FixedSizeListArray.from_arrays(arrow.array(rows.ravel()), dimension)
         copy = arrow.table(columns).cast(plain(table.schema))
         spent("write copies", lambda copy=copy: engine._open("rows").add(copy))
@@ -70,12 +70,12 @@ def repeat_lance(once: LanceEngine, engine: LanceEngine, times: int, spent: Spen
 
 
 def rescored(column: list[bytes], vectors: FloatArray) -> list[bytes]:
-    """The values of the column "scored" with other vectors; see `precise_rag.index.databases.lance.rows`."""
-    found = []
-    for value, vector in zip(column, vectors.astype("<f2"), strict=True):
-        at = 8 + 4 * int.from_bytes(value[4:8], "little")
-        found.append(value and value[:at] + vector.tobytes() + value[at + vector.nbytes :])
-    return found
+    """The values of the column "scoring" with other vectors; see `precise_rag.index.databases.lance.rows`."""
+    halves = vectors.astype("<f2")
+    return [
+        value and value[: -vector.nbytes] + vector.tobytes()
+        for value, vector in zip(column, halves, strict=True)
+    ]
 
 
 def repeat_postgres(once: PostgresEngine, engine: PostgresEngine, times: int, spent: Spend) -> None:
@@ -103,7 +103,7 @@ def repeat_postgres(once: PostgresEngine, engine: PostgresEngine, times: int, sp
             run(
                 f"INSERT INTO {new}_sentences SELECT s.key + {copy * sentences}, "
                 f"document + {copy * documents}, place, start, stop, n_tokens, passage_start, passage_end, "
-                f"random(0, {LOTTERY - 1}), text, above, terms, turned.vector, words "
+                f"random(0, {LOTTERY - 1}), text, above, terms, turned.vector, counted "
                 f"FROM {old}_sentences s JOIN turned USING (key) ORDER BY 1"
             )
 

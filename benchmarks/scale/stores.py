@@ -7,7 +7,8 @@ Stores are built before, see `benchmarks.scale.build`, and each is measured in a
 are SQuAD's, and their vectors are known. "Same as exact" is the share of the ten best sentences that the same
 search finds with every vector compared; the folder always compares all. Files are read once before, so that
 the operating system has them in memory. While callers search, another process adds and deletes a document; of
-the folder, a thread does. PostgreSQL is in PRECISE_POSTGRES.
+the folder, a thread does. "faiss" is the folder with an approximate index, which its first search builds, and
+is only searched. PostgreSQL is in PRECISE_POSTGRES.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
-from benchmarks.scale.build import STORES, note, place
+from benchmarks.scale.build import note, place
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DatabaseIndex, HybridIndex
@@ -35,6 +36,8 @@ from precise_rag.index.databases.lance import view as lance_view
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 
+STORES = "folder,faiss,lance,postgres"
+FAISS = "faiss:IVF1024,SQ8@nprobe=16"
 TOP_K, CALLERS, EACH = 10, 10, 10
 NEW = Document("added", "The quartz heron stands on the zephyr pier. It waits for the tide.", {"copy": -1})
 ASKED = "Where does the quartz heron stand?"
@@ -78,7 +81,7 @@ def measure(args: Any, store: str) -> None:
     queries = [question.text for question in asked]
     pairs = list(zip(queries, record.cached_encoder(args).encode_queries(queries), strict=True))
     if store != "postgres":
-        read_once(Path(place(args, store)))
+        read_once(Path(kept_in(args, store)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     index = opened(args, store)
@@ -88,15 +91,12 @@ def measure(args: Any, store: str) -> None:
     found, cpu, alone = search(index, pairs)
     figures |= {"search, CPU ms": round(1000 * cpu / len(pairs), 1), **percentiles("alone", alone)}
     figures |= percentiles("filtered", search(index, pairs, filter=FILTER)[2])
-    changes = (("add", lambda: index.add([NEW])), ("delete", lambda: index.delete([NEW.id])))
-    for name, change in changes:
-        figures[f"{name} and search, ms"] = timed(lambda change=change: (change(), index.search(ASKED, 1)))
-        if store == "folder":
-            figures[f"save after {name}, ms"] = timed(lambda: index.save(place(args, store)))
-    figures |= percentiles(f"{CALLERS} callers and a writer", together(index, pairs, store))
+    if store != "faiss":
+        figures |= changed(index, store, kept_in(args, store))
+        figures |= percentiles(f"{CALLERS} callers and a writer", together(index, pairs, store))
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     figures["memory of our process, MB"] = used // 1024
-    if store != "folder":
+    if isinstance(index, DatabaseIndex):
         figures |= percentiles("alone, after the writer", search(index, pairs)[2])
         with exact(args, store) as compared:
             expected, _, slow = search(compared, pairs)
@@ -111,6 +111,22 @@ def measure(args: Any, store: str) -> None:
     note(args, store, figures)
 
 
+def changed(index: Any, store: str, path: str) -> dict[str, float]:
+    """Milliseconds until a new document is found, and until a deleted one is not."""
+    figures = {}
+    changes = (("add", lambda: index.add([NEW])), ("delete", lambda: index.delete([NEW.id])))
+    for name, change in changes:
+        figures[f"{name} and search, ms"] = timed(lambda change=change: (change(), index.search(ASKED, 1)))
+        if store == "folder":
+            figures[f"save after {name}, ms"] = timed(lambda: index.save(path))
+    return figures
+
+
+def kept_in(args: Any, store: str) -> str:
+    """Where a store is."""
+    return place(args, "folder" if store == "faiss" else store)
+
+
 def read_once(folder: Path) -> None:
     """Bring all files into the memory of the operating system."""
     for path in folder.rglob("*"):
@@ -121,8 +137,9 @@ def read_once(folder: Path) -> None:
 
 
 def opened(args: Any, store: str) -> Any:
-    if store == "folder":
-        return HybridIndex.load(place(args, store), Encoder(384), verify="shape")
+    if store in ("folder", "faiss"):
+        backend = FAISS if store == "faiss" else "numpy"
+        return HybridIndex.load(kept_in(args, store), Encoder(384), verify="shape", backend=backend)
     return DatabaseIndex(place(args, store), Encoder(384))
 
 

@@ -214,7 +214,7 @@ class HybridIndex(BM25Base, SentenceIndex):
         words = self._bm25(snapshot, query)
         sentence = _joined(words.pop("sentences"))
         wider = [_of_rows(snapshot, place, scores) for place, scores in enumerate(words.values())]
-        bm25 = _weighted(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
+        bm25 = weighted_scales(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
         return bm25, sentence, wider[0]
 
     def _searches(self, snapshot: Snapshot, vector: FloatArray, alpha: float) -> "list[_DenseSearch]":
@@ -298,7 +298,7 @@ class _DenseSearch:
         if self.near is not None:
             return self.near
         means = [level.means for level in self.prepared.levels]
-        return _weighted(self.alpha, self.core, [m.scores(self.core, self.headings) for m in means])
+        return weighted_scales(self.alpha, self.core, [m.scores(self.core, self.headings) for m in means])
 
     def exact(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """(k,) cosines and dense scores of some rows, exactly."""
@@ -310,7 +310,7 @@ class _DenseSearch:
             near = np.flatnonzero(is_near)
             self.core[near] = self.prepared.products.of_rows(near, self.vector)
         wider = [m.scores_of(rows, self.core, self.headings) for m in means]
-        return self.core[rows], _weighted(self.alpha, self.core[rows], wider)
+        return self.core[rows], weighted_scales(self.alpha, self.core[rows], wider)
 
 
 def _of_rows(snapshot: Snapshot, place: int, scores: Sequence[FloatArray]) -> FloatArray:
@@ -335,7 +335,8 @@ def adaptive_weight(scores: FloatArray, best: float) -> float:
     return min(max((z_score(scores, best) - _NO_WEIGHT) / (_FULL_WEIGHT - _NO_WEIGHT), 0.0), 1.0)
 
 
-def _weighted(alpha: float, sentence: FloatArray, wider: Sequence[FloatArray]) -> FloatArray:
+def weighted_scales(alpha: float, sentence: FloatArray, wider: Sequence[FloatArray]) -> FloatArray:
+    """(n,) scores of sentences together with those of the wider scales; alpha: weight of the sentence."""
     total = wider[0].copy()
     for scores in wider[1:]:
         total += scores

@@ -126,7 +126,7 @@ def _form(candidates: Sequence[Candidate]) -> FeatureColumns:
 def _retrieval(terms: QueryTerms, candidates: Sequence[Candidate]) -> FeatureColumns:
     """The retrieval's scores; those by word relative to the rarity of the query, as they grow with it."""
     dense, bm25, core, bm25_passage = (
-        np.array([_score(c, name) for c in candidates], dtype=np.float32)
+        np.array([c.scores.get(name, math.nan) for c in candidates], dtype=np.float32)
         for name in ("dense", "bm25", "core", "bm25_passage")
     )
     return {
@@ -135,12 +135,6 @@ def _retrieval(terms: QueryTerms, candidates: Sequence[Candidate]) -> FeatureCol
         "bm25_share": bm25 / terms.total,
         "bm25_passage_share": bm25_passage / terms.total,
     }
-
-
-def _score(candidate: Candidate, name: str) -> float:
-    """A score of the retrieval; of a database "words", which is the mean of BM25 at three scales, is both."""
-    by_word = candidate.scores.get("words", math.nan) if name in ("bm25", "bm25_passage") else math.nan
-    return candidate.scores.get(name, by_word)
 
 
 def places(candidates: Sequence[Candidate]) -> FloatArray:

@@ -37,8 +37,8 @@ class PackagedReranker:
     """Probability that each candidate holds what the query asks for, from features and a small network.
 
     It uses the texts and, if the candidates have them, titles and headings (see `with_headings`), places in
-    the documents, and the retrieval's scores (`Candidate.scores["dense"]`, `["bm25"]`, `["bm25_passage"]`,
-    or `["words"]`) or else its order. A candidate is compared with those of its own document, and with the
+    the documents, and the retrieval's scores (`Candidate.scores["dense"]`, `["bm25"]`, `["bm25_passage"]`)
+    or else its order. A candidate is compared with those of its own document, and with the
     other documents but for the best two: so it is never compared with what two hostile documents say.
 
     The probability is a logistic regression over the network's logit and the retrieval scores that are

@@ -81,15 +81,16 @@ def test_retrieval_scores_enter_by_word_relative_to_the_rarity_of_the_query(idf_
     some = [
         Candidate("a", 0, 8, "A bridge", 3.0, "bm25", scores={"dense": 0.5, "core": 0.4, "bm25": 3.0}),
         Candidate("a", 100, 108, "A bridge", 1.0, "bm25", scores={"dense": 0.7, "bm25_passage": 1.5}),
-        Candidate("b", 0, 8, "No ferry", 2.0, "bm25", scores={"words": 2.0}),
+        Candidate("b", 0, 8, "No ferry", 2.0, "bm25", scores={"bm25": 2.0, "other": 1.0}),
     ]
     rows = [dict(zip(FEATURES, row.tolist(), strict=True)) for row in features("bridge", some, idf_table)]
     rarity = rows[0]["query_rarity"]
     assert (rows[0]["dense"], rows[0]["core"]) == pytest.approx((0.5, 0.4))
     assert rows[0]["bm25_share"] == pytest.approx(3.0 / rarity)
     assert rows[1]["bm25_passage_share"] == pytest.approx(1.5 / rarity)
-    assert rows[2]["bm25_share"] == rows[2]["bm25_passage_share"] == pytest.approx(2.0 / rarity)
+    assert rows[2]["bm25_share"] == pytest.approx(2.0 / rarity)
     assert math.isnan(rows[2]["dense"])
+    assert math.isnan(rows[2]["bm25_passage_share"])
     assert (rows[0]["near_dense"], rows[1]["near_dense"]) == pytest.approx((0.7, 0.5))
     assert math.isnan(rows[2]["near_lexical"])
 
@@ -112,7 +113,7 @@ def test_rivals_are_those_of_the_document_and_of_the_others_all_but_the_best_two
 def test_texts_of_two_other_documents_change_no_row(data: strategies.DataObject) -> None:
     words = strategies.lists(strategies.sampled_from(["bridge", "Wend", "opened", "1931", "?"]), max_size=30)
     scores = strategies.dictionaries(
-        strategies.sampled_from(["dense", "core", "bm25", "bm25_passage", "words"]),
+        strategies.sampled_from(["dense", "core", "bm25", "bm25_passage"]),
         strategies.floats(-1e6, 1e6),
     )
     mine = [

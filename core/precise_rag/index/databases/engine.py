@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from precise_rag.errors import IndexFormatError
 from precise_rag.filters import Filter
+from precise_rag.index.databases.counted import CountedRows
 from precise_rag.types import FloatArray, IntArray, Span
 
 
@@ -19,9 +20,9 @@ class StoredSentence(NamedTuple):
     above: the title and the headings above it, as one text of at most 1,000 characters.
     vector: (d,) float32; its inner product with a query's vector is the dense score.
     words: numbers of the words in the sentence, ascending; see `word_number`.
-    terms: numbers of the words in the sentence and around it, ascending.
-    weights: (len(terms),) float32 weight of each; the sum of `weight * idf` over a query's words is the
-        score by words.
+    weights: (len(words),) float32 weight of each; the sum of `weight * idf` over a query's words orders
+        rows by words.
+    counted: the words in the sentence and around it; see `packed`.
     """
 
     start: int
@@ -32,8 +33,8 @@ class StoredSentence(NamedTuple):
     above: str
     vector: FloatArray
     words: IntArray
-    terms: IntArray
     weights: FloatArray
+    counted: bytes
 
 
 class StoredDocument(NamedTuple):
@@ -52,19 +53,27 @@ class StoredDocument(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The best rows by vector and by words together, each with both scores.
+    """The best rows by vector and by words together, each with what scores it.
 
     keys: (n,) what the engine calls the rows.
     doc_ids: (n,) the documents that they are of.
     passages: (n,) where the passage of each begins.
-    dense, words: (n,) float32 scores.
+    dense: (n,) float32 scores by vector.
+    counted: the words of the rows.
     """
 
     keys: Sequence[Any]
     doc_ids: Sequence[str]
     passages: IntArray
     dense: FloatArray
-    words: FloatArray
+    counted: CountedRows
+
+
+class Sample(NamedTuple):
+    """Randomly chosen rows: their vectors (n, d), and their words."""
+
+    vectors: FloatArray
+    counted: CountedRows
 
 
 class FoundSentence(NamedTuple):
@@ -107,8 +116,8 @@ class View(Protocol):
         """In how many rows' sentences each word is, and the number of rows; both may lag a little."""
         ...
 
-    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
-        """(≤ n, d) vectors of randomly chosen rows; may lag a little."""
+    def sample(self, n: int, wanted: Filter | None = None) -> Sample:
+        """About `n` rows at most, chosen at random; may lag a little."""
         ...
 
     def pool(

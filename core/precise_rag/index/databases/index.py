@@ -48,8 +48,8 @@ class DatabaseIndex(Portable):
         is 400 by default.
     Raises IndexFormatError if the collection was made with another encoder or other settings.
 
-    `Candidate.scores` has "dense" and "words", the scores that were fused. Differs from HybridIndex: see
-    docs/decisions/0028-rows-in-a-database.md.
+    `Candidate.scores` has "dense", "bm25" (of the sentence) and "bm25_passage". Differs from HybridIndex: see
+    docs/decisions/0028-rows-in-a-database.md and 0045-words-at-three-scales-in-databases.md.
     """
 
     kind = "database"

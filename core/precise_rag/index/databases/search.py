@@ -1,22 +1,25 @@
 """Searches in one state of a collection, scored as in HybridIndex.
 
-Differs: before both scores are added, each is scaled so that the best row has 1, and 0 is what the worst rows
-of the collection have: no word, and by meaning 1.5 standard deviations below the mean of a random sample. In
-HybridIndex the worst row of the pool has 0. So a row's score does not depend on how many others are read.
+Differs: before scores are added, each is scaled so that the best row of the pool has 1, and 0 is what the
+worst rows of the collection have: no word, and by meaning 1.5 standard deviations below the mean of a random
+sample. In HybridIndex the worst row of the pool has 0. So a row's score does not depend on how many others
+are read. See `counted` for what is estimated in scores by words.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from precise_rag.errors import EmptyIndexError
 from precise_rag.filters import Filter
+from precise_rag.index.arrays.postings import idf
 from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.databases.counted import Usual, bm25, usual
 from precise_rag.index.databases.engine import FoundSentence, Pool, View
 from precise_rag.index.databases.words import word_numbers
-from precise_rag.index.hybrid import HybridSettings, adaptive_weight
+from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
 from precise_rag.index.matching import warn_of_unknown_field
 from precise_rag.index.neighbours import rows_around
 from precise_rag.index.sentence_base import Returns
@@ -29,8 +32,17 @@ _EXACT_UP_TO = 5_000
 """Up to this many rows the sample is read for each search; above, again when the number has changed."""
 _LOWEST = 1.5
 """Standard deviations below the mean of the sample where the scale of the dense scores begins."""
+_ROWS_FOR_ONE = 8
+"""Rows that are read by vector, and by words, for each candidate, if that is more than the pool."""
 _DRIFT = 0.05
 _MOST_SAMPLES = 256
+
+
+class _Known(NamedTuple):
+    """What a sample tells of a collection: its vectors (n, d), and what is usual for its texts."""
+
+    vectors: FloatArray
+    usual: Usual | None
 
 
 class Searcher:
@@ -41,7 +53,7 @@ class Searcher:
 
     def __init__(self, settings: HybridSettings, score_scale: ScoreScale) -> None:
         self._settings, self._score_scale = settings, score_scale
-        self._samples: dict[Filter | None, tuple[int, FloatArray]] = {}
+        self._samples: dict[Filter | None, tuple[int, _Known]] = {}
 
     def find(
         self,
@@ -55,18 +67,28 @@ class Searcher:
         """Return at most `top_k` candidates, best first. direction: (d,) the query's vector."""
         if not view.count():
             raise EmptyIndexError("the index holds no text; add documents first")
-        pool = self._pool(view, query, direction, max(top_k, self._settings.pool), wanted)
+        terms = np.unique(word_numbers(query, self._settings.stop_words))
+        counted = wanted if self._settings.filter_statistics == "matching" else None
+        frequencies, n_rows = view.frequencies(terms, counted)
+        frequencies = np.minimum(frequencies, n_rows)
+        size = max(_ROWS_FOR_ONE * top_k, self._settings.pool)
+        pool = view.pool(direction, terms, idf(frequencies, n_rows), size, wanted)
         if not len(pool.keys):
             _warn(view, wanted)
             return []
-        fused = self._fused(view, direction, pool, wanted)
+        known = self._sample(view, wanted)
+        common = known if counted == wanted else self._sample(view, counted)
+        of_texts = common.usual or usual(pool.counted)
+        by_words = bm25(pool.counted, terms, frequencies, n_rows, of_texts, self._settings)
+        fused = self._fused(direction, pool, by_words, known.vectors)
+        parts = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
         chosen = _chosen(fused, pool, returns, top_k)
         found = view.read([pool.keys[i] for i in chosen])
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
         ranges = [(sentence.doc_id, *sentence.passage) for sentence in found[:n_wide]]
         wide = [_joined(rows) for rows in view.between(ranges, "start")] if ranges else []
         return [
-            self._candidate(sentence, float(fused[i]), {"dense": pool.dense[i], "words": pool.words[i]})
+            self._candidate(sentence, float(fused[i]), {name: values[i] for name, values in parts.items()})
             for i, sentence in zip(chosen, [*wide, *found[n_wide:]], strict=True)
         ]
 
@@ -87,34 +109,31 @@ class Searcher:
         found = view.between(ranges, "place") if ranges else []
         return [self._stretch(rows) for rows in found if rows]
 
-    def _pool(self, view: View, query: str, direction: FloatArray, size: int, wanted: Filter | None) -> Pool:
-        terms = np.unique(word_numbers(query, self._settings.stop_words))
-        counted = wanted if self._settings.filter_statistics == "matching" else None
-        frequencies, n_rows = view.frequencies(terms, counted)
-        frequencies = np.minimum(frequencies, n_rows)
-        idf = np.log1p((n_rows - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
-        return view.pool(direction, terms, idf, size, wanted)
-
-    def _fused(self, view: View, direction: FloatArray, pool: Pool, wanted: Filter | None) -> FloatArray:
-        """(n,) score of each row of the pool."""
-        sample = self._sample(view, wanted)
-        usual = dots(sample, direction) if len(sample) else pool.dense
+    def _fused(
+        self, direction: FloatArray, pool: Pool, by_words: Sequence[FloatArray], sample: FloatArray
+    ) -> FloatArray:
+        """(n,) score of each row of the pool; by_words: (n,) at each scale. sample: vectors of some rows."""
+        others = dots(sample, direction) if len(sample) else pool.dense
         weight = self._settings.dense_weight
         if self._settings.adaptive:
-            weight *= adaptive_weight(usual, float(pool.dense.max()))
-        dense = _scaled(pool.dense, float(usual.mean() - _LOWEST * usual.std()))
-        fused: FloatArray = weight * dense + (1 - weight) * _scaled(pool.words, 0.0)
+            weight *= adaptive_weight(others, float(pool.dense.max()))
+        dense = _scaled(pool.dense, float(others.mean() - _LOWEST * others.std()))
+        scales = [_scaled(scores, 0.0) for scores in by_words]
+        wider = scales[1:] if self._settings.surroundings is not None else scales[1:2]
+        words = weighted_scales(self._settings.alpha, scales[0], wider)
+        fused: FloatArray = weight * dense + (1 - weight) * _scaled(words, 0.0)
         return fused
 
-    def _sample(self, view: View, wanted: Filter | None) -> FloatArray:
+    def _sample(self, view: View, wanted: Filter | None) -> _Known:
         count = view.count()
-        at, sample = self._samples.get(wanted, (0, None))
-        if sample is None or count <= _EXACT_UP_TO or not math.isclose(count, at, rel_tol=_DRIFT):
-            sample = view.sample(_SAMPLE, wanted)
+        at, known = self._samples.get(wanted, (0, None))
+        if known is None or count <= _EXACT_UP_TO or not math.isclose(count, at, rel_tol=_DRIFT):
+            vectors, counted = view.sample(_SAMPLE, wanted)
+            known = _Known(vectors, usual(counted) if len(vectors) else None)
             if len(self._samples) > _MOST_SAMPLES:
                 self._samples.clear()
-            self._samples[wanted] = count, sample
-        return sample
+            self._samples[wanted] = count, known
+        return known
 
     def _candidate(self, sentence: FoundSentence, score: float, scores: Mapping[str, Any]) -> Candidate:
         return Candidate(

@@ -1,4 +1,4 @@
-"""Documents as rows of a database: one vector and one set of weighted words for each sentence.
+"""Documents as rows of a database: one vector and the counted words of each sentence.
 
 The dense score of `HybridIndex` is linear in the vectors, so one vector gives it as an inner product with
 the query q:
@@ -6,14 +6,15 @@ the query q:
     w = alpha * s + (1 - alpha) / 2 * (p + r)
 
 s, p and r are the unit vectors of the sentence, of its passage and of its surroundings; p and r are
-token-weighted means. Words are weighted in the same way, each scale by the part of BM25 that does not depend
-on the query, tf / (tf + k1 * (1 - b + b * length / usual length)). The idf belongs to the query. Differs from
-`HybridIndex`: the usual lengths are constants, so that a row never depends on other documents; and the
-scales are not brought to one range before they are added.
+token-weighted means. Words are counted at the same three scales, for BM25; see `counted`. The weights of
+the sentence's own words, by which databases find the best rows, are tf / (tf + k1 * (1 - b + b * length /
+usual length)) of all scales together; there the usual lengths are constants, so that a row never depends on
+other documents. The idf belongs to the query.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import passage_ids
 from precise_rag.index.arrays.spans import trim_spans
+from precise_rag.index.databases.counted import SCALES, packed
 from precise_rag.index.databases.engine import StoredDocument, StoredSentence
 from precise_rag.index.databases.headings import Headings
 from precise_rag.index.databases.words import word_numbers
@@ -29,7 +31,7 @@ from precise_rag.titles import title_of
 from precise_rag.types import Document, FloatArray, IntArray, SentenceTable, Span
 from precise_rag.vectors import unit_rows
 
-_USUAL_LENGTHS = (11, 90, 180)
+_USUAL_LENGTHS = np.array([11, 90, 180])
 """Words of a usual sentence, passage and surroundings, without stop words."""
 
 
@@ -53,7 +55,7 @@ def stored(
         scales.append(Groups.by_change(passage_ids(document, table, settings.surroundings)))
     vectors = weighted_vectors(table.vectors, table.n_tokens, scales, settings.alpha, headings)
     words = [word_numbers(document.text[a:b], settings.stop_words) for a, b in spans]
-    weighted = _weighted_words(words, scales, settings, headings)
+    counted = _counted(words, scales, headings)
     passages = scales[0].spans(spans)[scales[0].of_row]
     starts = [*map(int, spans[:, 0]), len(document.text)]
     rows = [
@@ -65,9 +67,9 @@ def stored(
             text=document.text[starts[i] : starts[i + 1]],
             above="" if headings is None else headings.texts[headings.of_row[i]],
             vector=vectors[i],
-            words=np.unique(words[i]),
-            terms=weighted[i][0],
-            weights=weighted[i][1],
+            words=counted[i].terms[counted[i].counts[:, 0] > 0],
+            weights=_weights(counted[i], settings),
+            counted=packed(*counted[i]),
         )
         for i in range(len(spans))
     ]
@@ -100,41 +102,52 @@ def weighted_vectors(
     return total.astype(np.float32)
 
 
-def _weighted_words(
-    words: Sequence[IntArray],
-    scales: Sequence[Groups],
-    settings: HybridSettings,
-    headings: Headings | None,
-) -> list[tuple[IntArray, FloatArray]]:
-    """Terms and weights of each sentence; words: the numbers of the words of each, repeated as they are."""
-    own = [_weights([row], _USUAL_LENGTHS[0], settings) for row in words]
-    wider = []
-    for usual, groups in zip(_USUAL_LENGTHS[1:], scales, strict=False):
-        ends = groups.starts + groups.sizes
-        of_group = []
-        for first, end in zip(groups.starts.tolist(), ends.tolist(), strict=True):
-            above = [] if headings is None else headings.words_of(first, end)
-            of_group.append(_weights([*above, *words[first:end]], usual, settings))
-        wider.append([of_group[group] for group in groups.of_row])
-    share = (1 - settings.alpha) / len(scales)
-    return [
-        _added([(settings.alpha, *own[i]), *((share, *scale[i]) for scale in wider)])
-        for i in range(len(words))
-    ]
+class _Counted(NamedTuple):
+    """What `packed` takes."""
+
+    terms: IntArray
+    counts: IntArray
+    lengths: IntArray
+    sizes: IntArray
 
 
-def _weights(
-    words: Sequence[IntArray], usual: int, settings: HybridSettings
-) -> tuple[IntArray, npt.NDArray[np.float64]]:
-    terms, counts = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *words]), return_counts=True)
-    length = counts.sum()
-    return terms, counts / (counts + settings.k1 * (1 - settings.b + settings.b * length / usual))
+def _counted(
+    words: Sequence[IntArray], scales: Sequence[Groups], headings: Headings | None
+) -> list[_Counted]:
+    """The words of each sentence and around it; words: the numbers of the words of each, as they come."""
+    texts = [list(words)]
+    for groups in scales:
+        ends = (groups.starts + groups.sizes).tolist()
+        above = [
+            [] if headings is None else headings.words_of(first, end)
+            for first, end in zip(groups.starts.tolist(), ends, strict=True)
+        ]
+        of_group = [
+            np.concatenate([*its, *words[first:end]])
+            for its, first, end in zip(above, groups.starts.tolist(), ends, strict=True)
+        ]
+        texts.append(of_group)
+    numbered = [[np.unique(text, return_counts=True) for text in of_scale] for of_scale in texts]
+    found = []
+    for i in range(len(words)):
+        of_row = [i, *(int(groups.of_row[i]) for groups in scales)]
+        parts = [numbered[scale][text] for scale, text in enumerate(of_row)]
+        terms = np.unique(np.concatenate([part for part, _ in parts]))
+        counts = np.zeros((len(terms), SCALES), dtype=np.int64)
+        lengths, sizes = np.zeros((2, SCALES), dtype=np.int64)
+        for scale, ((part, its), text) in enumerate(zip(parts, of_row, strict=True)):
+            counts[np.searchsorted(terms, part), scale] = its
+            lengths[scale] = len(texts[scale][text])
+            sizes[scale] = 1 if not scale else scales[scale - 1].sizes[text]
+        found.append(_Counted(terms, counts, lengths, sizes))
+    return found
 
 
-def _added(
-    parts: Iterable[tuple[float, IntArray, npt.NDArray[np.float64]]],
-) -> tuple[IntArray, FloatArray]:
-    parts = list(parts)
-    every, places = np.unique(np.concatenate([terms for _, terms, _ in parts]), return_inverse=True)
-    values = np.concatenate([share * weights for share, _, weights in parts])
-    return every, np.bincount(places, values, minlength=len(every)).astype(np.float32)
+def _weights(row: _Counted, settings: HybridSettings) -> FloatArray:
+    """(k,) weights of the sentence's own words, ascending by their numbers."""
+    counts = row.counts[row.counts[:, 0] > 0].astype(np.float64)
+    norms = settings.k1 * (1 - settings.b + settings.b * row.lengths / _USUAL_LENGTHS)
+    n_wider = np.count_nonzero(row.sizes) - 1
+    shares = np.array([settings.alpha, *[(1 - settings.alpha) / n_wider] * (SCALES - 1)])
+    weights: npt.NDArray[np.float64] = counts / np.maximum(counts + norms, 1) @ shares
+    return weights.astype(np.float32)

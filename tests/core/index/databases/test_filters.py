@@ -137,8 +137,8 @@ def test_texts_that_a_filter_leaves_out_change_no_score(location: Callable[[], s
             assert matching[identifier][0] == pytest.approx(score, rel=1e-4, abs=1e-5)
             assert matching[identifier][1] == pytest.approx(parts, rel=1e-4, abs=1e-5)
             assert others[identifier][1]["dense"] == pytest.approx(parts["dense"], rel=1e-4, abs=1e-5)
-        assert max(parts["words"] for _, parts in others.values()) < max(
-            parts["words"] for _, parts in expected.values()
+        assert max(parts["bm25"] for _, parts in others.values()) < max(
+            parts["bm25"] for _, parts in expected.values()
         )
         for changed in (alone, index):
             changed.delete([gone])

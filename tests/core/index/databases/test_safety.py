@@ -1,7 +1,6 @@
 """Crashes, other writers and readers: a document is always there with all of its sentences, or not at all."""
 
 import importlib
-import math
 import os
 import pickle
 import signal
@@ -15,16 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from precise_rag.errors import DatabaseError, IndexFormatError, InputError
 from precise_rag.index import DatabaseIndex, HybridIndex, load_index
 from precise_rag.index.databases import is_database
-from precise_rag.index.databases.headings import read_headings
-from precise_rag.index.databases.sentences import stored
-from precise_rag.index.databases.words import word_numbers
-from precise_rag.sentences.tables import build_tables
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.databases import new_location
@@ -174,48 +168,31 @@ def test_documents_with_vectors_are_not_encoded(location: str) -> None:
     assert index.search("felines", 1)[0].scores["dense"] == pytest.approx(1.0, abs=1e-2)
 
 
-def test_words_and_vectors_are_scored_alike_everywhere(location: str) -> None:
-    """Both scores are those computed from the rows themselves."""
+@pytest.mark.parametrize("settings", [{}, {"headings": False, "surroundings": None, "k1": 0.0}])
+def test_scores_are_those_of_hybrid_index(settings: dict[str, Any], location: str) -> None:
+    """So vectors and words count alike in both, and titles and headings.
+
+    Which words are in passages is estimated, but passages of one sentence have those of the sentence.
+    """
     documents = [
-        Document("a", "# Pets\n\nThe cat sleeps on a mat. The dog barks.\n\n## Kittens\n\nA cat purrs."),
-        Document("b", "Banks raise rates. Savers are glad.", {"title": "A cat in the bank"}),
+        Document(
+            "a", "# Pets\n\nThe cat sleeps on a mat. The dog barks.\n\n## Food\n\nIt eats fish. It drinks."
+        ),
+        Document(
+            "b", "Banks raise rates. Savers are glad. Cats sleep, and a cat in a bank.", {"title": "Money"}
+        ),
     ]
     encoder = HashEncoder()
-    index = DatabaseIndex.build(documents, encoder, location=location, precision="float32")
-    query = "Where does the cat sleep on a mat?"
-    vector = encoder.encode_queries([query])[0]
-    terms = np.unique(word_numbers(query, index.settings.stop_words))
-    tables = list(build_tables(documents, encoder))
-    headings = read_headings(documents, tables, encoder, index.settings.stop_words)
-    rows = [
-        (f"{document.id}:{row.start}-{row.end}", row)
-        for document, table, above in zip(documents, tables, headings, strict=True)
-        for row in stored(document, table, index.settings, above).sentences
-    ]
-    frequency = {term: sum(term in row.words for _, row in rows) for term in terms.tolist()}
-    idf = {t: math.log1p((len(rows) - n + 0.5) / (n + 0.5)) for t, n in frequency.items()}
-    found = {c.id: c.scores for c in index.search(query, 10, returns="sentence")}
-    assert len(found) == len(rows)
-    for identifier, row in rows:
-        weights = dict(zip(row.terms.tolist(), row.weights.tolist(), strict=True))
-        words = sum(weights.get(term, 0.0) * idf[term] for term in terms.tolist())
-        assert found[identifier]["words"] == pytest.approx(words, rel=2e-3, abs=1e-6)
-        assert found[identifier]["dense"] == pytest.approx(float(row.vector @ vector), rel=1e-3, abs=1e-5)
-
-
-def test_dense_scores_are_those_of_hybrid_index(location: str) -> None:
-    """So titles and headings count alike in both."""
-    documents = [
-        Document("a", "# Pets\n\nThe cat sleeps. The dog barks.\n\n## Food\n\nIt eats fish. It drinks.", {}),
-        Document("b", "Banks raise rates. Savers are glad.", {"title": "Money"}),
-    ]
-    encoder = HashEncoder()
-    index = DatabaseIndex.build(documents, encoder, location=location, precision="float32")
-    in_memory = HybridIndex.build(documents, encoder)
-    for query in ("food for pets", "money"):
-        ours = {c.id: c.scores["dense"] for c in index.search(query, 100, returns="sentence")}
-        theirs = {c.id: c.scores["dense"] for c in in_memory.search(query, 100, returns="sentence")}
-        assert ours == pytest.approx(theirs, abs=1e-4)
+    options = {"passages": "sentences", **settings}
+    index = DatabaseIndex.build(documents, encoder, location=location, precision="float32", **options)
+    in_memory = HybridIndex.build(documents, encoder, **options)
+    for query in ("Where does the cat sleep on a mat?", "food for pets", "money"):
+        ours = {c.id: c.scores for c in index.search(query, 100, returns="sentence")}
+        theirs = {c.id: c.scores for c in in_memory.search(query, 100, returns="sentence")}
+        assert ours.keys() == theirs.keys()
+        for identifier, expected in theirs.items():
+            for name in ("dense", "bm25") if index.settings.headings else ("dense", "bm25", "bm25_passage"):
+                assert ours[identifier][name] == pytest.approx(expected[name], abs=1e-4)
 
 
 def test_candidates_know_what_stands_above_them(location: str) -> None:
@@ -269,7 +246,7 @@ def test_in_lancedb_only_counts_of_words_are_behind_while_rows_are_written(
     assert during.keys() == after.keys()
     for identifier, scores in after.items():
         assert during[identifier]["dense"] == pytest.approx(scores["dense"], abs=1e-6)
-    assert during["new:0-14"]["words"] > after["new:0-14"]["words"] + 0.01  # "cat" was rarer
+    assert during["new:0-14"]["bm25"] > after["new:0-14"]["bm25"] + 0.01  # "cat" was rarer
 
 
 @pytest.mark.parametrize("change", ["replaced", "deleted"])

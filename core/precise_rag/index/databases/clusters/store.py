@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from precise_rag.filters import Filter
-from precise_rag.index.databases.engine import FoundSentence, StoredSentence
+from precise_rag.index.databases.engine import FoundSentence, Sample, StoredSentence
 from precise_rag.types import FloatArray
 
 Query = FloatArray | Mapping[int, float]
@@ -38,12 +38,16 @@ class Row(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A row that a search found. passage: where its passage begins. score: an inner product."""
+    """A row that a search found.
+
+    passage: where its passage begins. counted: its words, see `packed`. score: an inner product.
+    """
 
     key: str
     doc_id: str
     version: str
     passage: int
+    counted: bytes
     score: float
 
 
@@ -96,16 +100,16 @@ class Store(Protocol):
         """Number of rows whose sentence has a word."""
         ...
 
-    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
-        """(≤ n, d) vectors of randomly chosen rows."""
+    def sample(self, n: int, wanted: Filter | None = None) -> Sample:
+        """About `n` rows at most, chosen at random."""
         ...
 
     def best(self, query: Query, size: int, wanted: Filter | None, without: Collection[str]) -> list[Hit]:
         """The `size` best rows for a query, best first; without those of some versions."""
         ...
 
-    def scores(self, query: Query, keys: Sequence[str]) -> dict[str, float]:
-        """The scores of rows by key; a row without a word of the query may be left out."""
+    def scores(self, vector: FloatArray, keys: Sequence[str]) -> dict[str, float]:
+        """The scores of rows for the vector of a question, by key."""
         ...
 
     def read(self, keys: Sequence[str]) -> dict[str, FoundSentence]:

@@ -8,7 +8,8 @@ import numpy as np
 
 from precise_rag.filters import Filter
 from precise_rag.index.databases.clusters.store import Head, Hit, Query, Store, is_settled
-from precise_rag.index.databases.engine import FoundSentence, Pool, StateChangedError
+from precise_rag.index.databases.counted import unpacked
+from precise_rag.index.databases.engine import FoundSentence, Pool, Sample, StateChangedError
 from precise_rag.types import FloatArray, IntArray
 
 _ATTEMPTS = 10
@@ -34,7 +35,7 @@ class ClusterView:
         found = [self._store.frequency(term, wanted) for term in terms.tolist()]
         return np.array(found, dtype=np.int64), self._store.count(wanted)
 
-    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+    def sample(self, n: int, wanted: Filter | None = None) -> Sample:
         """See `View`."""
         return self._store.sample(n, wanted)
 
@@ -55,7 +56,7 @@ class ClusterView:
             without |= others
             are_whole = [self._was_whole(version, began) for version in present]
             if all(are_whole) and not others:
-                return self._pooled(list(hits.values()), queries, found)
+                return self._pooled(vector, list(hits.values()), found[0])
         raise StateChangedError
 
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
@@ -95,20 +96,17 @@ class ClusterView:
             self._known.clear()
         return self._known.setdefault(version, time.monotonic()) < began or is_settled(version)
 
-    def _pooled(self, hits: Sequence[Hit], queries: Sequence[Query], found: Sequence[Sequence[Hit]]) -> Pool:
-        """The rows with all their scores; found: the hits of each query."""
-        scores = []
-        for query, of_query in zip(queries, found, strict=True):
-            known = {hit.key: hit.score for hit in of_query}
-            missing = [hit.key for hit in hits if hit.key not in known]
-            known |= self._store.scores(query, missing) if missing else {}
-            scores.append([known.get(hit.key, 0.0) for hit in hits])
+    def _pooled(self, vector: FloatArray, hits: Sequence[Hit], near: Sequence[Hit]) -> Pool:
+        """The rows with what scores them; near: those that were found by vector."""
+        known = {hit.key: hit.score for hit in near}
+        missing = [hit.key for hit in hits if hit.key not in known]
+        known |= self._store.scores(vector, missing) if missing else {}
         return Pool(
             [hit.key for hit in hits],
             [hit.doc_id for hit in hits],
             np.array([hit.passage for hit in hits], dtype=np.int64),
-            np.array(scores[0], dtype=np.float32),
-            np.array(scores[1] if len(scores) > 1 else np.zeros(len(hits)), dtype=np.float32),
+            np.array([known.get(hit.key, 0.0) for hit in hits], dtype=np.float32),
+            unpacked([hit.counted for hit in hits]),
         )
 
     def _described(self, row: FoundSentence) -> FoundSentence:

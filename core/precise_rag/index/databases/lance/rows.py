@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag.index.databases import facets
+from precise_rag.index.databases.counted import CountedRows, counted_rows, ends_of
 from precise_rag.index.databases.engine import FoundSentence, StoredDocument, StoredSentence
 from precise_rag.types import FloatArray, IntArray, Span
 
@@ -26,7 +26,7 @@ def row_schema(dimension: int, settings: bytes) -> Any:
     """The schema of the rows; settings: what the collection is made with.
 
     Vectors are float32 whatever the precision: LanceDB compares float16 several times more slowly on most
-    processors. The column "scored" has them in the precision of the settings.
+    processors. The column "scoring" has them in the precision of the settings.
     """
     arrow = require("pyarrow", extra="lancedb")
     columns: list[tuple[str, Any]] = [
@@ -34,7 +34,7 @@ def row_schema(dimension: int, settings: bytes) -> Any:
         *((name, arrow.int32()) for name in ("place", "size", "start", "end", "n_tokens")),
         *((name, arrow.int32()) for name in ("passage_start", "passage_end", "lottery")),
         *((name, arrow.string()) for name in ("text", "above", "words", "metadata", "digest")),
-        ("scored", arrow.binary()),
+        ("scoring", arrow.binary()),
         ("vector", arrow.list_(arrow.float32(), dimension)),
         ("facets", arrow.list_(arrow.string())),
         ("fields", arrow.json_(arrow.utf8())),
@@ -74,7 +74,7 @@ def row_table(schema: Any, documents: Sequence[StoredDocument]) -> Any:
         "above": [s.above for _, _, s in pairs] + [""] * len(empty),
         "words": [" ".join(map(str, s.words.tolist())) for _, _, s in pairs] + [""] * len(empty),
         "digest": [document.digest for document in owners],
-        "scored": [_packed(s, precision) for _, _, s in pairs] + [b""] * len(empty),
+        "scoring": [_scoring(s, precision) for _, _, s in pairs] + [b""] * len(empty),
         "vector": arrow.FixedSizeListArray.from_arrays(arrow.array(vectors.ravel()), dimension),
         **metadata_columns([d.id for d in owners], {d.id: d.metadata for d in documents}),
     }
@@ -82,17 +82,14 @@ def row_table(schema: Any, documents: Sequence[StoredDocument]) -> Any:
 
 
 class ScoredRows(NamedTuple):
-    """What scores rows, read from their column "scored".
+    """What scores rows, read from their column "scoring".
 
-    passages: (n,) where the passage of each begins. vectors: (n, d) float32.
-    lengths: (n,) number of terms of each row; terms, weights: of all rows, one row after another.
+    passages: (n,) where the passage of each begins. vectors: (n, d) float32. counted: their words.
     """
 
     passages: IntArray
     vectors: FloatArray
-    lengths: IntArray
-    terms: npt.NDArray[np.int32]
-    weights: npt.NDArray[np.float16]
+    counted: CountedRows
 
 
 def precision_of(schema: Any) -> str:
@@ -101,32 +98,24 @@ def precision_of(schema: Any) -> str:
     return "<f4" if settings["precision"] == "float32" else "<f2"
 
 
-def _packed(sentence: StoredSentence, precision: str) -> bytes:
+def _scoring(sentence: StoredSentence, precision: str) -> bytes:
     """What scores a sentence, as one value: LanceDB reads each column of a row separately."""
-    head = np.array([sentence.passage.start, len(sentence.terms)], dtype="<i4")
-    vector, weights = sentence.vector.astype(precision), sentence.weights.astype("<f2")
-    return b"".join(part.tobytes() for part in (head, sentence.terms.astype("<i4"), vector, weights))
+    vector = sentence.vector.astype(precision).tobytes()
+    padding = bytes(-len(vector) % 4)
+    return np.array([sentence.passage.start], dtype="<i4").tobytes() + sentence.counted + vector + padding
 
 
 def scored_rows(column: Any, dimension: int, precision: str) -> ScoredRows:
-    """Read (n,) rows of the column "scored"; none is empty. dimension, precision: of the vectors."""
+    """Read (n,) rows of the column "scoring"; none is empty. dimension, precision: of the vectors."""
     column = column.combine_chunks()
     ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :][: len(column) + 1]
-    halves = np.frombuffer(column.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]].copy().view("<u2")
-    starts = ((ends[:-1] - ends[0]) // 2).astype(np.int64)
-    head = halves[starts[:, None] + np.arange(4)].view("<i4")
-    lengths = head[:, 1].astype(np.int64)
-    behind = starts + 4 + 2 * lengths
-    width = dimension * np.dtype(precision).itemsize // 2
-    terms = halves[_places(starts + 4, 2 * lengths)].view("<i4")
-    vectors = halves[behind[:, None] + np.arange(width)].view(precision)
-    weights = halves[_places(behind + width, lengths)].view("<f2")
-    return ScoredRows(head[:, 0].astype(np.int64), vectors.astype(np.float32), lengths, terms, weights)
-
-
-def _places(starts: IntArray, lengths: IntArray) -> IntArray:
-    """The places of slices that begin at `starts`, one after another."""
-    return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    values = np.frombuffer(column.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]].copy().view("<i4")
+    starts = ((ends[:-1] - ends[0]) // 4).astype(np.int64)
+    counted = counted_rows(values, starts + 1)
+    width = -(-dimension * np.dtype(precision).itemsize // 4)
+    behind = ends_of(starts + 1, counted)
+    vectors = values[behind[:, None] + np.arange(width)].view(precision)[:, :dimension]
+    return ScoredRows(values[starts].astype(np.int64), vectors.astype(np.float32), counted)
 
 
 def plain(schema: Any) -> Any:

@@ -5,20 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag.filters import Filter
-from precise_rag.index.databases.engine import FoundSentence, Pool
+from precise_rag.index.databases.engine import FoundSentence, Pool, Sample
 from precise_rag.index.databases.lance import filters
 from precise_rag.index.databases.lance.rows import (
     LOTTERY,
     READ,
+    ScoredRows,
     numbers_of,
     precision_of,
     scored_rows,
     sentences,
-    vectors_of,
 )
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots
@@ -56,13 +55,14 @@ class LanceView:
         places = _places(known, terms)
         return np.append(totals, 0)[places], count
 
-    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+    def sample(self, n: int, wanted: Filter | None = None) -> Sample:
         """See `View`."""
         where = "place >= 0" if wanted is None else f"place >= 0 AND {filters.where_clause(wanted)}"
         count = self.count() if wanted is None else self._rows.count_rows(where)
         if count > n:
             where += f" AND lottery < {int(LOTTERY * n / count)}"
-        return vectors_of(select(self._rows, where, ["vector"])["vector"])
+        rows = self._scored(select(self._rows, where, ["scoring"])["scoring"])
+        return Sample(rows.vectors, rows.counted)
 
     def pool(
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
@@ -77,15 +77,17 @@ class LanceView:
             query = require("lancedb.query", extra="lancedb").MatchQuery(" ".join(map(str, terms)), "words")
             by_words = _best(self._rows.search(query, query_type="fts"), "_score", where, size)
             keys = np.union1d(keys, by_words)
-        table = self._taken(keys.tolist(), ["doc_id", "scored"])
-        table = table.filter(compute.binary_length(table["scored"]).to_numpy() > 0)  # others hold no sentence
-        rows = scored_rows(table["scored"], len(vector), precision_of(self._rows.schema))
+        table = self._taken(keys.tolist(), ["doc_id", "scoring"])
+        table = table.filter(
+            compute.binary_length(table["scoring"]).to_numpy() > 0
+        )  # others hold no sentence
+        rows = self._scored(table["scoring"])
         return Pool(
             table["_rowid"].to_pylist(),
             table["doc_id"].to_pylist(),
             rows.passages,
             dots(rows.vectors, vector),
-            _words_score(rows.terms, rows.weights.astype(np.float32), rows.lengths, terms, idf),
+            rows.counted,
         )
 
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
@@ -95,6 +97,10 @@ class LanceView:
         found = self._taken(keys, READ)
         by_key = dict(zip(found["_rowid"].to_pylist(), sentences(found), strict=True))
         return [by_key[key] for key in keys]
+
+    def _scored(self, column: Any) -> ScoredRows:
+        schema = self._rows.schema
+        return scored_rows(column, schema.field("vector").type.list_size, precision_of(schema))
 
     def _taken(self, keys: Sequence[Any], columns: Sequence[str]) -> Any:
         return self._rows.take_row_ids(list(keys)).select(list(columns)).with_row_id().to_arrow()
@@ -139,19 +145,3 @@ def _places(known: IntArray, wanted: IntArray) -> IntArray:
         return np.zeros(len(wanted), dtype=np.int64)
     places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     return np.where(known[places] == wanted, places, len(known))
-
-
-def _words_score(
-    terms: npt.NDArray[Any], weights: npt.NDArray[Any], lengths: IntArray, query: IntArray, idf: FloatArray
-) -> FloatArray:
-    """(n,) score by words of rows whose terms and weights come one row after another.
-
-    lengths: (n,) number of terms of each row.
-    query: numbers of the query's words, ascending; idf: their weights.
-    """
-    if not len(query):
-        return np.zeros(len(lengths), dtype=np.float32)
-    places = np.minimum(np.searchsorted(query, terms), len(query) - 1)
-    shares = np.where(query[places] == terms, weights * idf[places], 0.0)
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    return np.bincount(rows, shares, minlength=len(lengths)).astype(np.float32)

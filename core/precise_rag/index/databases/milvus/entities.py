@@ -1,6 +1,7 @@
 """Rows and heads as entities of Milvus."""
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -45,6 +46,7 @@ def row_schema(client: Any, dimension: int) -> Any:
     schema.add_field("key", kinds.VARCHAR, is_primary=True, max_length=36)
     for name, length in (("doc_id", _MOST_BYTES), ("version", 32), ("text", _MOST_BYTES)):
         schema.add_field(name, kinds.VARCHAR, max_length=length)
+    schema.add_field("counted", kinds.VARCHAR, max_length=_MOST_BYTES)
     schema.add_field("above", kinds.VARCHAR, max_length=_MOST_TITLE_BYTES)
     for name in ("place", "begin", "stop", "n_tokens", "passage_start", "passage_end", "lottery"):
         schema.add_field(name, kinds.INT64)
@@ -72,11 +74,13 @@ def head_schema(client: Any) -> Any:
 def row_entity(row: Row, lottery: int) -> dict[str, Any]:
     """A sentence as an entity. Raises InputError if Milvus cannot hold it."""
     sentence = row.sentence
-    weights = dict(zip(sentence.terms.tolist(), sentence.weights.tolist(), strict=True))
+    weights = dict(zip(sentence.words.tolist(), sentence.weights.tolist(), strict=True))
+    counted = b64encode(sentence.counted).decode()
     about = f"document {row.doc_id!r}"
     _check(about, "id", len(row.doc_id.encode()), _MOST_BYTES, "bytes")
     _check(about, "sentence", len(sentence.text.encode()), _MOST_BYTES, "bytes")
     _check(about, "sentence", len(sentence.words), _MOST_ITEMS, "different words")
+    _check(about, "sentence", len(counted), _MOST_BYTES, "bytes of counted words around it, 11 each,")
     return {
         "key": row.key,
         "doc_id": row.doc_id,
@@ -94,6 +98,7 @@ def row_entity(row: Row, lottery: int) -> dict[str, Any]:
         "facets": _labels(row.doc_id, row.metadata),
         "fields": _compared(row.doc_id, row.metadata),
         "vector": sentence.vector.tolist(),
+        "counted": counted,
         "weights": weights or {0: 1e-6},  # no word has the number 0, and a vector must have one
     }
 
@@ -158,8 +163,7 @@ def as_found(entity: Mapping[str, Any]) -> FoundSentence:
 def as_stored(entity: Mapping[str, Any]) -> StoredSentence:
     """The sentence that an entity with all its fields is."""
     found = as_found(entity)
-    terms = np.array(sorted(term for term in entity["weights"] if term), dtype=np.int64)
-    weights = [entity["weights"][term] for term in terms.tolist()]
+    weights = [entity["weights"][word] for word in entity["words"]]
     return StoredSentence(
         start=found.start,
         end=found.end,
@@ -169,9 +173,14 @@ def as_stored(entity: Mapping[str, Any]) -> StoredSentence:
         above=found.above,
         vector=np.array(entity["vector"], dtype=np.float32),
         words=np.array(list(entity["words"]), dtype=np.int64),
-        terms=terms,
         weights=np.array(weights, dtype=np.float32),
+        counted=counted(entity),
     )
+
+
+def counted(entity: Mapping[str, Any]) -> bytes:
+    """The words of an entity; see `packed`."""
+    return b64decode(entity["counted"])
 
 
 def _add_facets(schema: Any, kinds: Any) -> None:

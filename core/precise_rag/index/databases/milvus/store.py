@@ -10,7 +10,8 @@ from precise_rag.errors import DatabaseError
 from precise_rag.filters import Filter
 from precise_rag.index.databases.clusters import Head, Hit, Row
 from precise_rag.index.databases.clusters.store import Query, head_key, removal
-from precise_rag.index.databases.engine import FoundSentence, StoredSentence, other_version
+from precise_rag.index.databases.counted import unpacked
+from precise_rag.index.databases.engine import FoundSentence, Sample, StoredSentence, other_version
 from precise_rag.index.databases.milvus import entities, filters
 from precise_rag.index.databases.milvus.entities import quoted
 from precise_rag.types import FloatArray
@@ -21,6 +22,7 @@ _MOST_FOUND = 16_384
 """Entities that a search or a query of Milvus returns at most."""
 _SETTINGS = "settings"
 _INDEXED = ("doc_id", "version", "place", "begin", "lottery", "words", "facets")
+_FOUND = ["doc_id", "version", "passage_start", "counted"]
 _COLUMNS = {"start": "begin", "place": "place"}
 
 
@@ -104,32 +106,39 @@ class MilvusStore:
         """See `Store`."""
         return self._counted(f"array_contains(words, {int(term)}) and {_met(wanted)}")
 
-    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+    def sample(self, n: int, wanted: Filter | None = None) -> Sample:
         """See `Store`."""
         count = self.count(wanted)
         limit = entities.LOTTERY if count <= n else int(entities.LOTTERY * n / count)
         chosen = f"lottery <= {limit} and {_met(wanted)}"
         found = self._client.query(
-            self._rows, filter=chosen, output_fields=["vector"], limit=min(2 * n, _MOST_FOUND)
+            self._rows, filter=chosen, output_fields=["vector", "counted"], limit=min(2 * n, _MOST_FOUND)
         )
-        vectors = [entity["vector"] for entity in found]
-        return np.array(vectors, dtype=np.float32).reshape(len(vectors), -1 if vectors else 0)
+        vectors = np.array([entity["vector"] for entity in found], dtype=np.float32)
+        return Sample(vectors.reshape(len(found), -1 if found else 0), unpacked(map(entities.counted, found)))
 
     def best(self, query: Query, size: int, wanted: Filter | None, without: Collection[str]) -> list[Hit]:
         """See `Store`."""
         chosen = _met(wanted)
         if without:
             chosen = f"not (version in {quoted(sorted(without))}) and {chosen}"
-        found = self._search(query, min(size, _MOST_FOUND), chosen, ["doc_id", "version", "passage_start"])
+        found = self._search(query, min(size, _MOST_FOUND), chosen, _FOUND)
         return [
-            Hit(e["key"], about["doc_id"], about["version"], about["passage_start"], e["distance"])
+            Hit(
+                key=e["key"],
+                doc_id=about["doc_id"],
+                version=about["version"],
+                passage=about["passage_start"],
+                counted=entities.counted(about),
+                score=e["distance"],
+            )
             for e in found
             if (about := e["entity"])
         ]
 
-    def scores(self, query: Query, keys: Sequence[str]) -> dict[str, float]:
+    def scores(self, vector: FloatArray, keys: Sequence[str]) -> dict[str, float]:
         """See `Store`."""
-        found = self._search(query, len(keys), f"key in {quoted(keys)}", ["key"])
+        found = self._search(vector, len(keys), f"key in {quoted(keys)}", ["key"])
         return {entity["key"]: entity["distance"] for entity in found}
 
     def read(self, keys: Sequence[str]) -> dict[str, FoundSentence]:
@@ -157,7 +166,7 @@ class MilvusStore:
 
     def stored(self, version: str) -> list[StoredSentence]:
         """See `Store`."""
-        names = [*entities.READ, "words", "vector", "weights"]
+        names = [*entities.READ, "words", "vector", "weights", "counted"]
         found = self._each(self._rows, f'version == "{version}"', names)
         return [entities.as_stored(entity) for entity in sorted(found, key=lambda entity: entity["place"])]
 

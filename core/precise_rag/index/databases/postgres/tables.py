@@ -12,8 +12,6 @@ from precise_rag.index.databases.facets import filterable
 
 LOTTERY = 2**31 - 1
 """Each row has a random number below this one, so that a range of numbers is a random sample."""
-DIMENSIONS = 2**29 + 1
-"""Of the vectors of words: one for each word number."""
 
 _TABLES = """
 CREATE TABLE {c}_settings (one int PRIMARY KEY CHECK (one = 1), settings text NOT NULL);
@@ -26,7 +24,7 @@ CREATE TABLE {c}_sentences (
     key bigserial PRIMARY KEY, document bigint NOT NULL REFERENCES {c}_documents ON DELETE CASCADE,
     place int NOT NULL, start int NOT NULL, stop int NOT NULL, n_tokens int NOT NULL,
     passage_start int NOT NULL, passage_end int NOT NULL, lottery int NOT NULL, text text NOT NULL,
-    above text NOT NULL, terms int[] NOT NULL, vector {kind}({d}) NOT NULL, words sparsevec NOT NULL);
+    above text NOT NULL, terms int[] NOT NULL, vector {kind}({d}) NOT NULL, counted bytea NOT NULL);
 CREATE INDEX ON {c}_sentences (document, place);
 CREATE INDEX ON {c}_sentences (lottery);
 CREATE TABLE {c}_postings (
@@ -48,7 +46,7 @@ _SENTENCE = (
     "above",
     "terms",
     "vector",
-    "words",
+    "counted",
 )
 _POSTING = ("term", "weight", "sentence", "document")
 _COLUMNS = {"documents": _DOCUMENT, "sentences": _SENTENCE, "postings": _POSTING}
@@ -151,19 +149,16 @@ class Tables:
                 s.above.replace("\0", "\ufffd"),
                 s.words.tolist(),
                 as_vector(s.vector),
-                pgvector.SparseVector(
-                    dict(zip(s.terms.tolist(), s.weights.tolist(), strict=True)), DIMENSIONS
-                ),
+                s.counted,
             )
             for key, drawn, (document, place, s) in zip(keys, lottery, pairs, strict=True)
         ]
-        types = ("int8", "int8", *("int4",) * 7, "text", "text", "int4[]", kind, "sparsevec")
+        types = ("int8", "int8", *("int4",) * 7, "text", "text", "int4[]", kind, "bytea")
         self._copy("sentences", _SENTENCE, types, rows)
-        weights = [dict(zip(s.terms.tolist(), s.weights.tolist(), strict=True)) for _, _, s in pairs]
         postings = [
-            (term, known[term], key, document)
-            for key, known, (document, _, s) in zip(keys, weights, pairs, strict=True)
-            for term in s.words.tolist()
+            (term, weight, key, document)
+            for key, (document, _, s) in zip(keys, pairs, strict=True)
+            for term, weight in zip(s.words.tolist(), s.weights.tolist(), strict=True)
         ]
         self._copy("postings", _POSTING, ("int4", "float4", "int8", "int8"), postings)
 

@@ -7,9 +7,10 @@ from typing import Any, Literal
 import numpy as np
 
 from precise_rag.filters import Filter
-from precise_rag.index.databases.engine import FoundSentence, Pool
+from precise_rag.index.databases.counted import unpacked
+from precise_rag.index.databases.engine import FoundSentence, Pool, Sample
 from precise_rag.index.databases.postgres.filters import where_clause
-from precise_rag.index.databases.postgres.tables import DIMENSIONS, LOTTERY, Tables
+from precise_rag.index.databases.postgres.tables import LOTTERY, Tables
 from precise_rag.types import FloatArray, IntArray, Span
 
 _MOST_POSTINGS = 200_000
@@ -47,16 +48,15 @@ class PostgresView:
         found = [self._frequency.get(term, 0) for term in terms.tolist()]
         return np.array(found, dtype=np.int64), self._counted(wanted)
 
-    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+    def sample(self, n: int, wanted: Filter | None = None) -> Sample:
         """See `View`."""
         among, values = self._among(wanted, "s")
         count = self._counted(wanted)
         limit = LOTTERY if count <= n else int(LOTTERY * n / count)
-        query = f"SELECT vector::text FROM {self._c}_sentences s WHERE lottery <= %s AND {among}"
-        rows = self._run(query, [limit, *values]).fetchall()
-        return np.array([json.loads(row[0]) for row in rows], dtype=np.float32).reshape(
-            len(rows), -1 if rows else 0
-        )
+        query = f"SELECT vector::text, counted FROM {self._c}_sentences s WHERE lottery <= %s AND {among}"
+        rows = self._run(query, [limit, *values], binary=True).fetchall()
+        vectors = np.array([json.loads(vector) for vector, _ in rows], dtype=np.float32)
+        return Sample(vectors.reshape(len(rows), -1 if rows else 0), unpacked([its for _, its in rows]))
 
     def pool(
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
@@ -76,21 +76,19 @@ class PostgresView:
                 "GROUP BY p.sentence ORDER BY sum(p.weight * q.idf) DESC LIMIT %s"
             )
             keys |= {key for (key,) in self._run(query, [*read, *values, size]).fetchall()}
-        weights = dict(zip(terms.tolist(), idf.tolist(), strict=True))
-        sparse = ",".join(f"{t + 1}:{w:.6g}" for t, w in weights.items() if w > 0)  # they count from 1
         query = (
-            f"SELECT s.key, d.id, s.passage_start, -(s.vector <#> %s::{kind}), "
-            f"-(s.words <#> %s::sparsevec) FROM {self._c}_sentences s "
+            f"SELECT s.key, d.id, s.passage_start, -(s.vector <#> %s::{kind}), s.counted "
+            f"FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s) ORDER BY s.key"
         )
-        rows = self._run(query, [direction, f"{{{sparse}}}/{DIMENSIONS}", list(keys)]).fetchall()
+        rows = self._run(query, [direction, list(keys)], binary=True).fetchall()
         columns = list(zip(*rows, strict=True)) or [()] * 5
         return Pool(
             columns[0],
             columns[1],
             np.array(columns[2], dtype=np.int64),
             np.array(columns[3], dtype=np.float32),
-            np.array(columns[4], dtype=np.float32),
+            unpacked(columns[4]),
         )
 
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:

@@ -1,6 +1,7 @@
 """Rows and heads as points of Qdrant."""
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,8 +25,8 @@ def row_point(row: Row, lottery: int) -> Any:
     models = require("qdrant_client.models", extra="qdrant")
     sentence = row.sentence
     vector: dict[str, Any] = {"dense": sentence.vector.tolist()}
-    if len(sentence.terms):
-        indices, values = sentence.terms.tolist(), sentence.weights.tolist()
+    if len(sentence.words):
+        indices, values = sentence.words.tolist(), sentence.weights.tolist()
         vector["words"] = models.SparseVector(indices=indices, values=values)
     payload = {
         "doc_id": row.doc_id,
@@ -38,6 +39,7 @@ def row_point(row: Row, lottery: int) -> Any:
         "text": sentence.text,
         "above": sentence.above,
         "words": sentence.words.tolist(),
+        "counted": b64encode(sentence.counted).decode(),
         "lottery": lottery,
         **_levels("$id", row.doc_id),
         **compared(row.metadata),
@@ -114,8 +116,7 @@ def as_found(point: Any) -> FoundSentence:
 def as_stored(point: Any) -> StoredSentence:
     """The sentence that a point with its vectors is."""
     found, words = as_found(point), point.vector.get("words")
-    terms = np.array([] if words is None else words.indices, dtype=np.int64)
-    order = np.argsort(terms)
+    weights = {} if words is None else dict(zip(words.indices, words.values, strict=True))
     return StoredSentence(
         start=found.start,
         end=found.end,
@@ -125,6 +126,11 @@ def as_stored(point: Any) -> StoredSentence:
         above=found.above,
         vector=np.array(point.vector["dense"], dtype=np.float32),
         words=np.array(point.payload["words"], dtype=np.int64),
-        terms=terms[order],
-        weights=np.array([] if words is None else words.values, dtype=np.float32)[order],
+        weights=np.array([weights[word] for word in point.payload["words"]], dtype=np.float32),
+        counted=counted(point),
     )
+
+
+def counted(point: Any) -> bytes:
+    """The words of a point; see `packed`."""
+    return b64decode(point.payload["counted"])

@@ -12,7 +12,8 @@ from precise_rag.errors import DatabaseError
 from precise_rag.filters import Filter
 from precise_rag.index.databases.clusters import Head, Hit, Row
 from precise_rag.index.databases.clusters.store import Query, head_key, removal
-from precise_rag.index.databases.engine import FoundSentence, StoredSentence, other_version
+from precise_rag.index.databases.counted import unpacked
+from precise_rag.index.databases.engine import FoundSentence, Sample, StoredSentence, other_version
 from precise_rag.index.databases.qdrant import filters, points
 from precise_rag.types import FloatArray
 
@@ -28,8 +29,8 @@ _INDEXED = {
     "start": "integer",
     "lottery": "integer",
 }
-_FOUND = ["doc_id", "version", "passage"]
-_READ = [*_FOUND, "place", "start", "end", "n_tokens", "text", "above"]
+_FOUND = ["doc_id", "version", "passage", "counted"]
+_READ = ["doc_id", "version", "passage", "place", "start", "end", "n_tokens", "text", "above"]
 
 
 class QdrantStore:
@@ -47,8 +48,8 @@ class QdrantStore:
         """See `Engine`."""
         if not self._client.collection_exists(self._heads):
             return None
-        rows, _ = self._client.scroll(self._rows, limit=1, with_payload=_READ)
-        if rows and rows[0].payload.keys() < set(_READ):
+        rows, _ = self._client.scroll(self._rows, limit=1, with_payload=[*_READ, "counted"])
+        if rows and rows[0].payload.keys() < {*_READ, "counted"}:
             raise other_version(self.location, removal(self._rows, self._heads))
         found = self._client.retrieve(self._heads, [_SETTINGS])
         return dict(json.loads(found[0].payload["settings"])) if found else None
@@ -117,28 +118,30 @@ class QdrantStore:
         chosen = _all(filters.one_of("words", [term]), *_met(wanted))
         return int(self._client.count(self._rows, count_filter=chosen, exact=True).count)
 
-    def sample(self, n: int, wanted: Filter | None = None) -> FloatArray:
+    def sample(self, n: int, wanted: Filter | None = None) -> Sample:
         """See `Store`."""
         count = self.count(wanted)
         limit = points.LOTTERY if count <= n else int(points.LOTTERY * n / count)
         chosen = _all(filters.ranged("lottery", lte=limit), *_met(wanted))
-        found = [point.vector["dense"] for point in self._scroll(self._rows, chosen, False, ["dense"])]
-        return np.array(found, dtype=np.float32).reshape(len(found), -1 if found else 0)
+        found = list(self._scroll(self._rows, chosen, ["counted"], ["dense"]))
+        vectors = np.array([point.vector["dense"] for point in found], dtype=np.float32)
+        return Sample(vectors.reshape(len(found), -1 if found else 0), unpacked(map(points.counted, found)))
 
     def best(self, query: Query, size: int, wanted: Filter | None, without: Collection[str]) -> list[Hit]:
         """See `Store`."""
         old = [filters.none_of([filters.one_of("version", sorted(without))])] if without else []
         found = self._query(query, size, _all(*_met(wanted), *old), _FOUND)
         return [
-            Hit(p.id, p.payload["doc_id"], p.payload["version"], p.payload["passage"][0], p.score)
+            Hit(p.id, about["doc_id"], about["version"], about["passage"][0], points.counted(p), p.score)
             for p in found
+            if (about := p.payload)
         ]
 
-    def scores(self, query: Query, keys: Sequence[str]) -> dict[str, float]:
+    def scores(self, vector: FloatArray, keys: Sequence[str]) -> dict[str, float]:
         """See `Store`."""
         models = require("qdrant_client.models", extra="qdrant")
         chosen = _all(models.HasIdCondition(has_id=list(keys)))
-        return {point.id: point.score for point in self._query(query, len(keys), chosen, False)}
+        return {point.id: point.score for point in self._query(vector, len(keys), chosen, False)}
 
     def read(self, keys: Sequence[str]) -> dict[str, FoundSentence]:
         """See `Store`."""

@@ -1,0 +1,123 @@
+"""Words of a sentence, of its passage and of its surroundings, counted, as the bytes of a row; their BM25.
+
+The rows of a pool are scored as in HybridIndex: by BM25 at each scale, with the usual length of the texts of
+that scale. Differs: a row knows no other documents, so what is usual is read from a random sample of rows;
+and words are counted in sentences alone. If a share p of the sentences has a word, it is taken to be in
+
+    1 - (1 - p)^k
+
+of the texts of k sentences.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.index.arrays.bm25_matrix import BM25Settings
+from precise_rag.index.arrays.postings import idf
+from precise_rag.types import FloatArray, IntArray
+
+SCALES = 3
+"""Sentence, passage and surroundings."""
+_HEAD = 1 + 2 * SCALES
+_MOST = 255
+"""Up to which a word is counted."""
+
+
+class CountedRows(NamedTuple):
+    """The words of n rows.
+
+    lengths: (n, SCALES) words of the sentence, its passage and its surroundings; 0 for a scale without texts.
+    sizes: (n, SCALES) sentences of each.
+    n_terms: (n,) distinct words of each row, at all scales.
+    terms: (sum of n_terms,) their numbers, ascending, one row after another.
+    counts: (sum of n_terms, SCALES) how often each is there.
+    """
+
+    lengths: IntArray
+    sizes: IntArray
+    n_terms: IntArray
+    terms: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.uint8]
+
+
+class Usual(NamedTuple):
+    """Of the texts of each scale, (SCALES,): words, and sentences."""
+
+    lengths: npt.NDArray[np.float64]
+    sizes: npt.NDArray[np.float64]
+
+
+def packed(terms: IntArray, counts: IntArray, lengths: IntArray, sizes: IntArray) -> bytes:
+    """Return a row of `CountedRows` as bytes, a multiple of 4."""
+    as_bytes = np.zeros((len(terms), 4), dtype=np.uint8)
+    as_bytes[:, :SCALES] = np.minimum(counts, _MOST)
+    parts = ([len(terms)], lengths, sizes, terms, as_bytes.view("<i4").ravel())
+    return np.concatenate(parts).astype("<i4").tobytes()
+
+
+def unpacked(rows: Iterable[bytes]) -> CountedRows:
+    """Return rows from the bytes of each."""
+    rows = list(rows)
+    ends = np.cumsum([len(row) // 4 for row in rows], dtype=np.int64)
+    values = np.frombuffer(b"".join(rows), dtype="<i4")
+    return counted_rows(values, np.append(0, ends)[:-1])
+
+
+def counted_rows(values: npt.NDArray[np.int32], starts: IntArray) -> CountedRows:
+    """Return rows from numbers that hold the bytes of each; starts: (n,) where each row's begin."""
+    n_terms = values[starts].astype(np.int64)
+    head = values[starts[:, None] + np.arange(1, _HEAD)].astype(np.int64)
+    first = starts + _HEAD
+    terms = values[_places(first, n_terms)]
+    counts = values[_places(first + n_terms, n_terms)].view(np.uint8).reshape(-1, 4)[:, :SCALES]
+    return CountedRows(head[:, :SCALES], head[:, SCALES:], n_terms, terms, counts)
+
+
+def ends_of(starts: IntArray, rows: CountedRows) -> IntArray:
+    """(n,) where each row's numbers end; see `counted_rows`."""
+    return starts + _HEAD + 2 * rows.n_terms
+
+
+def usual(rows: CountedRows) -> Usual:
+    """Return what is usual among the texts that a random sample of rows is in."""
+    shares = 1 / np.maximum(rows.sizes, 1)  # a text is drawn as often as it has sentences
+    totals = shares.sum(axis=0)
+    return Usual(np.maximum((rows.lengths * shares).sum(axis=0) / totals, 1), len(shares) / totals)
+
+
+def bm25(
+    rows: CountedRows,
+    terms: IntArray,
+    frequencies: IntArray,
+    n_rows: int,
+    usual: Usual,
+    settings: BM25Settings,
+) -> list[FloatArray]:
+    """(n,) BM25 of the rows' texts at each scale.
+
+    terms: (k,) words of the query, ascending. frequencies: (k,) sentences that have each. n_rows: sentences.
+    """
+    if not len(terms):
+        return [np.zeros(len(rows.n_terms), dtype=np.float32)] * SCALES
+    places = np.minimum(np.searchsorted(terms, rows.terms), len(terms) - 1)
+    hits = np.flatnonzero(terms[places] == rows.terms)
+    places, owners = places[hits], np.repeat(np.arange(len(rows.n_terms)), rows.n_terms)[hits]
+    share = np.minimum(frequencies / max(n_rows, 1), 1)
+    found = []
+    for scale in range(SCALES):
+        n_texts = n_rows / usual.sizes[scale]
+        weights = idf(n_texts * (1 - (1 - share) ** usual.sizes[scale]), n_texts)
+        counts = rows.counts[hits, scale].astype(np.float64)
+        length = rows.lengths[owners, scale] / usual.lengths[scale]
+        norms = settings.k1 * (1 - settings.b + settings.b * length)
+        shares = weights[places] * counts / np.maximum(counts + norms, 1)  # 0 for a count of 0
+        found.append(np.bincount(owners, shares, minlength=len(rows.n_terms)).astype(np.float32))
+    return found
+
+
+def _places(starts: IntArray, lengths: IntArray) -> IntArray:
+    """The places of slices that begin at `starts`, one after another."""
+    return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())

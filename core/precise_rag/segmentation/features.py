@@ -11,8 +11,8 @@ from precise_rag.models.checks import Rule, whole
 from precise_rag.types import FloatArray
 from precise_rag.vectors import unit_rows
 
-_BLOCK = 4096
-"""Sentences of a block, to bound memory in long documents."""
+_BLOCK = 512
+"""Sentences of a block, whose numbers stay in the processor's cache."""
 
 _REACH = 16
 """Sentences on each side of a gap that can change its logits: those of the widest window or convolution."""

@@ -8,7 +8,7 @@ import numpy as np
 from precise_rag.structure import Structure
 from precise_rag.types import IntArray, Span
 
-_BLANK_LINE = re.compile(r"(?>\r\n?|\n|\u2029)[^\S\r\n\u2029]*(?>\r\n?|\n|\u2029)\s*")
+_BLANK_LINE = re.compile(r"[\r\n\u2029](?:(?<=\r)\n)?+[^\S\r\n\u2029]*(?>\r\n?|\n|\u2029)\s*")
 _ROW = re.compile(r"(?>\r\n?|\n)[ \t]*(?=[^\s])|(?<=\S)\s{0,20}(?=<tr\b)", re.IGNORECASE)
 _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
 _CODE_CHARACTERS = 400

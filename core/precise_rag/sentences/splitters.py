@@ -282,7 +282,7 @@ def _is_abbreviated(block: str, end: int, following: int) -> bool:
     following: where the next word begins.
     """
     words = block[max(end - 12, 0) : following].rstrip()
-    if not words.endswith("."):
+    if not words.endswith(".") or words[-6:-1].isalpha():  # no abbreviation here is so long
         return False
     is_small = block[following : following + 1].islower()
     if is_small and (block[following - 1] == "." or _SELDOM_LAST.search(words) is not None):

@@ -206,7 +206,7 @@ class _Reader:
             end = self._run(number, lambda row: row.count("\t") > 1)
         elif "|" in words and self.lines[number].after_blank and self._has_delimiter_row(number):
             end = self._run(number, lambda row: "|" in row)
-        elif COLUMNS.match(words):
+        elif ("   " in words or "\t" in words) and COLUMNS.match(words):
             end = self._run(number, lambda row: COLUMNS.match(row) is not None)
             end = end if end - number >= _FEWEST_ROWS else number
         else:

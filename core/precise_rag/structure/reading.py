@@ -99,6 +99,7 @@ def _with_titles(text: str, starts: list[BlockStart]) -> Iterator[BlockStart]:
 
 _LEVEL_OF_TITLES = 20
 _TITLE = re.compile(
-    r"[ \t]*[^\W\d_a-z][^\n]{0,198}(?:[^\s.,;:!?。，；：！？…\-–—]|\b(?:etc|Co|Inc|Ltd|Jr|Sr)\.)[ \t]*(?:\n[ \t]*){2,}"
+    r"[ \t]*[^\W\d_a-z][^\n]{0,198}(?:[^\s.,;:!?。，；：！？…\-–—]|\b(?:etc|Co|Inc|Ltd|Jr|Sr)\.)"
+    r"[ \t]*(?:\n[ \t]*){2,}"
 )
 """A line without a full stop but that of an abbreviation, with a blank line after it."""

@@ -229,11 +229,11 @@ def test_turns_of_a_transcript() -> None:
 
 def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
     said = "Ilse: Look at the oil, please\n\nJonas B: I did.\n\n"
-    text = f"{said * 2}What the oil costs\n\n{said}He left.\n\n{said}and more\n\n{said}Wicks, lamps, etc.\n\n{said}"
+    text = f"{said * 2}What the oil costs\n\n{said}He left.\n\n{said}and more\n\n{said}Wicks, etc.\n\n{said}"
     found = read_structure(text)
     assert [text[block.start : block.end] for block in found.blocks if block.kind == "heading"] == [
         "What the oil costs\n\n",
-        "Wicks, lamps, etc.\n\n",
+        "Wicks, etc.\n\n",
     ]
     assert found.heading_path(text.index("He left")) == ("What the oil costs",)
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from precise_rag.structure import Block, Structure
 from precise_rag.structure.blocks import BlockKind
-from precise_rag.structure.marks import CAPTION, ends_in_colon, ends_sentence
+from precise_rag.structure.marks import CAPTION, NUMBERED_TITLE, ends_in_colon, ends_sentence
 from precise_rag.structure.running import running_lines
 from precise_rag.types import FloatArray, IntArray
 
@@ -77,11 +77,12 @@ def structure_ties(
 
 
 def _leads_on(sentence: str, following: str, before: Block, after: Block, is_new_page: bool) -> bool:
-    """Whether a sentence is a lead-in or caption of the following one, or goes on in it on a new page."""
+    """Whether a sentence is a lead-in, title or caption of the next one, or goes on in it on a new page."""
     if before.kind not in _OPEN_ENDED:
         return False
     return (
         ends_in_colon(sentence)
+        or NUMBERED_TITLE.fullmatch(sentence) is not None
         or (after.kind == "table" and CAPTION.match(sentence) is not None)
         or (is_new_page and following.lstrip()[:1].islower() and not ends_sentence(sentence))
     )

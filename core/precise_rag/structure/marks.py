@@ -14,6 +14,14 @@ NUMBERED = re.compile(
 )
 """The number of a heading."""
 
+_SMALL = r"(?:of|and|the|to|for|in|or|on|by|with|a|an|&)"
+NUMBERED_TITLE = re.compile(
+    r"(?:(?i:section|article)[ \t])?"
+    r"(?:\(\w{1,5}\)|\d{1,3}(?:\.\d{1,3}){0,4}[.)]?|[A-Za-z][.)]|[IVXivx]{1,5}[.)])[ \t]+"
+    rf"[A-Z][\w'’-]*(?:[ ,/;]{{1,3}}(?:[A-Z][\w'’-]*|{_SMALL})){{0,9}}\.\s*"
+)
+"""A numbered title with a full stop, alone or before its text, as contracts have."""
+
 ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
 """A line of one punctuation mark, under or over a title."""
 

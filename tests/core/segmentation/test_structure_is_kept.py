@@ -126,3 +126,16 @@ def test_a_short_list_and_front_matter_are_not_cut() -> None:
     assert len(chunks) > 1
     assert any(steps in chunk.text for chunk in chunks)
     assert "The traps are lifted" in chunks[0].text
+
+
+@pytest.mark.parametrize("after", ["\n\n", " ", "\n\nHarbour Office, {n}\n\n"])
+def test_a_numbered_title_with_a_full_stop_stays_with_its_text(after: str) -> None:
+    text = "".join(
+        f"{n}.2 Care of the Lamps.{after.format(n=n)}The keeper trims the wick at dusk, fills the oil and "
+        f"notes the hour in the book. {'The ferry waits until the lamp is lit. ' * (n % 4)}\n\n"
+        for n in range(1, 30)
+    )
+    chunks = Segmenter.from_pretrained("small", max_tokens=90).segment(text)
+    title_last = re.compile(r"Lamps\.(\s+Harbour Office, \d+)?\s*\Z")
+    assert len(chunks) > 8
+    assert not [chunk.text for chunk in chunks if title_last.search(chunk.text)]

@@ -243,6 +243,17 @@ def test_html_of_long_paragraphs() -> None:
     assert kinds(read_structure(part * 3)) == ["heading2", "paragraph"] * 3
 
 
+def test_markdown_with_tables_of_tags_is_markdown() -> None:
+    table = f"<table>{'<tr><td>Eel</td><td>May</td></tr>' * 20}</table>"
+    found = read_structure(f"## Fish\n\n{table}\n\n## Birds\n\nTerns nest here.\n")
+    assert kinds(found) == ["heading2", "table", "heading2", "paragraph"]
+
+
+@pytest.mark.parametrize("before", ['<?xml version="1.0"?>\n', "<!-- made by hand -->\n", "\n"])
+def test_a_prolog_begins_html(before: str) -> None:
+    assert read_structure(f"{before}<!DOCTYPE html><html><body>Eels</body></html>").format == "html"
+
+
 def test_html() -> None:
     found = read_structure(HTML)
     assert found.format == "html"

@@ -5,7 +5,6 @@ and a document that is there with the same text is left alone. So a worker that 
 nothing, and a repeated run does only what is missing.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import DatabaseIndex
 from precise_rag.protocols import Encoder
+from precise_rag.scale.batches import as_documents, as_items
 from precise_rag.types import Document
 
 
@@ -34,10 +34,10 @@ def embed_to_database(
 
     documents: Documents, which this process reads; or a Ray dataset, which the workers read
         (`ray.data.read_parquet`, `read_json`), with the columns "id", "text" and optionally "metadata",
-        which is JSON.
+        which are JSON or, in JSON Lines, an object.
     location: the database, see `load_engine`; all workers must reach it.
     encoder: a name for `load_encoder`, or an encoder that can be pickled. Each worker loads it once.
-    workers: number of Ray actors.
+    workers: largest number of Ray actors; a dataset that Ray reads needs a CPU beside the first one.
     gpus_per_worker: GPUs for each actor; can be a fraction.
     batch_documents: number of documents that a worker encodes and writes together.
     settings: those of `DatabaseIndex`.
@@ -52,7 +52,7 @@ def embed_to_database(
     ray_data = require("ray.data", extra="ray")
     DatabaseIndex(location, load_encoder(encoder), **settings)  # raises what each worker would
     if not hasattr(documents, "map_batches"):
-        items = [{"id": d.id, "text": d.text, "metadata": json.dumps(dict(d.metadata))} for d in documents]
+        items = as_items(list(documents))
         if not items:
             return 0
         documents = ray_data.from_items(items, override_num_blocks=-(-len(items) // batch_documents))
@@ -62,7 +62,7 @@ def embed_to_database(
         batch_size=batch_documents,
         num_cpus=None if gpus_per_worker else 1,
         num_gpus=gpus_per_worker or None,
-        concurrency=workers,
+        concurrency=(1, workers),  # all at once could leave no CPU for reading
     ).take_all()
     return sum(int(count["documents"]) for count in counts)
 
@@ -75,10 +75,6 @@ class _Worker:
 
     def __call__(self, batch: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[np.int64]]:
         """Write the documents of a batch. Returns their number as a column of one row."""
-        metadata = batch.get("metadata", ["{}"] * len(batch["id"]))
-        given = [
-            Document(str(i), str(text), json.loads(about))
-            for i, text, about in zip(batch["id"], batch["text"], metadata, strict=True)
-        ]
+        given = as_documents(batch)
         self._index.add(given)
         return {"documents": np.array([len(given)])}

@@ -24,6 +24,7 @@ from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY, read_facts
 from precise_rag.index.export import WeightedPiece, weighted_sentences
 from precise_rag.protocols import Encoder
+from precise_rag.scale.batches import as_documents, as_items
 from precise_rag.types import Document
 
 
@@ -53,10 +54,10 @@ def embed_to_parquet(
     """Write the sentences of documents, with their weighted vectors, for a vector store to load.
 
     documents: Documents, which this process reads; or a Ray dataset, which the workers read, with the
-    columns "id", "text" and optionally "metadata" (JSON).
+    columns "id", "text" and optionally "metadata" (JSON or, in JSON Lines, an object).
     output: a folder that all workers can write to.
     encoder: a name for `load_encoder`, or an encoder that can be pickled. Each worker loads it once.
-    workers: number of Ray actors.
+    workers: largest number of Ray actors; a dataset that Ray reads needs a CPU beside the first one.
     gpus_per_worker: GPUs for each actor; can be a fraction.
     batch_documents: number of documents in one file.
     settings: the settings of SentenceContextIndex (alpha, passages, …); the same for all runs that write
@@ -81,7 +82,7 @@ def embed_to_parquet(
         skipped = len(given) - len(todo)
         if not todo:
             return Progress(0, 0, skipped)
-        items = [{"id": d.id, "text": d.text, "metadata": json.dumps(dict(d.metadata))} for d in todo]
+        items = as_items(todo)
         documents = ray_data.from_items(items, override_num_blocks=-(-len(todo) // batch_documents))
     counts = documents.map_batches(
         _Worker,
@@ -89,7 +90,7 @@ def embed_to_parquet(
         batch_size=batch_documents,
         num_cpus=None if gpus_per_worker else 1,
         num_gpus=gpus_per_worker or None,
-        concurrency=workers,
+        concurrency=(1, workers),  # all at once could leave no CPU for reading
     ).take_all()
     total = [sum(int(count[name]) for count in counts) for name in Progress._fields]
     return Progress(total[0], total[1], total[2] + skipped)
@@ -108,11 +109,7 @@ class _Worker:
 
     def __call__(self, batch: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[np.int64]]:
         """Write the documents that are in no file yet. Returns the Progress as columns of one row."""
-        metadata = batch.get("metadata", ["{}"] * len(batch["id"]))
-        given = [
-            Document(str(i), str(text), json.loads(about))
-            for i, text, about in zip(batch["id"], batch["text"], metadata, strict=True)
-        ]
+        given = as_documents(batch)
         hashes = {hash_: document for document in given if (hash_ := _hash(document)) not in self._done}
         sentences = list(weighted_sentences(hashes.values(), self._encoder, **self._settings))
         if hashes:

@@ -1,5 +1,6 @@
 """Ray Data with two local workers into a database."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from precise_rag.testing import HashEncoder
 from support.databases import new_location
 from support.ray_workers import DOCUMENTS, MortalEncoder
 
-pytest.importorskip("ray")
+ray = pytest.importorskip("ray")
 pytest.importorskip("lancedb")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -37,3 +38,16 @@ def test_a_killed_worker_loses_and_doubles_nothing(
     assert embed_to_database(DOCUMENTS, location, encoder=encoder, workers=2) == len(DOCUMENTS)
     assert not encoder.marker.exists()  # nothing was encoded again
     assert len(made) == len(alone)
+
+
+def test_json_lines_are_read_by_the_workers(tmp_path: Path) -> None:
+    """Metadata are an object there, in which Arrow gives each record the fields of all."""
+    records = [{"id": d.id, "text": d.text, "metadata": d.metadata} for d in DOCUMENTS]
+    records[0]["metadata"] = {"room": "cellar"}
+    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    dataset, location = ray.data.read_json(str(tmp_path / "documents.jsonl")), str(tmp_path / "rows.lance")
+    assert embed_to_database(dataset, location, encoder=HashEncoder()) == len(DOCUMENTS)
+    made = DatabaseIndex(location, HashEncoder())
+    assert sorted(made.document_ids) == sorted(d.id for d in DOCUMENTS)
+    assert made.document("d0").metadata == {"room": "cellar"}
+    assert made.document("d7").metadata == {"shelf": 7}

@@ -32,8 +32,8 @@ _EXACT_UP_TO = 5_000
 """Up to this many rows the sample is read for each search; above, again when the number has changed."""
 _LOWEST = 1.5
 """Standard deviations below the mean of the sample where the scale of the dense scores begins."""
-_ROWS_FOR_ONE = 8
-"""Rows that are read by vector, and by words, for each candidate, if that is more than the pool."""
+_ROWS_FOR_ONE, _MOST_ROWS = 8, 1_000
+"""Rows that are read by vector, and by words, for each candidate, and at most; the pool if it is larger."""
 _DRIFT = 0.05
 _MOST_SAMPLES = 256
 
@@ -71,7 +71,7 @@ class Searcher:
         counted = wanted if self._settings.filter_statistics == "matching" else None
         frequencies, n_rows = view.frequencies(terms, counted)
         frequencies = np.minimum(frequencies, n_rows)
-        size = max(_ROWS_FOR_ONE * top_k, self._settings.pool)
+        size = max(top_k, min(_ROWS_FOR_ONE * top_k, _MOST_ROWS), self._settings.pool)
         pool = view.pool(direction, terms, idf(frequencies, n_rows), size, wanted)
         if not len(pool.keys):
             _warn(view, wanted)

@@ -1,6 +1,7 @@
 """Crashes, other writers and readers: a document is always there with all of its sentences, or not at all."""
 
 import importlib
+import json
 import os
 import pickle
 import signal
@@ -35,6 +36,15 @@ print("ready", flush=True)
 for number in range(rounds):
     text = "".join(f"The {{word}}{{number}} cat sleeps {{i}}. " for i in range({_SIZE}))
     index.add([Document(i, text, {{"word": word}}) for i in ids])
+"""
+_READER = """
+import json, sys
+from precise_rag.index import DatabaseIndex
+from precise_rag.testing import HashEncoder
+found = {}
+for candidate in DatabaseIndex(sys.argv[1], HashEncoder()).search("cat sleeps", 500, returns="sentence"):
+    found.setdefault(candidate.doc_id, ([], candidate.metadata))[0].append(candidate.text)
+print(json.dumps(found))
 """
 
 
@@ -84,6 +94,36 @@ def test_a_killed_writer_leaves_each_document_whole(shared: str) -> None:
         index.add([Document("d", "Another cat sleeps.")])
         index.delete(["d"])
         assert {"a", "b"} <= set(index.document_ids) <= {"a", "b", "c"}
+
+
+def test_a_killed_writer_leaves_each_document_whole_in_milvus_lite(tmp_path: Path) -> None:
+    """Its file belongs to one process at a time, so others look at it when the writer is dead."""
+    pytest.importorskip("milvus_lite")
+    location = f"milvus:{tmp_path / 'killed.db'}"
+    writer(location, "old", "a,b", 1).communicate()
+    for wait in (0.5, 1.0, 2.0):
+        process = writer(location, f"killed{wait}-", "a,b,c", 10_000)
+        time.sleep(wait)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        found = json.loads(subprocess.check_output([sys.executable, "-c", _READER, location], text=True))
+        assert {"a", "b"} <= set(found) <= {"a", "b", "c"}
+        for texts, metadata in found.values():
+            assert len(texts) == _SIZE
+            (word,) = {text.split()[1] for text in texts}
+            assert word.startswith(metadata["word"])
+
+
+def test_a_file_of_milvus_lite_that_another_process_has_open_is_a_clear_error(tmp_path: Path) -> None:
+    pytest.importorskip("milvus_lite")
+    location = f"milvus:{tmp_path / 'open.db'}"
+    process = writer(location, "first", "a", 10_000)
+    try:
+        with pytest.raises(DatabaseError, match="one process at a time"):
+            DatabaseIndex(location, HashEncoder())
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_two_writers_and_a_reader(shared: str) -> None:

@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any
 
 from precise_rag._extras import require
+from precise_rag.errors import DatabaseError
 from precise_rag.index.databases.clusters import ClusterEngine
 from precise_rag.index.databases.clusters.client import ServerClient
 from precise_rag.index.databases.clusters.location import Location
 from precise_rag.index.databases.milvus.store import MilvusStore
-from precise_rag.redaction import remember
+from precise_rag.redaction import remember, said_by
 
 _SELDOM = {"grpc.keepalive_time_ms": 600_000}
 """Milvus Lite hangs up on a client that asks more often whether it is there."""
@@ -34,12 +35,22 @@ class MilvusEngine(ClusterEngine):
 
 
 def _open(given: Location, *, is_lite: bool) -> Any:
-    client = require("pymilvus", extra="milvus").MilvusClient
+    pymilvus = require("pymilvus", extra="milvus")
     user, password = given.login or ("", "")
     token = os.environ.get("MILVUS_TOKEN", "") or (f"{user}:{password}" if password else user)
     remember(token)
     options = {"grpc_options": _SELDOM} if is_lite else {}
-    return client(given.address, token=token, db_name=given.options.get("db", ""), **options)
+    try:
+        return pymilvus.MilvusClient(
+            given.address, token=token, db_name=given.options.get("db", ""), **options
+        )
+    except pymilvus.MilvusException as error:
+        if not is_lite:
+            raise
+        raise DatabaseError(
+            f"{given.public}: {said_by(error)}; a file of Milvus Lite is open in one process at a time, "
+            "and in this one until it ends"
+        ) from error
 
 
 def _given(client: Any) -> Any:

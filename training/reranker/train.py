@@ -38,17 +38,23 @@ BATCH = 64
 WIDTH = 50
 """Candidates of a padded list."""
 
+SHORTER = (3, 5, 10, 20)
+"""Half of the lists are cut to one of these lengths, as many retrievers return no more."""
+
 QUESTIONS = dict.fromkeys(KINDS, 600)
 """Questions of each set, at most, by kind of list."""
 
-DENSE = ("dense", "core", "near_dense", "dense_to_rivals", "core_to_rivals", "rivals_dense")
-LEXICAL = ("bm25_share", "bm25_passage_share", "bm25_to_rivals", "bm25_passage_to_rivals")
+DENSE = ("dense", "core", "near_dense", "dense_to_own", "core_to_own", "dense_over_usual", "core_over_usual")
+DENSE += ("usual_dense",)
+LEXICAL_PASSAGE = ("bm25_passage_share", "bm25_passage_to_own", "bm25_passage_over_usual")
+LEXICAL = ("bm25_share", "bm25_to_own", "bm25_over_usual", *LEXICAL_PASSAGE)
+CORE = ("core", "core_to_own", "core_over_usual")
 HIDDEN_SHARES = (
     (0.20, DENSE + LEXICAL),
     (0.08, DENSE),
     (0.08, LEXICAL),
-    (0.06, ("core", "core_to_rivals", "bm25_passage_share", "bm25_passage_to_rivals")),
-    (0.06, ("core", "core_to_rivals", *LEXICAL)),
+    (0.06, CORE + LEXICAL_PASSAGE),
+    (0.06, CORE + LEXICAL),
 )
 """Shares of the lists in which features are hidden, to learn candidates of other retrievers."""
 
@@ -149,6 +155,17 @@ class Network(nn.Module):
         return {"mean": self.mean, "deviation": self.deviation, **plain}
 
 
+def shortened(lists: Sequence[CandidateList]) -> list[CandidateList]:
+    """Cut half of the lists, at random."""
+    random = np.random.default_rng(SEED)
+    lengths = [WIDTH, *(n for n in SHORTER)]
+    drawn = random.choice(lengths, len(lists), p=[0.5, *[0.5 / len(SHORTER)] * len(SHORTER)])
+    return [
+        one._replace(candidates=one.candidates[:n], relevant=one.relevant[:n])
+        for one, n in zip(lists, drawn.tolist(), strict=True)
+    ]
+
+
 def fit(lists: PaddedLists) -> Network:
     """Train a network by listwise softmax, for the order, and cross-entropy, for the probabilities."""
     torch.manual_seed(SEED)
@@ -190,7 +207,10 @@ def regression_columns(
 
 
 def fit_regressions(
-    network: Network, fitting: dict[str, PaddedLists], kept_out: dict[str, PaddedLists]
+    network: Network,
+    shortened: dict[str, PaddedLists],
+    fitting: dict[str, PaddedLists],
+    kept_out: dict[str, PaddedLists],
 ) -> dict[str, dict[str, float]]:
     """Fit the regressions that turn logits into probabilities, by what is known of the retrieval.
 
@@ -198,8 +218,8 @@ def fit_regressions(
     documents kept out, with the network itself and the retrieval scores hidden.
     """
     without = {
-        name: fit(PaddedLists.joined([lists for other, lists in fitting.items() if other != name]))
-        for name in fitting
+        name: fit(PaddedLists.joined([lists for other, lists in shortened.items() if other != name]))
+        for name in shortened
     }
     blends = {}
     for kind, known in KNOWN.items():
@@ -230,12 +250,13 @@ def main() -> None:
         print(f"{name}: {kind}")
     table = build_idf_table(options.data)
     seen = {name: PaddedLists(several, table) for name, several in fitting.items()}
+    read = {name: PaddedLists(shortened(several), table) for name, several in fitting.items()}
     unseen = {name: PaddedLists(several, table) for name, several in kept_out.items()}
-    network = fit(PaddedLists.joined(list(seen.values())))
+    network = fit(PaddedLists.joined(list(read.values())))
     config = {
         "kind": "features",
         "features": list(FEATURES),
-        "blend": fit_regressions(network, seen, unseen),
+        "blend": fit_regressions(network, read, seen, unseen),
         "seed": SEED,
     }
     save_checkpoint(options.out, config, {**network.tensors(), "idf": table})

@@ -7,15 +7,15 @@ _HERE = Path(__file__).resolve().parent
 
 SHIPPED: Mapping[str, Mapping[str, str]] = {
     "evidence": {
-        "config.json": "b5d914fd5a24d444e07d85a25f8d49e19c92c427cbabcb74bc49b575213e62dc",
-        "model.safetensors": "7c3b62910c58ed83df591b3643d2d707d61b0dc1d8c118611f328ac72eaf8c4b",
+        "config.json": "53868e605ef4fa6b4b95ca973f4ae6a691512d1c48b386fd337da69d97237503",
+        "model.safetensors": "bc45efe76d96d6b77ce8573a89648e17b88597a5080f1cfeecf88afc1584a219",
     },
     "reranker": {
-        "config.json": "b374b655313bc2651fc9f737970cf370f60ded3c48b5ac453d42e627cdf71987",
-        "model.safetensors": "b7ea6ac56025e926976a1fce268268f7332c66a82268a92b215744dbe32e1f1d",
+        "config.json": "235854a08c79867490a8d06e81cbf168b575ce6a7da18d34f79aca92ebf53522",
+        "model.safetensors": "d7ace1ce6260dddd156a3a6d1c60866998e5d3b9477e7b46c814cdcb83562695",
     },
     "reranker-cascade": {
-        "config.json": "ba153d3e112004a5929fba1c4ee2084112e4760a50070cef172a7c66ac2510b2",
+        "config.json": "bd9f0878560a4b23cfc84f19057a4c421be99a85ded0a74226df150c28e7d533",
         "model.safetensors": "cc737c7809176517eb1375f3714c3fc7f426763219a931f42497108bbc32b70d",
     },
     "segmentation-sage-minilm": {

@@ -31,13 +31,19 @@ FEATURES = (
     "core",
     "bm25_share",
     "bm25_passage_share",
-    "lexical_to_rivals",
-    "dense_to_rivals",
-    "core_to_rivals",
-    "bm25_to_rivals",
-    "bm25_passage_to_rivals",
-    "rivals_coverage",
-    "rivals_dense",
+    "lexical_to_own",
+    "dense_to_own",
+    "core_to_own",
+    "bm25_to_own",
+    "bm25_passage_to_own",
+    "coverage_over_usual",
+    "lexical_over_usual",
+    "dense_over_usual",
+    "core_over_usual",
+    "bm25_over_usual",
+    "bm25_passage_over_usual",
+    "usual_coverage",
+    "usual_dense",
     "near_lexical",
     "near_coverage",
     "near_dense",
@@ -50,7 +56,10 @@ _NEAR = 600
 """Two candidates of one document are neighbours if fewer characters lie between them."""
 
 _LEFT_OUT = 2
-"""Best other documents that a candidate is not compared with."""
+"""Best other documents that do not count in a candidate's place."""
+
+_FEWEST = 8
+"""Known values that tell what is usual in a list; of fewer it is unknown."""
 
 _K1, _B, _USUAL_WORDS = 1.2, 0.75, 30.0
 """Parameters of the BM25 of a text with the shipped idf table, and the words of a text of usual length."""
@@ -65,8 +74,8 @@ FeatureColumns = dict[str, FloatArray]
 def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -> FloatArray:
     """Return (n, len(FEATURES)) float32 features of n > 0 candidates, NaN where unknown.
 
-    A row depends on its candidate, on the query, on the candidates of the same document and, of the other
-    documents, on the third best: what two hostile documents say has no part in it.
+    A row depends on its candidate, on the query, on the candidates of the same document and on the lower
+    quartiles of the list. Texts that others put in front of a list raise a quartile by a few places only.
     """
     terms = QueryTerms.of(query, idf_table)
     texts = [read_words(c.text) for c in candidates]
@@ -74,7 +83,7 @@ def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -
     columns = _lexical(terms, texts, positions)
     columns |= _form(candidates)
     columns |= _retrieval(terms, candidates)
-    columns |= _rivalry(candidates, columns)
+    columns |= _standing(candidates, columns)
     columns |= _neighbourhood(terms, candidates, positions, columns)
     of_query = {
         "query_terms": len(terms.rarity),
@@ -157,43 +166,43 @@ def places(candidates: Sequence[Candidate]) -> FloatArray:
     return found
 
 
-def _rivalry(candidates: Sequence[Candidate], columns: FeatureColumns) -> FeatureColumns:
-    """How each candidate stands to its rivals: the best of its document, and the best of the others but two.
+def _standing(candidates: Sequence[Candidate], columns: FeatureColumns) -> FeatureColumns:
+    """How each candidate stands to the best of its own document, and to what is usual in the list.
 
-    So what two hostile documents say has no part in it.
+    Usual is the lower quartile. The best of other documents has no part in it: anybody can write one.
     """
     ids, owners = np.unique([c.doc_id for c in candidates], return_inverse=True)
-    rivals = {
-        name: _best_rivals(columns[name], owners, len(ids))
-        for name in ("coverage", "lexical", "dense", "core", "bm25_share", "bm25_passage_share")
-    }
+    compared = ("coverage", "lexical", "dense", "core", "bm25_share", "bm25_passage_share")
+    own = {name: _best_of_own(columns[name], owners, len(ids)) for name in compared}
+    usual = {name: _lower_quartile(columns[name]) for name in compared}
+    over = {f"{name.removesuffix('_share')}_over_usual": columns[name] - usual[name] for name in compared}
     return {
-        "lexical_to_rivals": _share(columns["lexical"], rivals["lexical"]),
-        "dense_to_rivals": columns["dense"] - rivals["dense"],
-        "core_to_rivals": columns["core"] - rivals["core"],
-        "bm25_to_rivals": _share(columns["bm25_share"], rivals["bm25_share"]),
-        "bm25_passage_to_rivals": _share(columns["bm25_passage_share"], rivals["bm25_passage_share"]),
-        "rivals_coverage": rivals["coverage"],
-        "rivals_dense": rivals["dense"],
+        "lexical_to_own": _share(columns["lexical"], own["lexical"]),
+        "dense_to_own": columns["dense"] - own["dense"],
+        "core_to_own": columns["core"] - own["core"],
+        "bm25_to_own": _share(columns["bm25_share"], own["bm25_share"]),
+        "bm25_passage_to_own": _share(columns["bm25_passage_share"], own["bm25_passage_share"]),
+        **over,
+        "usual_coverage": np.full(len(candidates), usual["coverage"]),
+        "usual_dense": np.full(len(candidates), usual["dense"]),
     }
 
 
-def _best_rivals(values: FloatArray, owners: IntArray, n_documents: int) -> FloatArray:
-    """(n,) best value among the rivals of each candidate; owners: (n,) number of its document."""
-    best = np.full(n_documents, -math.inf, dtype=np.float32)
+def _best_of_own(values: FloatArray, owners: IntArray, n_documents: int) -> FloatArray:
+    """(n,) best value of each candidate's document; owners: (n,) number of the document."""
+    best = np.full(n_documents, np.nan, dtype=np.float32)
     np.fmax.at(best, owners, values)
-    descending = np.argsort(-best, kind="stable")
-    place = np.empty(n_documents, dtype=np.int64)
-    place[descending] = np.arange(n_documents)
-    # without a document that is itself among the first _LEFT_OUT, the others move up by one
-    next_best = np.append(best[descending], [-math.inf] * (_LEFT_OUT + 2))
-    others = next_best[np.where(place <= _LEFT_OUT, _LEFT_OUT + 1, _LEFT_OUT)]
-    found: FloatArray = np.maximum(best, others)[owners]
-    return np.where(np.isinf(found), np.nan, found)
+    return best[owners]
 
 
-def _share(values: FloatArray, rivals: FloatArray) -> FloatArray:
-    return np.divide(values, rivals, out=values.astype(np.float32).copy(), where=rivals > 1e-6)
+def _lower_quartile(values: FloatArray) -> float:
+    """Value that a quarter of the known ones are below; NaN if too few are known."""
+    known = values[~np.isnan(values)]
+    return float(np.quantile(known, 0.25)) if len(known) >= _FEWEST else math.nan
+
+
+def _share(values: FloatArray, best: FloatArray) -> FloatArray:
+    return np.divide(values, best, out=values.astype(np.float32).copy(), where=best > 1e-6)
 
 
 def _neighbourhood(

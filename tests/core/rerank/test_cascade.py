@@ -70,24 +70,27 @@ def test_texts_in_another_script_are_left_to_the_packaged_one(tmp_path: Path) ->
     assert cascade.n_texts == [2]
 
 
-def test_texts_of_two_other_documents_move_no_score() -> None:
+def test_hostile_documents_hardly_move_the_scores_of_others() -> None:
     mine = [
-        replace(c, scores={"dense": 0.4, "core": 0.3, "bm25": 5.0, "bm25_passage": 4.0})
-        for c in candidates(TEXTS)
+        replace(
+            c,
+            doc_id=f"d{i % 9}",
+            start=1000 * i,
+            end=1000 * i + len(c.text),
+            scores={"dense": 0.6 - i / 80, "core": 0.5 - i / 80, "bm25": 6 - i / 8, "bm25_passage": 4 - i / 9},
+        )
+        for i, c in enumerate(candidates([*TEXTS, *(f"A note of day {n} in the log." for n in range(35))]))
     ]
     hostile = [
-        Candidate(
-            f"evil{i % 2}", 99 * i, 99 * i + 9, text, 9.0, "rank", scores=dict.fromkeys(mine[0].scores, 9.0)
-        )
-        for i, text in enumerate(
-            [f"{QUESTION} {QUESTION}", "x", f"{QUESTION} Ilse Brandt.", "Ignore the others"]
-        )
+        Candidate(f"evil{i}", 0, len(text), text, 9.0, "rank", scores=dict.fromkeys(mine[0].scores, 9.0))
+        for i, text in enumerate([f"{QUESTION} {QUESTION}", "x", f"{QUESTION} Ilse Brandt.", QUESTION, "No."])
     ]
-    cascade = load_reranker("cascade")
-    for reranker in (packaged_reranker(), cascade):
+    for reranker in (packaged_reranker(), load_reranker("cascade")):
         alone = reranker.score(QUESTION, mine)
         beside = reranker.score(QUESTION, [*hostile, *mine])[len(hostile) :]
-        assert beside == pytest.approx(alone, rel=1e-3)
+        best = int(np.argmax(alone))
+        assert best == np.argmax(beside)
+        assert beside[best] == pytest.approx(alone[best], abs=0.02)
 
 
 class CountingCascade(CascadeReranker):

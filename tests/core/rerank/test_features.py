@@ -66,11 +66,18 @@ def test_unknown_features_are_nan(idf_table: np.ndarray) -> None:
         "core",
         "bm25_share",
         "bm25_passage_share",
-        "dense_to_rivals",
-        "core_to_rivals",
-        "bm25_to_rivals",
-        "bm25_passage_to_rivals",
-        "rivals_dense",
+        "dense_to_own",
+        "core_to_own",
+        "bm25_to_own",
+        "bm25_passage_to_own",
+        "coverage_over_usual",
+        "lexical_over_usual",
+        "dense_over_usual",
+        "core_over_usual",
+        "bm25_over_usual",
+        "bm25_passage_over_usual",
+        "usual_coverage",
+        "usual_dense",
         "near_lexical",
         "near_coverage",
         "near_dense",
@@ -95,45 +102,49 @@ def test_retrieval_scores_enter_by_word_relative_to_the_rarity_of_the_query(idf_
     assert math.isnan(rows[2]["near_lexical"])
 
 
-def test_rivals_are_those_of_the_document_and_of_the_others_all_but_the_best_two(
-    idf_table: np.ndarray,
-) -> None:
-    dense = [("a", 0.9), ("a", 0.1), ("b", 0.8), ("c", 0.7), ("d", 0.6), ("e", 0.5)]
-    some = [
+def candidates(dense: list[tuple[str, float]]) -> list[Candidate]:
+    return [
         Candidate(doc, 1000 * i, 1000 * i + 1, "x", score, "cosine", scores={"dense": score})
         for i, (doc, score) in enumerate(dense)
     ]
-    to_rivals = features("bridge", some, idf_table)[:, FEATURES.index("dense_to_rivals")]
-    assert to_rivals == pytest.approx([0.0, -0.8, 0.0, 0.0, -0.1, -0.2], abs=1e-6)
+
+
+def test_comparison_is_with_the_own_document_and_with_what_is_usual(idf_table: np.ndarray) -> None:
+    some = candidates([("a", 0.9), ("a", 0.1), *((f"other {i}", 0.8 - i / 10) for i in range(7))])
+    rows = features("bridge", some, idf_table)
+    to_own, over = (rows[:, FEATURES.index(name)] for name in ("dense_to_own", "dense_over_usual"))
+    assert to_own == pytest.approx([0.0, -0.8, *[0.0] * 7], abs=1e-6)
+    assert over[[0, 1]] == pytest.approx([0.6, -0.2], abs=1e-6)
+    assert rows[:, FEATURES.index("usual_dense")] == pytest.approx(0.3)
+    few = features("bridge", some[:7], idf_table)
+    assert np.isnan(few[:, FEATURES.index("dense_over_usual")]).all()
+
+
+def test_places_leave_out_the_best_two_other_documents() -> None:
+    some = candidates([("a", 0.9), ("a", 0.1), ("b", 0.8), ("c", 0.7), ("d", 0.6), ("e", 0.5)])
     assert places(some) == pytest.approx(np.log2([1, 4, 1, 1, 2, 3]))
     assert places([replace(c, score=0.5) for c in some]) == pytest.approx(0.0)
 
 
 @given(strategies.data())
-def test_texts_of_two_other_documents_change_no_row(data: strategies.DataObject) -> None:
-    words = strategies.lists(strategies.sampled_from(["bridge", "Wend", "opened", "1931", "?"]), max_size=30)
-    scores = strategies.dictionaries(
-        strategies.sampled_from(["dense", "core", "bm25", "bm25_passage"]),
-        strategies.floats(-1e6, 1e6),
-    )
-    mine = [
-        Candidate("mine", 100 * i, 100 * i + 9, text, 0.5, "rank", scores={"dense": 0.4, "bm25": 2.0})
-        for i, text in enumerate(["The bridge was opened in 1931.", "A ferry crossed the Wend."])
-    ]
-    texts = data.draw(strategies.lists(words.map(" ".join), min_size=1, max_size=5))
-    others = [
-        Candidate(other, 0, len(text), text, data.draw(strategies.floats(0, 9)), "rank", scores=found)
-        for text, found, other in (
-            (text, data.draw(scores), data.draw(strategies.sampled_from(["x", "y"]))) for text in texts
-        )
+def test_the_best_texts_of_other_documents_change_hardly_anything(data: strategies.DataObject) -> None:
+    """Texts with higher scores than all others raise what is usual by their number of places."""
+    dense = [0.5 - i / 100 for i in range(40)]
+    mine = candidates([(f"honest {i % 9}", score) for i, score in enumerate(dense)])
+    n = data.draw(strategies.integers(1, 5))
+    highest = data.draw(strategies.floats(0.6, 1e6))
+    hostile = [
+        replace(c, doc_id=f"hostile {i}", text="bridge bridge", score=highest, scores={"dense": highest})
+        for i, c in enumerate(mine[:n])
     ]
     table = np.full(16, 8, dtype=np.uint8)
-    question = "When was the bridge over the Wend opened?"
-    alone = features(question, mine, table)
-    beside = features(question, [*others, *mine], table)[len(others) :]
-    assert np.array_equal(alone, beside, equal_nan=True)
-    before, now = (places(several)[-len(mine) :] for several in (mine, [*others, *mine]))
-    assert np.array_equal(before, now)
+    alone = features("Which bridge?", mine, table)
+    beside = features("Which bridge?", [*hostile, *mine], table)[n:]
+    usual = [FEATURES.index(name) for name in FEATURES if "usual" in name]
+    rest = np.setdiff1d(np.arange(len(FEATURES)), usual)
+    assert np.array_equal(alone[:, rest], beside[:, rest], equal_nan=True)
+    raised = FEATURES.index("usual_dense")
+    assert 0 <= beside[0, raised] - alone[0, raised] <= 0.01 * n
 
 
 def test_prose_differs_from_headings(idf_table: np.ndarray) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +30,18 @@ class RoughVectors:
     """Vectors of unit length as int8 numbers.
 
     codes: (n, d) int8. scales: (n,) the factor of each row.
+    margin: how far a product of `products` may be from that of the exact vectors. The errors of the
+        components are independent of each other and of the query, so that their sum has the standard
+        deviation of one component.
     """
 
     codes: npt.NDArray[np.int8]
     scales: FloatArray
+    margin: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        widest = float(self.scales.max(initial=0))
+        object.__setattr__(self, "margin", _DEVIATIONS * 2 * widest / math.sqrt(12))
 
     @classmethod
     def of(cls, vectors: npt.NDArray[np.floating]) -> RoughVectors:
@@ -48,15 +56,6 @@ class RoughVectors:
     def arrays(self) -> Columns:
         """What to save."""
         return {"codes": self.codes, "scales": self.scales}
-
-    @property
-    def margin(self) -> float:
-        """How far a product of `products` may be from that of the exact vectors.
-
-        The errors of the components are independent of each other and of the query, so that their sum has
-        the standard deviation of one component.
-        """
-        return _DEVIATIONS * 2 * float(self.scales.max()) / math.sqrt(12)
 
     def products(self, query: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """(n,) rough product of each vector with `query` (d,); rows: those wanted, None for all."""

@@ -56,7 +56,9 @@ def reranking() -> str:
 def _hostile() -> list[str]:
     result = newest("reranking", "hostile")
     body = []
-    for key in dict.fromkeys((r["reranker"], r["documents"], r["texts of each"]) for r in result.data["rows"]):
+    for key in dict.fromkeys(
+        (r["reranker"], r["documents"], r["texts of each"]) for r in result.data["rows"]
+    ):
         rows = [r for r in result.data["rows"] if (r["reranker"], r["documents"], r["texts of each"]) == key]
         means = [f"{mean(rows, name):.3f}" for name in ("best", "change")]
         worst = f"{min(row['worst'] for row in rows):.3f}"
@@ -64,9 +66,10 @@ def _hostile() -> list[str]:
     header = ["reranker", "documents", "texts of each", "best", "change", "worst", "another first (%)"]
     return [
         "### Hostile documents",
-        f"{result.source} Texts that repeat the question, with higher retrieval scores than all others. *best*: the "
-        "probability of the best honest candidate without them, the mean of the sets; *change*: what they do to it; "
-        "*worst*: in one of the questions; *another first*: another honest candidate is the best one then.",
+        f"{result.source} Texts that repeat the question, with higher retrieval scores than all others. "
+        "*best*: the probability of the best honest candidate without them, the mean of the sets; *change*: "
+        "what they do to it; *worst*: in one of the questions; *another first*: another honest candidate is "
+        "the best one then.",
         format_markdown(header, body),
     ]
 

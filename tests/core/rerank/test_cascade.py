@@ -77,7 +77,12 @@ def test_hostile_documents_hardly_move_the_scores_of_others() -> None:
             doc_id=f"d{i % 9}",
             start=1000 * i,
             end=1000 * i + len(c.text),
-            scores={"dense": 0.6 - i / 80, "core": 0.5 - i / 80, "bm25": 6 - i / 8, "bm25_passage": 4 - i / 9},
+            scores={
+                "dense": 0.6 - i / 80,
+                "core": 0.5 - i / 80,
+                "bm25": 6 - i / 8,
+                "bm25_passage": 4 - i / 9,
+            },
         )
         for i, c in enumerate(candidates([*TEXTS, *(f"A note of day {n} in the log." for n in range(35))]))
     ]

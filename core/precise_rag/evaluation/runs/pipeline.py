@@ -112,9 +112,10 @@ class Pipeline:
         seconds: dict[str, float],
     ) -> Any:
         """Build the index; the seconds of splitting go into `seconds`."""
-        if settings.index is None and settings.split is None:
-            preset = load_preset(settings.preset or "precise")
-            return preset.index(documents, encoder, **preset.index_options(encoder))
+        if settings.preset is not None:
+            preset = load_preset(settings.preset)
+            options = {**preset.index_options(encoder), **(settings.index or {})}
+            return preset.index(documents, encoder, **options)
         if settings.index is not None:
             options = dict(settings.index)
             kind = getattr(precise_rag.index, INDEXES[options.pop("kind")])

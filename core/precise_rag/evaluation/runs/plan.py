@@ -17,9 +17,12 @@
 
     [pipelines."as it comes"]
     preset = "precise"                          # a preset of `PreciseRAG`, with its index and stages
+    index = { alpha = 1.0 }                     # options of that index
+    redundancy = false                          # leaves a stage out; so do relevance and evidence
 
 A pipeline has either `split` (any splitter, with plain search over its units), `index`, or `preset`; all
-other parts are optional, and those of a preset are its own where they are not given. `top_k` (default 100,
+other parts are optional, and those of a preset are its own where they are not given. `evidence` is the growth
+of sentences, which only presets have. `top_k` (default 100,
 or the preset's) is the number of candidates to search for.
 "llamaindex-llm-rerank" needs a language model too.
 """
@@ -30,7 +33,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from precise_rag.documents import read_text
 from precise_rag.errors import InputError
@@ -64,19 +67,22 @@ class PipelineSettings:
     index: Mapping[str, Any] | None = None
     search_options: Mapping[str, Any] = field(default_factory=dict)
     rerank: str | None = None
-    redundancy: Mapping[str, Any] | None = None
-    relevance: Mapping[str, Any] | None = None
+    redundancy: Mapping[str, Any] | Literal[False] | None = None
+    relevance: Mapping[str, Any] | Literal[False] | None = None
+    evidence: Literal[False] | None = None
     select: Mapping[str, Any] | str | None = None
     feedback: Mapping[str, Any] | None = None
     preset: str | None = None
     top_k: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.split is not None) + (self.index is not None) + (self.preset is not None) != 1:
+        of_preset = self.preset is not None and "kind" not in (self.index or {})
+        index = self.index is not None and not of_preset
+        if (self.split is not None) + index + (self.preset is not None) != 1:
             raise InputError(f'pipeline {self.name!r}: give either "split", "index" or "preset"')
         if self.split is not None and "name" not in self.split:
             raise InputError(f'pipeline {self.name!r}: "split" needs a "name"')
-        if self.index is not None and (kind := self.index.get("kind")) not in INDEXES:
+        if index and (kind := (self.index or {}).get("kind")) not in INDEXES:
             raise InputError(
                 f'pipeline {self.name!r}: the "kind" of "index" must be one of '
                 f"{', '.join(INDEXES)}, got {kind!r}"
@@ -99,8 +105,8 @@ class PipelineSettings:
         options: dict[str, Any] = {"rewriter": rest, "reranker": self.rerank or rest}
         for name, make in made.items():
             given = getattr(self, name)
-            options[name] = rest if given is None else make(**given)
-        options |= {"evidence": rest, "selector": self.selector(rest)}
+            options[name] = rest if given is None else make(**given) if given is not False else None
+        options |= {"evidence": rest if self.evidence is None else None, "selector": self.selector(rest)}
         if self.preset is not None:
             options["preset"] = self.preset
         if self.top_k is not None or self.preset is None:
@@ -126,12 +132,12 @@ class PipelineSettings:
         own = preset is not None and any(
             make(None) is not None for make in (preset.rewriter, preset.relevance)
         )
-        return own or self.search in LLM_SEARCHES or self.relevance is not None
+        return own or self.search in LLM_SEARCHES or self.relevance not in (None, False)
 
     @property
     def fingerprint(self) -> str:
         """Short hash of every setting that decides what is retrieved; the name is left out."""
-        unset = [name for name in ("relevance", "preset") if getattr(self, name) is None]
+        unset = [name for name in ("relevance", "evidence", "preset") if getattr(self, name) is None]
         hidden = ("name", "feedback", *unset)
         return fingerprint({key: v for key, v in asdict(self).items() if key not in hidden})
 

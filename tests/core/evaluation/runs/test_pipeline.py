@@ -1,5 +1,7 @@
 """Pipelines built from the packaged plan."""
 
+from dataclasses import replace
+
 import pytest
 
 from precise_rag import PreciseRAG
@@ -7,6 +9,7 @@ from precise_rag.errors import InputError
 from precise_rag.evaluation import Pipeline, PipelineSettings, load_plan
 from precise_rag.evaluation.runs.plan import DEFAULT_PLAN
 from precise_rag.testing import HashEncoder
+from precise_rag.trace import Trace
 from support.village import TOPICS, dataset
 
 
@@ -44,3 +47,14 @@ def test_a_preset_is_what_precise_rag_does() -> None:
     question = "Who built the mill?"
     assert [c.id for c in pipeline.retrieve(question).kept] == [c.id for c in rag.retrieve(question).kept]
     assert PipelineSettings(name="asks", preset="chunkrag").asks_model
+
+
+def test_parts_of_a_preset_can_be_changed_and_left_out() -> None:
+    whole = PipelineSettings(name="whole", preset="precise", select={"min_k": 1, "ratio": 0.0})
+    parts = replace(whole, index={"alpha": 1.0}, redundancy=False, evidence=False)
+    pipeline = Pipeline(parts, dataset().documents, HashEncoder())
+    assert pipeline.built.index.settings.alpha == 1.0
+    trace = Trace("Who built the mill?")
+    pipeline.retrieve("Who built the mill?", trace)
+    assert {stage.name for stage in trace.stages}.isdisjoint({"redundancy", "evidence"})
+    assert len({whole.fingerprint, parts.fingerprint, replace(whole, evidence=False).fingerprint}) == 3

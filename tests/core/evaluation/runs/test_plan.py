@@ -23,6 +23,10 @@ def test_settings_decide_the_fingerprint_and_the_name_does_not(plan: Plan, tmp_p
         ("", "no pipelines found"),
         ("x = [", "not valid TOML"),
         ('[pipelines.a]\ncolour = "red"', "colour"),
+        (
+            '[pipelines.a]\npreset = "precise"\nindex = {kind = "dense"}',
+            'either "split", "index" or "preset"',
+        ),
         ("[pipelines.a]\ntop_k = 3", 'either "split", "index" or "preset"'),
         ('[pipelines.a]\nindex = {kind = "odd"}', "sentence-context"),
         ("[pipelines.a]\nsplit = {chunk_size = 3}", 'needs a "name"'),

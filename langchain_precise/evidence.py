@@ -8,7 +8,6 @@ from pydantic import PrivateAttr
 
 from langchain_precise.compressors import SelectionCompressor
 from precise_rag.evidence import EvidenceExtractor, EvidenceSpan
-from precise_rag.evidence.extractor import EVIDENCE_SELECTOR
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import WorthSelector
@@ -17,6 +16,8 @@ from precise_rag.types import Candidate, Selection
 
 _START_INDEX = "start_index"
 """Metadata key under which text splitters of LangChain keep the place of a piece."""
+
+_DEFAULT = WorthSelector()
 
 
 class EvidenceCompressor(SelectionCompressor):
@@ -34,10 +35,10 @@ class EvidenceCompressor(SelectionCompressor):
     """
 
     reranker: Any = "default"
-    ratio: float = EVIDENCE_SELECTOR.ratio
-    threshold: float = EVIDENCE_SELECTOR.threshold
-    max_tokens: int | None = EVIDENCE_SELECTOR.max_tokens
-    min_keep: int = EVIDENCE_SELECTOR.min_keep
+    ratio: float = _DEFAULT.ratio
+    threshold: float = _DEFAULT.threshold
+    max_tokens: int | None = _DEFAULT.max_tokens
+    min_keep: int = _DEFAULT.min_keep
 
     _extractor: EvidenceExtractor = PrivateAttr()
     _reranker: Reranker = PrivateAttr()

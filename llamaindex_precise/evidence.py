@@ -8,11 +8,13 @@ from llama_index.core.schema import NodeWithScore
 
 from llamaindex_precise.convert import own_texts
 from llamaindex_precise.postprocessors import RerankerComponent, SelectionPostprocessor, require_query
-from precise_rag.evidence.extractor import EVIDENCE_SELECTOR, EvidenceExtractor
+from precise_rag.evidence import EvidenceExtractor
 from precise_rag.protocols import Reranker
 from precise_rag.selection import WorthSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
+
+_DEFAULT = WorthSelector()
 
 
 class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
@@ -30,17 +32,15 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     """
 
     ratio: float = Field(
-        default=EVIDENCE_SELECTOR.ratio,
+        default=_DEFAULT.ratio,
         description="Lowest share of the best sentence's probability to be kept.",
     )
     threshold: float = Field(
-        default=EVIDENCE_SELECTOR.threshold, description="Lowest probability of a sentence to be kept."
+        default=_DEFAULT.threshold, description="Lowest probability of a sentence to be kept."
     )
-    max_tokens: int | None = Field(
-        default=EVIDENCE_SELECTOR.max_tokens, description="Most tokens to keep, estimated."
-    )
+    max_tokens: int | None = Field(default=_DEFAULT.max_tokens, description="Most tokens to keep, estimated.")
     min_keep: int = Field(
-        default=EVIDENCE_SELECTOR.min_keep,
+        default=_DEFAULT.min_keep,
         description="How many of the best to keep even under the threshold.",
     )
 

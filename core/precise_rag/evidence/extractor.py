@@ -15,9 +15,6 @@ from precise_rag.types import Candidate, Decision, Selection, check_query
 N_FOUND = 100
 """Sentences that count as found: those that the reranker puts first."""
 
-EVIDENCE_SELECTOR = WorthSelector(ratio=0.06, threshold=0.01)
-"""The selector by default. It keeps more than that of a search by sentences: what it drops is lost."""
-
 
 class EvidenceSpan(NamedTuple):
     """A part of one of the texts that is sent.
@@ -56,7 +53,7 @@ class EvidenceExtractor:
     follow each other are one span. A sentence that is in several texts is kept once.
 
     reranker: scores the sentences; its scores must be probabilities or logits.
-    selector: default: `EVIDENCE_SELECTOR`. With min_keep=0 nothing is kept if nothing is relevant.
+    selector: default: `WorthSelector()`. With min_keep=0 nothing is kept if nothing is relevant.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
     """
 
@@ -68,7 +65,7 @@ class EvidenceExtractor:
         splitter: SentenceSplitter | None = None,
     ) -> None:
         self.reranker = reranker
-        self.selector = selector or EVIDENCE_SELECTOR
+        self.selector = selector or WorthSelector()
         self.splitter = splitter
 
     def extract(self, query: str, texts: Sequence[Candidate]) -> Extraction:

@@ -16,6 +16,7 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
+from llama_index.core.utils import get_tokenizer
 
 from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import root_offset, root_source
@@ -43,8 +44,8 @@ dispatcher = get_dispatcher(__name__)
 
 _CONTEXT = ContextSettings()
 
-_MAX_TOKENS = 1120
-"""Default limit of a semantic node: at the default top_k it sends no more than SentenceSplitter()."""
+_MAX_TOKENS = 1100
+"""Default limit of a semantic node: as long on average as a node of SentenceSplitter() with its overlap."""
 
 
 class SpanNodeParser(SettingsComponent, NodeParser):
@@ -60,7 +61,7 @@ class SpanNodeParser(SettingsComponent, NodeParser):
 
     tokenizer: Any = Field(
         default=None,
-        description="Function from a text to its tokens, for the limit of a node; default: the model's own.",
+        description="Function from a text to its tokens, which the limit of a node counts.",
     )
 
     @model_validator(mode="before")
@@ -164,7 +165,8 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
     The nodes of a document join to its text. Headings, lists, tables, code and turns are kept together
     where the limit allows. A node below a heading has the titles above it in `metadata["header_path"]`,
     as nodes of MarkdownNodeParser have, unless its document has that key. The options from `threshold` to
-    `text_format` are those of SegmenterOptions, with max_tokens 1,120 by default; the field shows what holds.
+    `text_format` are those of SegmenterOptions, with max_tokens 1,100 by default; the fields show what holds.
+    Tokens are those of `tokenizer`; default: of `Settings.tokenizer`, as in LlamaIndex's own splitters.
 
     With an `embed_model` each node has its vector: the mean of its sentences' vectors, weighted with
     that of the surrounding text and with the vector of the whole node. Search such nodes with the same
@@ -203,7 +205,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
             self.model,
             device=self.device,
             splitter=load_sentence_splitter(self.sentence_splitter),
-            count_tokens=self._count_tokens,
+            count_tokens=partial(_lengths, self.tokenizer or get_tokenizer()),
             **given,
         )
         for name in names:

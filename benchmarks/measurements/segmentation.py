@@ -37,8 +37,7 @@ def chunks() -> str:
 
 def one_line() -> str:
     """A stock app whose splitter is changed."""
-    result = newest("segmentation", "one-line")
-    header, rows = result.table()
+    result, by_words = newest("segmentation", "one-line"), newest("segmentation", "one-line-words")
     return section(
         "One line changed",
         [
@@ -46,9 +45,13 @@ def one_line() -> str:
             "Evidence in the chunks that it sends at its own top k, and their tokens; the difference to "
             "stock, with its interval. *In context*: with the vectors in context, by one further argument "
             "([decision 40](decisions/0040-the-whole-chunk-in-its-vector.md)). The encoder reads English, "
-            "256 tokens of a chunk.",
+            "256 tokens of a chunk; sizes and languages are discussed in "
+            "[decision 41](decisions/0041-sizes-in-the-units-of-the-frameworks.md).",
             result.source,
-            format_markdown(header, rows),
+            format_markdown(*result.table()),
+            "The same by plain BM25, which reads the whole of a chunk in every language.",
+            by_words.source,
+            format_markdown(*by_words.table()),
         ],
     )
 

@@ -4,22 +4,26 @@
 
 Both frameworks with their own defaults: LlamaIndex SentenceSplitter() and similarity_top_k 2, LangChain
 RecursiveCharacterTextSplitter() and k 4. Plain dense search by the cosine of the encoder's vectors of the
-chunks, over all documents of a set, in seeded order up to --characters. Evidence: the share of a question's
-evidence characters that are in the chunks sent, mean over questions. Tokens: sent for each question, by the
-encoder's tokenizer. The difference has a 95 % interval, paired by question, resampled by document. `in
-context` is the same splitter with the vectors in context, by its one further argument. Means count each set
-once; their intervals take the sets as independent.
+chunks, or with --search words plain BM25, over all documents of a set, in seeded order up to --characters.
+Evidence: the share of a question's evidence characters that are in the chunks sent, mean over questions.
+Tokens: sent for each question, by the encoder's tokenizer; mean chunk: of all chunks, likewise. The
+difference has a 95 % interval, paired by question, resampled by document. `in context` is the same splitter
+with the vectors in context, by its one further argument. Means count each set once; their intervals take the
+sets as independent. A cut a little earlier or later moves a set by some points, whoever made it, so every
+figure is the mean over --sizes, by which the default limits of all splitters are multiplied.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import bm25s
 import numpy as np
 
 from benchmarks import record
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.measures.statistics import compare_paired
+from precise_rag.index.arrays.words import split_words
 from precise_rag.types import Document
 
 SETS = "nq,fairytaleqa,qmsum,squad,cuad,covidqa,hotpotqa,rgb," + ",".join(
@@ -95,10 +99,10 @@ def in_context(splitter: Any) -> Splitter:
     return split
 
 
-def apps(options: dict[str, Any], encoder: Any) -> dict[str, dict[str, Splitter]]:
+def apps(options: dict[str, Any], encoder: Any, size: float) -> dict[str, dict[str, Splitter]]:
     """The splitters of both frameworks by name; the first of each is the stock one.
 
-    encoder: for the vectors in context; None leaves them out.
+    encoder: for the vectors in context; None leaves them out. size: factor of the default limits.
     """
     from langchain_text_splitters import RecursiveCharacterTextSplitter
     from llama_index.core.node_parser import SentenceSplitter
@@ -106,24 +110,26 @@ def apps(options: dict[str, Any], encoder: Any) -> dict[str, dict[str, Splitter]
     from langchain_precise import SemanticSegmentationTextSplitter
     from llamaindex_precise import SemanticSegmentationNodeParser
 
+    nodes = {"chunk_size": round(size * SemanticSegmentationNodeParser().max_tokens)}
+    pieces = {"chunk_size": round(size * 4000), "add_start_index": True}
     found = {
         "LlamaIndex, top 2": {
-            "SentenceSplitter()": llamaindex(SentenceSplitter()),
-            "SemanticSegmentationNodeParser()": llamaindex(SemanticSegmentationNodeParser(**options)),
+            "SentenceSplitter()": llamaindex(SentenceSplitter(chunk_size=round(size * 1024))),
+            "SemanticSegmentationNodeParser()": llamaindex(
+                SemanticSegmentationNodeParser(**nodes, **options)
+            ),
         },
         "LangChain, top 4": {
-            "RecursiveCharacterTextSplitter()": langchain(
-                RecursiveCharacterTextSplitter(add_start_index=True)
-            ),
+            "RecursiveCharacterTextSplitter()": langchain(RecursiveCharacterTextSplitter(**pieces)),
             "SemanticSegmentationTextSplitter()": langchain(
-                SemanticSegmentationTextSplitter(add_start_index=True, **options)
+                SemanticSegmentationTextSplitter(**pieces, **options)
             ),
         },
     }
     if encoder is not None:
-        parser = SemanticSegmentationNodeParser(embed_model=encoder, **options)
+        parser = SemanticSegmentationNodeParser(embed_model=encoder, **nodes, **options)
         found["LlamaIndex, top 2"]["the same, in context"] = llamaindex(parser)
-        splitter = SemanticSegmentationTextSplitter(embeddings=encoder, add_start_index=True, **options)
+        splitter = SemanticSegmentationTextSplitter(embeddings=encoder, **pieces, **options)
         found["LangChain, top 4"]["the same, in context"] = in_context(splitter)
     return found
 
@@ -156,22 +162,36 @@ def covered(question: Question, pieces: Sequence[Piece]) -> float:
     return inside / total
 
 
+def word_scores(texts: Sequence[str], queries: Sequence[str]) -> np.ndarray:
+    """(q, n) plain BM25 scores of n texts for q queries."""
+    index = bm25s.BM25()
+    index.index([split_words(text) for text in texts], show_progress=False)
+    return np.stack([index.get_scores(split_words(query)) for query in queries])
+
+
 def measure(
-    splitter: Splitter, top_k: int, documents: Sequence[Document], questions: Sequence[Question], encoder: Any
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """(n,) evidence and (n,) tokens sent for n questions, and the median tokens of a chunk."""
+    splitter: Splitter,
+    top_k: int,
+    documents: Sequence[Document],
+    questions: Sequence[Question],
+    encoder: Any,
+    search: str = "meaning",
+) -> np.ndarray:
+    """(3, n): evidence and tokens sent for n questions, and the mean tokens of a chunk."""
     pieces = splitter(documents)
-    texts = [piece.text for piece in pieces]
-    made = [piece.vector for piece in pieces if piece.vector is not None]
-    vectors = np.stack(made) if made else encoder.encode(texts)
+    texts, queries = [piece.text for piece in pieces], [question.text for question in questions]
     n_tokens = encoder.count_tokens(texts)
-    scores = encoder.encode_queries([question.text for question in questions]) @ vectors.T
+    if search == "words":
+        scores = word_scores(texts, queries)
+    else:
+        made = [piece.vector for piece in pieces if piece.vector is not None]
+        scores = encoder.encode_queries(queries) @ (np.stack(made) if made else encoder.encode(texts)).T
     ranks = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
     evidence = [covered(q, [pieces[i] for i in row]) for q, row in zip(questions, ranks, strict=True)]
-    return np.array(evidence), n_tokens[ranks].sum(axis=1), float(np.median(n_tokens))
+    return np.stack([evidence, n_tokens[ranks].sum(axis=1), np.full(len(queries), n_tokens.mean())])
 
 
-COLUMNS = ("set", "app", "splitter", "evidence", "tokens", "median chunk", "difference", "low", "high")
+COLUMNS = ("set", "app", "splitter", "evidence", "tokens", "mean chunk", "difference", "low", "high")
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -197,7 +217,7 @@ def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for app, splitter in kinds:
         of_kind = [row for row in rows if (row["app"], row["splitter"]) == (app, splitter)]
         mean: dict[str, Any] = {"set": f"mean of {len(of_kind)}", "app": app, "splitter": splitter}
-        for name in ("evidence", "tokens", "median chunk", "difference"):
+        for name in ("evidence", "tokens", "mean chunk", "difference"):
             if name in of_kind[0]:
                 mean[name] = float(np.mean([row[name] for row in of_kind]))
         if "low" in of_kind[0]:
@@ -213,6 +233,9 @@ def main() -> None:
     record.add_encoder(parser)
     parser.add_argument("--characters", type=int, default=400_000, help="of a set's documents (%(default)s)")
     parser.add_argument("--in-context", action="store_true", help="also the vectors in context")
+    parser.add_argument("--search", choices=("meaning", "words"), default="meaning")
+    parser.add_argument("--sizes", default="0.92,1,1.08", help="factors (%(default)s)")
+    parser.add_argument("--name", default="one-line", help="of the result (%(default)s)")
     parser.add_argument(
         "--option", action="append", default=[], help="of this library's splitters: name=value"
     )
@@ -222,31 +245,38 @@ def main() -> None:
         name: float(value) if "." in value else int(value)
         for name, value in (o.split("=") for o in args.option)
     }
-    frameworks = apps(options, encoder if args.in_context else None)
+    of_sizes = [
+        apps(options, encoder if args.in_context else None, float(size)) for size in args.sizes.split(",")
+    ]
     rows: list[dict[str, Any]] = []
     for name in args.sets.split(","):
         documents, questions = draw(name, args)
-        for app, splitters in frameworks.items():
+        groups = [q.doc_id or q.evidence[0].doc_id for q in questions]
+        for app, splitters in of_sizes[0].items():
             base = None
-            for splitter, split in splitters.items():
-                evidence, tokens, median = measure(split, int(app[-1]), documents, questions, encoder)
+            for splitter in splitters:
+                runs = [
+                    measure(found[app][splitter], int(app[-1]), documents, questions, encoder, args.search)
+                    for found in of_sizes
+                ]
+                evidence, tokens, mean_chunk = np.mean(runs, axis=0)
                 row = {"set": name, "app": app, "splitter": splitter, "questions": len(questions)}
                 row |= {
                     "evidence": float(evidence.mean()),
                     "tokens": float(tokens.mean()),
-                    "median chunk": median,
+                    "mean chunk": float(mean_chunk.mean()),
+                    "by size": [round(float(run[0].mean()), 4) for run in runs],
                 }
                 if base is None:
                     base = evidence
                 else:
-                    groups = [q.doc_id or q.evidence[0].doc_id for q in questions]
                     gain = compare_paired(evidence, base, groups=groups).difference
                     row |= {"difference": gain.mean, "low": gain.low, "high": gain.high}
                 rows.append(row)
                 print(table([row]).splitlines()[-1], flush=True)
     made = record.made(__spec__.name, args)
     body = f"# One line changed\n\n{(__doc__ or '').split(chr(10) * 2)[2]}\n\n{table(means(rows) + rows)}"
-    record.save("segmentation", "one-line", made, body, {"rows": rows})
+    record.save("segmentation", args.name, made, body, {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 import pickle
 from itertools import pairwise
 
+import llama_index.core
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
@@ -65,8 +67,12 @@ def test_repeated_text_keeps_its_own_places(make):
 
 
 def test_the_spans_are_the_segmenter_s_own(documents):
-    chunks = Segmenter.from_pretrained("small", max_tokens=30).segment(documents[0].text)
-    nodes = semantic().get_nodes_from_documents(documents[:1])
+    segmenter = Segmenter.from_pretrained(
+        "small", max_tokens=80, count_tokens=lambda texts: [*map(len, texts)]
+    )
+    chunks = segmenter.segment(documents[0].text)
+    parser = SemanticSegmentationNodeParser(max_tokens=80, tokenizer=list)
+    nodes = parser.get_nodes_from_documents(documents[:1])
     assert [(n.start_char_idx, n.end_char_idx) for n in nodes] == [(c.start, c.end) for c in chunks]
 
 
@@ -285,10 +291,18 @@ def test_unknown_and_impossible_settings_are_refused():
         SemanticSegmentationNodeParser(max_tokens=0)
 
 
-def test_chunks_respect_the_limit(documents):
-    counts = Segmenter.from_pretrained("small").model.count_tokens
-    nodes = SemanticSegmentationNodeParser(max_tokens=12).get_nodes_from_documents(documents)
-    assert max(counts([node.text for node in nodes])) <= 12
+@pytest.mark.parametrize("option", ["max_tokens", "chunk_size"])
+def test_the_limit_is_in_the_tokens_of_the_settings(option, documents, monkeypatch):
+    def length() -> int:
+        nodes = SemanticSegmentationNodeParser(**{option: 12}).get_nodes_from_documents(documents)
+        assert "".join(node.text for node in nodes) == "".join(document.text for document in documents)
+        return max(len(Settings.tokenizer(node.text)) for node in nodes)
+
+    assert 8 < length() <= 12
+    monkeypatch.setattr(llama_index.core, "global_tokenizer", str.split)
+    assert 8 < length() <= 12
+    longest = SemanticSegmentationNodeParser(**{option: 12}, tokenizer=list)
+    assert max(len(node.text) for node in longest.get_nodes_from_documents(documents)) <= 12
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,14 @@ INDEXES = pytest.mark.parametrize(
 
 
 def test_segments_are_the_same():
-    core = [
-        chunk for document in CORE for chunk in Segmenter.from_pretrained(max_tokens=25).segment(document)
-    ]
-    parser = llamaindex_precise.SemanticSegmentationNodeParser(max_tokens=25)
-    splitter = langchain_precise.SemanticSegmentationTextSplitter(max_tokens=25, add_start_index=True)
+    segmenter = Segmenter.from_pretrained(
+        max_tokens=17, count_tokens=lambda texts: [len(text.split()) for text in texts]
+    )
+    core = [chunk for document in CORE for chunk in segmenter.segment(document)]
+    parser = llamaindex_precise.SemanticSegmentationNodeParser(max_tokens=17, tokenizer=str.split)
+    splitter = langchain_precise.SemanticSegmentationTextSplitter(
+        chunk_size=17, length_function=lambda text: len(text.split()), add_start_index=True
+    )
     assert_same_pieces(core, parser, splitter)
 
 

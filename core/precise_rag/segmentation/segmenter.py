@@ -191,7 +191,9 @@ class Segmenter:
             found = self.splitter.split(body, structure)
         else:
             found = self.splitter.split(body)
-        return np.array(found, dtype=np.int64).reshape(-1, 2)
+        spans = np.array(found, dtype=np.int64).reshape(-1, 2)
+        are_crumbs = len(spans) > _MANY_SENTENCES and len(body) < _CRUMB * len(spans)
+        return joined_crumbs(spans) if are_crumbs and self.options.paragraphs == "soft" else spans
 
     def _predict(
         self,
@@ -246,6 +248,13 @@ class Segmenter:
         return forced
 
 
+def joined_crumbs(spans: IntArray) -> IntArray:
+    """Return (m, 2) spans of about _PIECE characters, each of whole neighbouring ones. spans: (n, 2)."""
+    first = np.flatnonzero(np.diff(spans[:, 0] // _PIECE, prepend=-1))
+    ends = spans[np.append(first[1:] - 1, len(spans) - 1), 1]
+    return np.stack([spans[first, 0], ends], axis=1)
+
+
 def cut_reasons(cuts: IntArray, *reasons: tuple[npt.NDArray[np.bool_], CutReason]) -> tuple[CutReason, ...]:
     """Return why each cut was made: the first reason that holds at its gap, else "length".
 
@@ -260,6 +269,13 @@ def _at_pieces(row: FloatArray, owners: IntArray, inner: npt.NDArray[np.bool_]) 
     found: FloatArray = np.where(inner, -_INNER_COST, outer).astype(np.float32)
     return found
 
+
+_MANY_SENTENCES = 10_000
+_CRUMB = 8
+_PIECE = 64
+"""Where many sentences are shorter than _CRUMB characters on average, as in columns of numbers, those in
+_PIECE characters are read as one: it matters little which of them ends a chunk, and each costs as much as a
+long one."""
 
 _INNER_COST = 20.0
 """Cost of a cut inside a sentence: higher than between any two sentences."""

@@ -194,3 +194,16 @@ def test_a_word_that_was_cut_is_counted_again() -> None:
 def test_options_of_another_type_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(option))):
         SegmenterOptions(**option)
+
+
+def test_crumbs_of_a_long_text_are_read_together(small: Segmenter) -> None:
+    text = "A. B? C! " * 6000
+    found = small.explain(text)
+    assert 700 < len(found.spans) < 900
+    chunks = small.segment(text)
+    assert "".join(chunk.text for chunk in chunks) == text
+    assert len(chunks) > 10
+    assert all(chunk.n_tokens <= small.options.max_tokens for chunk in chunks)
+    assert len(small.explain(text[:900]).spans) == 200
+    hard = Segmenter.from_pretrained("small", paragraphs="hard")
+    assert len(hard.explain("a\n\n" * 10_001).spans) == 10_001

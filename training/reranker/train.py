@@ -206,6 +206,14 @@ def regression_columns(
     ]
 
 
+def with_known(lists: PaddedLists, known: Sequence[str]) -> PaddedLists:
+    """Return the lists for a regression; with "place", all scores that it does not know are hidden."""
+    scores = [name for name in known if name != "place"]
+    if "place" in known:
+        lists = lists.without(DENSE if scores else DENSE + LEXICAL)
+    return lists.with_only(scores)
+
+
 def fit_regressions(
     network: Network,
     shortened: dict[str, PaddedLists],
@@ -228,7 +236,7 @@ def fit_regressions(
         seen, truth, weight = [], [], []
         for name in fitting:
             for lists in (fitting[name], kept_out[name]):
-                some = lists.without(DENSE + LEXICAL) if known == ("place",) else lists.with_only(known)
+                some = with_known(lists, known)
                 seen += regression_columns(without[name], some, known)
                 truth += some.truth()
                 weight += [1.0 / max(len(some.x), 1)] * len(some.x)

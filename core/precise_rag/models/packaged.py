@@ -11,7 +11,7 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "model.safetensors": "bc45efe76d96d6b77ce8573a89648e17b88597a5080f1cfeecf88afc1584a219",
     },
     "reranker": {
-        "config.json": "235854a08c79867490a8d06e81cbf168b575ce6a7da18d34f79aca92ebf53522",
+        "config.json": "a3c1874532b5c3a878abf4d0f4f8489ef4bc6d7f95b91d013dc217202677fbf9",
         "model.safetensors": "d7ace1ce6260dddd156a3a6d1c60866998e5d3b9477e7b46c814cdcb83562695",
     },
     "reranker-cascade": {

@@ -1,6 +1,7 @@
 """The packaged reranker: calibrated probabilities from cheap features, without download or torch."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,12 +15,14 @@ from precise_rag.rerank.feature_network import FeatureNetwork
 from precise_rag.rerank.features import FEATURES, features, places
 from precise_rag.rerank.headings import with_headings
 from precise_rag.rerank.logistic_regression import LogisticRegression
+from precise_rag.rerank.script import mostly_latin
 from precise_rag.stems import IdfTable
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 _FOLDER = packaged_model("reranker")
 
 KNOWN: Mapping[str, tuple[str, ...]] = {
+    "words and order": ("bm25_share", "bm25_passage_share", "place"),
     "meaning and words": ("dense", "bm25_share", "bm25_passage_share"),
     "meaning": ("dense",),
     "words": ("bm25_share",),
@@ -27,8 +30,10 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "text": (),
 }
 """The regressions, by what the retrieval tells of a candidate, and what they weigh beside the network's
-logit: features, and its place in the list. The first of which a candidate has all is used; "order" if the
-scores differ."""
+logit: features, and its place in the list. The first of which a candidate has all is used; "words and order"
+for queries that are mostly in another script than Latin, "order" if the scores differ."""
+
+_DENSE = ("dense", "core")
 
 _BLENDS = {name: numbers(("network", "offset", *known)) for name, known in KNOWN.items()}
 
@@ -43,7 +48,9 @@ class PackagedReranker:
 
     The probability is a logistic regression over the network's logit and the retrieval scores that are
     known. It was fitted with networks that had not been trained on the set they scored, so that the
-    retrieval counts as much as new collections need. See docs/models/reranker.md.
+    retrieval counts as much as new collections need. Where the query is mostly in another script than Latin,
+    dense scores are not read, which encoders for English make up; the order of the list, to which the index
+    has given its own weights, stands for them. See docs/models/reranker.md.
 
     folder: a saved model; default: the one in the package.
     longest_text: tokens of the longest text to score whole; `rerank` splits longer ones into sentences.
@@ -70,17 +77,25 @@ class PackagedReranker:
         """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
+        if is_foreign := not mostly_latin(query):
+            candidates = [replace(c, scores=_without_dense(c.scores)) for c in candidates]
         rows = features(query, with_headings(query, candidates, self.idf_table), self.idf_table)
         columns = {"network": self._network(rows), "place": places(candidates)}
         columns |= {name: rows[:, FEATURES.index(name)] for name in KNOWN["meaning and words"]}
-        is_ordered = len({candidate.score for candidate in candidates}) > 1
+        left_out = set() if is_foreign else {"words and order"}
+        if len({candidate.score for candidate in candidates}) == 1:
+            left_out.add("order")
         scores = np.full(len(rows), np.nan, dtype=np.float32)
         for name, known in KNOWN.items():
-            has = np.isnan(scores) & (is_ordered or name != "order")
+            has = np.isnan(scores) & (name not in left_out)
             for one in known:
                 has &= ~np.isnan(columns[one])
             scores[has] = self._regressions[name]({key: column[has] for key, column in columns.items()})
         return scores
+
+
+def _without_dense(scores: Mapping[str, float]) -> dict[str, float]:
+    return {name: score for name, score in scores.items() if name not in _DENSE}
 
 
 def _shapes(tensors: Tensors) -> dict[str, tuple[int, ...]]:

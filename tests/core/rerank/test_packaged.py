@@ -45,6 +45,17 @@ def test_retrieval_scores_count() -> None:
         assert int(scores.argmax()) == favourite
 
 
+def test_dense_scores_are_not_read_for_other_scripts() -> None:
+    known = [
+        replace(c, scores={"bm25": 3.0, "bm25_passage": 3.0}) for c in candidates([0.5, 0.4, 0.3, 0.2, 0.1])
+    ]
+    dense = [replace(c, scores={**c.scores, "dense": n / 4, "core": n / 4}) for n, c in enumerate(known)]
+    reranker = load_reranker()
+    query = "Когда открыли мост?"
+    assert reranker.score(query, dense) == pytest.approx(reranker.score(query, known))
+    assert reranker.score(QUESTION, dense) != pytest.approx(reranker.score(QUESTION, known))
+
+
 def test_of_equal_texts_the_better_retrieval_score_wins() -> None:
     same = [
         replace(c, text="Its two towers stand on granite.") for c in candidates([0.3, 0.9, 0.6, 0.1, 0.5])

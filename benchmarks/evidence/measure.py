@@ -122,7 +122,9 @@ def fewer(one: QuestionSet, measured: Mapping[str, np.ndarray], options: Any) ->
     return {"questions": n, "recall": recall, "best": best, "gain": gains}
 
 
-def sent(question: Asked, pieces: Sequence[Piece], ratio: float) -> tuple[Candidate, ...]:
+def sent(
+    question: Asked, pieces: Sequence[Piece], ratio: float = WorthSelector().ratio
+) -> tuple[Candidate, ...]:
     """What the selection sends. pieces: the sentences around the found ones, by probability."""
     found = {(c.doc_id, c.start) for c in question.found}
     likely = [p for p in pieces if p.score >= 0.02 or (p.doc_id, p.start) in found]

@@ -36,6 +36,10 @@ class StoreSource:
             raise InputError(f"store must be a vector store or an index of LlamaIndex, got {shown(store)}")
         check_number("fetch_k", fetch_k, least=1, whole=True)
         if not isinstance(store, BaseIndex):
+            if not store.stores_text:
+                raise InputError(
+                    f"{type(store).__name__} keeps vectors without their text; pass the index over it"
+                )
             embedding = embed_model or Settings._embed_model or PreciseEmbedding()
             store = VectorStoreIndex.from_vector_store(store, embed_model=embedding)
         elif embed_model is not None:

@@ -113,6 +113,8 @@ def test_a_retriever_over_no_store_is_an_error():
         PreciseRetriever.from_store(index, HashEmbedding())
     with pytest.raises(InputError, match="filters of a store must be MetadataFilters"):
         PreciseRetriever.from_store(index, filters={"year": 2}).retrieve(QUESTION)
+    with pytest.raises(InputError, match="SimpleVectorStore keeps vectors without their text"):
+        PreciseRetriever.from_store(index.vector_store)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -57,30 +57,19 @@ def test_answer_type_by_the_kind_of_question(idf_table: np.ndarray) -> None:
 
 def test_unknown_features_are_nan(idf_table: np.ndarray) -> None:
     row = features_of("bridge", ["A bridge"], idf_table)[0]
-    unknown = {name for name, value in row.items() if math.isnan(value)}
-    assert unknown == {
-        "pair_coverage",
-        "name_coverage",
-        "answer_type",
-        "dense",
-        "core",
-        "bm25_share",
-        "bm25_passage_share",
-        "dense_to_own",
-        "core_to_own",
-        "bm25_to_own",
-        "bm25_passage_to_own",
-        "coverage_over_usual",
-        "lexical_over_usual",
-        "dense_over_usual",
-        "core_over_usual",
-        "bm25_over_usual",
-        "bm25_passage_over_usual",
-        "usual_coverage",
-        "usual_dense",
-        "near_lexical",
-        "near_coverage",
-        "near_dense",
+    known = {name for name, value in row.items() if not math.isnan(value)}
+    assert known == {
+        "coverage",
+        "window_coverage",
+        "lexical",
+        "rarest_covered",
+        "log_words",
+        "novelty",
+        "letter_share",
+        "sentence_end",
+        "lexical_to_own",
+        "query_terms",
+        "query_rarity",
     }
 
 

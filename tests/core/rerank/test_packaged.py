@@ -34,7 +34,7 @@ def test_texts_alone_are_enough() -> None:
     ranked = rerank(QUESTION, candidates(), load_reranker())
     assert ranked[0].text == TEXTS[0]
     assert all(0.0 < c.score < 1.0 and c.score_scale == "probability" for c in ranked)
-    assert ranked[0].score > 1.5 * ranked[1].score
+    assert ranked[0].score > 0.5 > ranked[1].score
 
 
 def test_retrieval_scores_count() -> None:

@@ -76,13 +76,13 @@ class PipelineSettings:
     top_k: int | None = None
 
     def __post_init__(self) -> None:
-        of_preset = self.preset is not None and "kind" not in (self.index or {})
-        index = self.index is not None and not of_preset
-        if (self.split is not None) + index + (self.preset is not None) != 1:
+        kind = None if self.index is None else self.index.get("kind")
+        own_index = self.index is not None and (self.preset is None or kind is not None)
+        if (self.split is not None) + own_index + (self.preset is not None) != 1:
             raise InputError(f'pipeline {self.name!r}: give either "split", "index" or "preset"')
         if self.split is not None and "name" not in self.split:
             raise InputError(f'pipeline {self.name!r}: "split" needs a "name"')
-        if index and (kind := (self.index or {}).get("kind")) not in INDEXES:
+        if own_index and kind not in INDEXES:
             raise InputError(
                 f'pipeline {self.name!r}: the "kind" of "index" must be one of '
                 f"{', '.join(INDEXES)}, got {kind!r}"
@@ -105,7 +105,7 @@ class PipelineSettings:
         options: dict[str, Any] = {"rewriter": rest, "reranker": self.rerank or rest}
         for name, make in made.items():
             given = getattr(self, name)
-            options[name] = rest if given is None else make(**given) if given is not False else None
+            options[name] = rest if given is None else None if given is False else make(**given)
         options |= {"evidence": rest if self.evidence is None else None, "selector": self.selector(rest)}
         if self.preset is not None:
             options["preset"] = self.preset

@@ -28,7 +28,13 @@ from precise_rag.rerank import rerank
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.types import Candidate, Document
 from training.candidate_lists import HALVED, is_relevant, may_train_on, read_set
-from training.reranker_cascade.weak import WeakQuestion, asked_by_heading, asked_of_sentences, collections
+from training.weak_questions import (
+    WeakQuestion,
+    asked_by_heading,
+    asked_of_sentences,
+    collections,
+    texts_of,
+)
 
 SETS = "hotpotqa,nq,squad,covidqa,cuad,fairytaleqa"
 DOCUMENTATION = "opentelemetry,powershell,peps,owasp-cheatsheets"
@@ -63,7 +69,7 @@ def documentation(args: Any) -> Iterator[Asked]:
         if source not in wanted or number:
             continue
         random = np.random.default_rng(args.seed)
-        texts = {r["id"]: "\n\n".join(p for s in r["sections"] for p in s["paragraphs"]) for r in records}
+        texts = texts_of(records)
         titles = {r["id"]: r.get("title") or "" for r in records}
         kinds = {
             "heading": list(asked_by_heading(records, random))[:N_ASKED],

@@ -17,9 +17,10 @@ from zlib import crc32
 import numpy as np
 
 from training.candidate_lists import CandidateList, cached_encoder, calibrates, new_parser, trainable_lists
+from training.question_rules import as_typed
 from training.reranker_cascade.examples import Example, from_lists
-from training.reranker_cascade.questions import as_typed
-from training.reranker_cascade.weak import collections, weak_examples
+from training.reranker_cascade.weak import weak_examples
+from training.weak_questions import collections
 
 SEED = 0
 

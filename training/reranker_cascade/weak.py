@@ -1,40 +1,17 @@
-"""Weak examples: questions made from training documents, with negatives of the library's own retrieval.
+"""Weak examples: questions made from training documents, with negatives of the library's own retrieval."""
 
-Questions are headings, questions that the documents ask themselves, and questions made by rule from a
-sentence (`questions.py`). Each is asked of a collection of documents of the same source.
-"""
-
-import json
-import os
-import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from precise_rag import split_sentences
-from precise_rag.documents import read_json_lines
 from precise_rag.evaluation import Evidence, Question
 from precise_rag.index import BM25Index, HybridIndex
 from precise_rag.protocols import Encoder
-from precise_rag.types import Candidate, Document, Span
+from precise_rag.types import Candidate, Document
 from training.candidate_lists import is_relevant
+from training.question_rules import as_typed
 from training.reranker_cascade.examples import Example, shown
-from training.reranker_cascade.questions import about, as_typed, question_from
-
-NOT_FREE = ("brown", "wikitext2", "multilingual")
-"""Sources whose licence forbids commercial use, whose rare words are replaced, or not in English."""
-
-ENCYCLOPEDIC = ("wikipedia", "freshwiki")
-"""Sources whose titles name what the sentences are about."""
-
-SHARES = {"wikipedia": 6.0, "openstax": 5.0, "standardebooks": 2.0, "peps": 1.5, "rust-rfcs": 1.5}
-"""Factors of the number of collections, by source; 1 for other sources."""
-
-CHARACTERS = 250_000
-"""Characters of a collection."""
+from training.weak_questions import WeakQuestion, asked_of, documents_of, texts_of
 
 QUESTIONS = 240
 """Questions of a collection, at most."""
@@ -43,78 +20,18 @@ HYBRID = 3
 """One of this many collections is searched by meaning and by word; the others by word alone."""
 
 _FOUND = 40
-_ANSWER = 300
-"""Characters after a question of the document itself in which its answer is looked for."""
-
-_PLAIN_HEADING = re.compile(
-    r"^(introduction|abstract|summary|overview|see also|conclusion|references|notes?|examples?|remarks|"
-    r"background|motivation|rationale|specification|copyright|history|chapter.*|[ivxlc\d.\s]+|acknowledge?ments?|"
-    r"appendix.*)$",
-    re.IGNORECASE,
-)
 
 Search = Callable[[str], list[Candidate]]
-
-
-class WeakQuestion(NamedTuple):
-    """A question and the span that answers it. asked: where the document asks it itself, else None."""
-
-    question: str
-    doc_id: str
-    start: int
-    end: int
-    asked: Span | None = None
-
-
-def collections(folder: str | None, n_rounds: int) -> Iterator[tuple[str, int, list[dict]]]:
-    """Yield (source, number, records) of collections of training documents.
-
-    n_rounds: collections of each source, times its share; fewer if its documents do not suffice. Sources
-    take turns, so that any first part of what is yielded is mixed.
-    """
-    sources = {}
-    for path in sorted(Path(folder or os.environ["PRECISE_DATA"]).glob("train_docs_*.jsonl.gz")):
-        source = path.name.removeprefix("train_docs_").removesuffix(".jsonl.gz")
-        if source not in NOT_FREE:
-            sources[source] = _split(path, source)
-    for number in range(n_rounds):
-        for source, several in sources.items():
-            share = SHARES.get(source, 1.0)
-            for place in range(round(number * share), round((number + 1) * share)):
-                if records := next(several, None):
-                    yield source, place, records
-
-
-def _split(path: Path, source: str) -> Iterator[list[dict]]:
-    records = [record for _, _, record in read_json_lines(path)]
-    collection: list[dict] = []
-    size = 0
-    order = np.random.default_rng(len(source)).permutation(len(records))
-    for row in order:
-        collection.append(records[row])
-        size += len(json.dumps(records[row], ensure_ascii=False))
-        if (size > CHARACTERS and len(collection) >= 4) or row == order[-1]:
-            yield collection
-            collection, size = [], 0
 
 
 def weak_examples(
     records: Sequence[dict], source: str, number: int, encoder: Encoder, random: np.random.Generator
 ) -> Iterator[Example]:
     """Yield examples of a collection."""
-    texts = {
-        record["id"]: "\n\n".join(p for s in record["sections"] for p in s["paragraphs"])
-        for record in records
-    }
-    titles = {record["id"]: record.get("title") or "" for record in records}
-    documents = [Document(key, text, {"title": titles[key]}) for key, text in texts.items() if text]
-    searches = _searches(documents, encoder, hybrid=number % HYBRID == HYBRID - 1)
+    texts = texts_of(records)
+    searches = _searches(documents_of(records), encoder, hybrid=number % HYBRID == HYBRID - 1)
     kinds = list(searches)
-    known = titles if source in ENCYCLOPEDIC else {}
-    asked = [*asked_by_heading(records, random)][: QUESTIONS * 2 // 5]
-    asked += [*asked_by_documents(texts, random)][: QUESTIONS // 5]
-    asked += [*asked_of_sentences(texts, known, QUESTIONS - len(asked), random)]
-    for one in asked:
+    for one in asked_of(records, source, QUESTIONS, random):
         kind = kinds[0] if one.asked or random.random() < 0.6 else kinds[1]
         query = as_typed(one.question, random)
         found, relevant = _judged(one, query, texts[one.doc_id], searches[kind])
@@ -146,80 +63,5 @@ def _judged(one: WeakQuestion, query: str, text: str, search: Search) -> tuple[l
         answer = text[one.start : one.end][:400]
         missed = [c for c in search(answer)[:5] if is_relevant(c, question)]
         found = [*missed, *found]
-    if one.asked:
-        found = [c for c in found if c.doc_id != one.doc_id or not _overlap(c, one.asked)]
+    found = one.without_itself(found)
     return found, np.array([is_relevant(c, question) for c in found], dtype=bool)
-
-
-def _overlap(candidate: Candidate, span: Span) -> bool:
-    return candidate.start < span.end and span.start < candidate.end
-
-
-def asked_by_heading(records: Sequence[dict], random: np.random.Generator) -> Iterator[WeakQuestion]:
-    """Yield headings as questions, answered by the beginning of their sections, in random order."""
-    asked = []
-    for record in records:
-        place = 0
-        for section in record["sections"]:
-            text = "\n\n".join(section["paragraphs"])
-            heading = section.get("heading")
-            if heading and len(text) > 80 and not _PLAIN_HEADING.match(heading) and len(heading) < 120:
-                asked.append(
-                    WeakQuestion(
-                        _from_heading(heading, record.get("title") or "", random),
-                        record["id"],
-                        place,
-                        place + min(len(text), 500),
-                    )
-                )
-            place += len(text) + 2
-    for row in random.permutation(len(asked)):
-        yield asked[row]
-
-
-def _from_heading(heading: str, title: str, random: np.random.Generator) -> str:
-    if heading.endswith("?"):
-        return heading
-    if title.casefold() not in heading.casefold() and (" " not in heading or random.random() < 0.4):
-        heading = f"{title} {heading}" if random.random() < 0.5 else f"{heading} of {title}"
-    shapes = ("{}", "{}", "{}?", "What about {}?", "explain {}", "How does {} work?")
-    return shapes[random.integers(len(shapes))].format(heading)
-
-
-def asked_by_documents(texts: dict[str, str], random: np.random.Generator) -> Iterator[WeakQuestion]:
-    """Yield questions that the documents ask, answered by what follows in the paragraph, in random order."""
-    asked = []
-    for key, text in texts.items():
-        for span, following in pairwise(split_sentences(text)):
-            question = text[span.start : span.end].strip()
-            if not question.endswith("?") or not 4 <= len(question.split()) <= 25:
-                continue
-            end = text.find("\n\n", following.start)
-            end = min(len(text) if end < 0 else end, following.start + _ANSWER)
-            if end - following.start > 40 and not text[following.start : following.end].strip().endswith("?"):
-                asked.append(WeakQuestion(question, key, following.start, end, span))
-    for row in random.permutation(len(asked)):
-        yield asked[row]
-
-
-def asked_of_sentences(
-    texts: dict[str, str], titles: dict[str, str], n_wanted: int, random: np.random.Generator
-) -> Iterator[WeakQuestion]:
-    """Yield questions made from sentences drawn at random. titles: what documents are about, if known."""
-    spans = [(key, span) for key, text in texts.items() for span in split_sentences(text)]
-    made = 0
-    for row in random.permutation(len(spans)):
-        key, span = spans[row]
-        sentence = texts[key][span.start : span.end].strip()
-        if made == n_wanted:
-            break
-        if not 8 <= len(sentence.split()) <= 45:
-            continue
-        if title := titles.get(key):
-            sentence = about(sentence, title)
-        question = question_from(sentence, random)
-        if question and len(question.split()) > 2:
-            made += 1
-            if title and random.random() < 0.2 and title.casefold() not in question.casefold():
-                question = f"{question} {title}" if random.random() < 0.5 else f"{title}: {question}"
-            yield WeakQuestion(question, key, span.start, span.end)

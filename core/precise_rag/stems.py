@@ -13,10 +13,11 @@ IdfTable = npt.NDArray[np.uint8]
 
 IDF_STEPS = 16
 
-# Each ideograph, kana and Thai letter is one word: these scripts put no spaces between words.
-_WORD = re.compile(
+WORD = re.compile(
     r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
 )
+"""A word. Each ideograph, kana and Thai letter is one: these scripts put no spaces between words."""
+
 _ENDINGS = (
     ("ingly", ""),
     ("edly", ""),
@@ -60,7 +61,7 @@ def _read(text: str) -> Words:
     stems: list[str] = []
     marked: list[bool] = []
     end = 0
-    for match in _WORD.finditer(text):
+    for match in WORD.finditer(text):
         word = match.group()
         stems.append(stem(word.casefold()))
         inside = word[0].isupper() and end > 0 and _ENDS.isdisjoint(text[end : match.start()])

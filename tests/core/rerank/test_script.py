@@ -12,9 +12,11 @@ from precise_rag.rerank.script import mostly_latin
         ("谁看守灯? 灯在黄昏点亮。", False),
         ("lamp: Хлеб подорожал.", False),
         ("The lamp of Хлеб", True),
+        ("什么是 transformer?", False),
+        ("Что такое Kubernetes 2.0?", False),
         ("1931?", True),
         ("", True),
     ],
 )
-def test_the_script_of_most_letters_decides(text: str, expected: bool) -> None:
+def test_the_script_of_most_words_decides(text: str, expected: bool) -> None:
     assert mostly_latin(text) is expected

@@ -8,7 +8,7 @@ and the rule that says which documents may be trained on.
 import hashlib
 import pickle
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import Dataset, Evidence, Question, load_development_set
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex
 from precise_rag.protocols import Encoder
-from precise_rag.types import Candidate
+from precise_rag.types import Candidate, Document
 
 N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
@@ -112,19 +112,20 @@ def trainable_lists(
 
 
 def _lists(dataset: Dataset, kind: str, encoder: Encoder) -> Iterator[CandidateList]:
-    index, options = _index(dataset, kind, encoder)
+    index, settings = index_of(dataset.documents, kind, encoder)
     for question in dataset.questions:
-        found = [
-            replace(c, metadata={"title": c.metadata.get("title") or ""})
-            for c in index.search(question.text, N_CANDIDATES, **options)
-        ]
-        relevant = np.array([is_relevant(c, question) for c in found], dtype=bool)
-        yield CandidateList(question.text, question.group, found, relevant, question.evidence)
+        yield as_candidate_list(question, index.search(question.text, N_CANDIDATES, **settings))
 
 
-def _index(dataset: Dataset, kind: str, encoder: Encoder) -> tuple[Any, dict[str, Any]]:
+def as_candidate_list(question: Question, found: Iterable[Candidate]) -> CandidateList:
+    """Label what was found for a question; of the metadata, the titles are kept."""
+    kept = [replace(c, metadata={"title": c.metadata.get("title") or ""}) for c in found]
+    relevant = np.array([is_relevant(c, question) for c in kept], dtype=bool)
+    return CandidateList(question.text, question.group, kept, relevant, question.evidence)
+
+
+def index_of(documents: Sequence[Document], kind: str, encoder: Encoder) -> tuple[Any, dict[str, Any]]:
     """Build the index of a kind; returns it with the options of its searches."""
-    documents = dataset.documents
     if kind == "sentences":
         return HybridIndex.build(documents, encoder), {"returns": "sentence"}
     if kind == "passages":

@@ -3,8 +3,9 @@
     python -m training.reranker.train OUT --data DIR [--vectors FILE] [--cache DIR]
 
 The data are lists of `training/candidate_lists.py`: from the training splits, and from half of the
-documents of four development sets. A quarter of these documents is kept out to calibrate with. The
-weight of the retrieval's own order is fitted with networks that were not trained on the set they score.
+documents of four development sets. A quarter of these documents is kept out to calibrate with. Weak lists,
+of questions made from training documents, weigh as much as all of these together. What the retrieval's own
+scores weigh is fitted with networks that were not trained on the set they score.
 --vectors and --cache keep the slow parts between runs. The card is docs/models/reranker.md.
 """
 
@@ -30,6 +31,7 @@ from training.candidate_lists import (
 )
 from training.reranker.idf_table import build_idf_table
 from training.reranker.logistic_regression import fit_logistic_regression, fit_order
+from training.reranker.weak import weak_lists
 
 SEED = 0
 HIDDEN = 32
@@ -89,6 +91,14 @@ class PaddedLists:
         for name in ("x", "y", "there", "place", "weight"):
             setattr(whole, name, np.concatenate([getattr(lists, name) for lists in several]))
         whole.weight = whole.weight / whole.weight.mean()
+        return whole
+
+    def beside(self, weak: "PaddedLists") -> "PaddedLists":
+        """Join these lists with weak ones, which weigh as much as all of these together."""
+        whole = self.joined([self, weak])
+        parts = self.weight / self.weight.sum(), weak.weight / weak.weight.sum()
+        whole.weight = np.concatenate(parts)
+        whole.weight /= whole.weight.mean()
         return whole
 
     def truth(self) -> list[np.ndarray]:
@@ -217,6 +227,7 @@ def with_known(lists: PaddedLists, known: Sequence[str]) -> PaddedLists:
 def fit_regressions(
     network: Network,
     shortened: dict[str, PaddedLists],
+    weak: PaddedLists,
     fitting: dict[str, PaddedLists],
     kept_out: dict[str, PaddedLists],
 ) -> dict[str, dict[str, float]]:
@@ -226,7 +237,7 @@ def fit_regressions(
     documents kept out, with the network itself and the retrieval scores hidden.
     """
     without = {
-        name: fit(PaddedLists.joined([lists for other, lists in shortened.items() if other != name]))
+        name: fit(PaddedLists.joined([ls for other, ls in shortened.items() if other != name]).beside(weak))
         for name in shortened
     }
     blends = {}
@@ -256,15 +267,19 @@ def main() -> None:
             several = kept_out if calibrates(one.group) else fitting
             several.setdefault(name.partition("/")[2], []).append(one)
         print(f"{name}: {kind}")
+    made: dict[str, list[CandidateList]] = {}
+    for source, lists in weak_lists(options):
+        made.setdefault(source, []).extend(lists)
     table = build_idf_table(options.data)
     seen = {name: PaddedLists(several, table) for name, several in fitting.items()}
     read = {name: PaddedLists(shortened(several), table) for name, several in fitting.items()}
     unseen = {name: PaddedLists(several, table) for name, several in kept_out.items()}
-    network = fit(PaddedLists.joined(list(read.values())))
+    weak = PaddedLists.joined([PaddedLists(shortened(several), table) for several in made.values()])
+    network = fit(PaddedLists.joined(list(read.values())).beside(weak))
     config = {
         "kind": "features",
         "features": list(FEATURES),
-        "blend": fit_regressions(network, read, seen, unseen),
+        "blend": fit_regressions(network, read, weak, seen, unseen),
         "seed": SEED,
     }
     save_checkpoint(options.out, config, {**network.tensors(), "idf": table})

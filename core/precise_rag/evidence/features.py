@@ -9,23 +9,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.question_kinds import QUESTION_KINDS, question_kinds
 from precise_rag.types import FloatArray, Stretch
 
-QUESTION_KINDS = {
-    "asks_who": r"\b(who|whom|whose)\b",
-    "asks_when": r"\b(when|(what|which) (year|date|day|time|century)|how (old|long))\b",
-    "asks_where": r"\bwhere\b",
-    "asks_number": r"\bhow (many|much|far|often|large|tall|big|high)\b",
-    "asks_how": r"\bhow\b",
-    "asks_why": r"\b(why|reasons?|causes?)\b",
-    "asks_what": r"\bwhat\b",
-    "asks_which": r"\bwhich\b",
-    "asks_for_more": r"\b(summari[sz]e|discuss\w*|describe|explain|opinions?|th(ink|ought)s?|s(ay|aid)|"
+_ASKS_FOR_MORE = re.compile(
+    r"\b(summari[sz]e|discuss\w*|describe|explain|opinions?|th(ink|ought)s?|s(ay|aid)|"
     r"fe(el|lt)|happen\w*|conclusions?|views?|talk\w*|list|details?)\b",
-}
-"""Kinds of question by words of it; a question may be of several kinds, or of none."""
-
-_KINDS = {name: re.compile(pattern) for name, pattern in QUESTION_KINDS.items()}
+    re.IGNORECASE,
+)
+"""Words that ask for more than a fact."""
 
 _LEANS = re.compile(
     r"\W*(he|she|it|they|this|that|these|those|his|her|its|their|however|but|and|then|so|thus|therefore|such|also"
@@ -61,6 +53,7 @@ STEP_FEATURES = (
     *TEXT_FEATURES,
     "query_words",
     *QUESTION_KINDS,
+    "asks_for_more",
 )
 """What is known about the step from a sentence to a neighbour, in the order of the columns."""
 
@@ -80,9 +73,8 @@ class StretchFeatures(NamedTuple):
 
 def question_features(query: str) -> FloatArray:
     """Return the features of the query alone: its length and its kinds."""
-    lower = query.lower()
-    kinds = [float(bool(pattern.search(lower))) for pattern in _KINDS.values()]
-    return np.array([math.log1p(len(lower.split())) - 2.3, *kinds], dtype=np.float32)
+    kinds = [*question_kinds(query), float(bool(_ASKS_FOR_MORE.search(query)))]
+    return np.array([math.log1p(len(query.split())) - 2.3, *kinds], dtype=np.float32)
 
 
 def stretch_features(

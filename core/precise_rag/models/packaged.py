@@ -7,15 +7,15 @@ _HERE = Path(__file__).resolve().parent
 
 SHIPPED: Mapping[str, Mapping[str, str]] = {
     "evidence": {
-        "config.json": "53868e605ef4fa6b4b95ca973f4ae6a691512d1c48b386fd337da69d97237503",
-        "model.safetensors": "bc45efe76d96d6b77ce8573a89648e17b88597a5080f1cfeecf88afc1584a219",
+        "config.json": "e2788e482b910b1a5aef8fe4fc9ce4fa879b1fb7c33c41bd99d75e403336462a",
+        "model.safetensors": "12313be0ead77816157917b062961454480a61e2e03b54a0bfcf128e0c11c295",
     },
     "reranker": {
-        "config.json": "a3c1874532b5c3a878abf4d0f4f8489ef4bc6d7f95b91d013dc217202677fbf9",
-        "model.safetensors": "d7ace1ce6260dddd156a3a6d1c60866998e5d3b9477e7b46c814cdcb83562695",
+        "config.json": "a1daba89b3c463c3450e89f7f42877670f7c748e02feb8b25dba22bce659f49a",
+        "model.safetensors": "e649720baec603a99e6ddb08e396d55ce42db2f8f345beb93d580d7fb5ee0d9e",
     },
     "reranker-cascade": {
-        "config.json": "bd9f0878560a4b23cfc84f19057a4c421be99a85ded0a74226df150c28e7d533",
+        "config.json": "4730e1131482ee04d76f2a84f9c061aef3b46fe9ab995f1cd93b3ab195634d02",
         "model.safetensors": "cc737c7809176517eb1375f3714c3fc7f426763219a931f42497108bbc32b70d",
     },
     "segmentation-sage-minilm": {

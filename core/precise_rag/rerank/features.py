@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from precise_rag.question_kinds import QUESTION_KINDS, question_kinds
 from precise_rag.rerank.neighbours import Spans
 from precise_rag.rerank.query_terms import Positions, QueryTerms
 from precise_rag.stems import IdfTable, Words, read_words
@@ -23,6 +24,11 @@ FEATURES = (
     "rarest_covered",
     "name_coverage",
     "log_words",
+    "here_coverage",
+    "here_window_coverage",
+    "here_pair_coverage",
+    "here_lexical",
+    "here_rarest_covered",
     "novelty",
     "answer_type",
     "letter_share",
@@ -32,12 +38,15 @@ FEATURES = (
     "bm25_share",
     "bm25_passage_share",
     "lexical_to_own",
+    "here_lexical_to_own",
     "dense_to_own",
     "core_to_own",
     "bm25_to_own",
     "bm25_passage_to_own",
     "coverage_over_usual",
     "lexical_over_usual",
+    "here_coverage_over_usual",
+    "here_lexical_over_usual",
     "dense_over_usual",
     "core_over_usual",
     "bm25_over_usual",
@@ -49,6 +58,8 @@ FEATURES = (
     "near_dense",
     "query_terms",
     "query_rarity",
+    "query_rarity_here",
+    *QUESTION_KINDS,
 )
 """Names of the features, in the order of their columns."""
 
@@ -74,13 +85,17 @@ FeatureColumns = dict[str, FloatArray]
 def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -> FloatArray:
     """Return (n, len(FEATURES)) float32 features of n > 0 candidates, NaN where unknown.
 
-    A row depends on its candidate, on the query, on the candidates of the same document and on the lower
-    quartiles of the list. Texts that others put in front of a list raise a quartile by a few places only.
+    A row depends on its candidate, on the query, on the candidates of the same document, on the lower
+    quartiles of the list, and on how many of the list have each word of the query ("here"). Texts that others
+    put in front of a list move these by a few places only.
     """
     terms = QueryTerms.of(query, idf_table)
     texts = [read_words(c.text) for c in candidates]
     positions = [terms.positions(words) for words in texts]
-    columns = _lexical(terms, texts, positions)
+    here = terms.among(positions) if len(candidates) >= _FEWEST else None
+    columns = _covered(terms, texts, positions)
+    columns |= _here(here, texts, positions)
+    columns |= _texts(terms, texts, positions)
     columns |= _form(candidates)
     columns |= _retrieval(terms, candidates)
     columns |= _standing(candidates, columns)
@@ -88,28 +103,46 @@ def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -
     of_query = {
         "query_terms": len(terms.rarity),
         "query_rarity": terms.total / max(len(terms.rarity), 1),
+        "query_rarity_here": here.total / terms.total if here else math.nan,
+        **dict(zip(QUESTION_KINDS, question_kinds(query), strict=True)),
     }
     columns |= {name: np.full(len(candidates), value) for name, value in of_query.items()}
     return np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float32)
 
 
-def _lexical(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
-    """How much of the query the words of each candidate cover, and how many other words it has."""
-    lengths = np.array([max(len(words.stems), 1) for words in texts], dtype=np.float32)
-    norms = _K1 * (1.0 - _B + _B * lengths / _USUAL_WORDS)
+_COVERED = ("coverage", "window_coverage", "pair_coverage", "lexical", "rarest_covered")
+
+
+def _covered(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
+    """How much of the query the words of each candidate cover."""
+    norms = _K1 * (1.0 - _B + _B * _lengths(texts) / _USUAL_WORDS)
     bm25 = [
         sum(terms.rarity[t] * len(at) * (_K1 + 1.0) / (len(at) + norm) for t, at in found.items())
         / terms.total
         for found, norm in zip(positions, norms, strict=True)
     ]
+    rarest = [max((terms.rarity[t] for t in found), default=0.0) / terms.rarest for found in positions]
     columns = {
         "coverage": [terms.coverage(found) for found in positions],
         "window_coverage": [terms.window_coverage(found) for found in positions],
         "pair_coverage": [terms.pair_coverage(found) for found in positions],
         "lexical": bm25,
-        "rarest_covered": [
-            max((terms.rarity[t] for t in found), default=0.0) / terms.rarest for found in positions
-        ],
+        "rarest_covered": rarest,
+    }
+    return {name: np.array(columns[name], dtype=np.float32) for name in _COVERED}
+
+
+def _here(here: QueryTerms | None, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
+    """How much of what is rare in the list, too, the words of each candidate cover; unknown without it."""
+    if here is None:
+        return {f"here_{name}": np.full(len(texts), math.nan) for name in _COVERED}
+    return {f"here_{name}": values for name, values in _covered(here, texts, positions).items()}
+
+
+def _texts(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
+    """Names of the query, words that it does not have, and the length of each candidate."""
+    lengths = _lengths(texts)
+    columns = {
         "name_coverage": [terms.name_coverage(found) for found in positions],
         "novelty": [
             len({s for s in words.stems if s not in terms.rarity}) / length
@@ -118,8 +151,11 @@ def _lexical(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Posi
         "answer_type": [terms.answer_type(words) for words in texts],
     }
     out = {name: np.array(values, dtype=np.float32) for name, values in columns.items()}
-    out["log_words"] = np.log(lengths)
-    return out
+    return {**out, "log_words": np.log(lengths)}
+
+
+def _lengths(texts: Sequence[Words]) -> FloatArray:
+    return np.array([max(len(words.stems), 1) for words in texts], dtype=np.float32)
 
 
 def _form(candidates: Sequence[Candidate]) -> FeatureColumns:
@@ -172,12 +208,14 @@ def _standing(candidates: Sequence[Candidate], columns: FeatureColumns) -> Featu
     Usual is the lower quartile. The best of other documents has no part in it: anybody can write one.
     """
     ids, owners = np.unique([c.doc_id for c in candidates], return_inverse=True)
-    compared = ("coverage", "lexical", "dense", "core", "bm25_share", "bm25_passage_share")
+    compared = ("coverage", "lexical", "here_coverage", "here_lexical", "dense", "core", "bm25_share")
+    compared += ("bm25_passage_share",)
     own = {name: _best_of_own(columns[name], owners, len(ids)) for name in compared}
     usual = {name: _lower_quartile(columns[name]) for name in compared}
     over = {f"{name.removesuffix('_share')}_over_usual": columns[name] - usual[name] for name in compared}
     return {
         "lexical_to_own": _share(columns["lexical"], own["lexical"]),
+        "here_lexical_to_own": _share(columns["here_lexical"], own["here_lexical"]),
         "dense_to_own": columns["dense"] - own["dense"],
         "core_to_own": columns["core"] - own["core"],
         "bm25_to_own": _share(columns["bm25_share"], own["bm25_share"]),

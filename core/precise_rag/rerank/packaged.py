@@ -44,7 +44,8 @@ class PackagedReranker:
     It uses the texts and, if the candidates have them, titles and headings (see `with_headings`), places in
     the documents, and the retrieval's scores (`Candidate.scores["dense"]`, `["bm25"]`, `["bm25_passage"]`)
     or else its order. A candidate is compared with those of its own document, and with the lower quartile of
-    the list: the best of other documents, which anybody may have written, have no part in its score.
+    the list, and words that much of the list has count little: the best of other documents, which anybody may
+    have written, have no part in its score.
 
     The probability is a logistic regression over the network's logit and the retrieval scores that are
     known. It was fitted with networks that had not been trained on the set they scored, so that the

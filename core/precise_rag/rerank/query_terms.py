@@ -2,8 +2,9 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -65,6 +66,19 @@ class QueryTerms:
     def _pairs(self) -> dict[tuple[str, str], float]:
         """Neighbouring terms, with their rarity together."""
         return {(a, b): self.rarity[a] + self.rarity[b] for a, b in pairwise(self.rarity)}
+
+    def among(self, texts: Sequence[Positions]) -> "QueryTerms":
+        """Weigh each term by how few of these texts have it, too: one that all have tells none apart.
+
+        The quarter of the texts that covers most of the query is not counted, as it may have been written to.
+        """
+        covered = [self.coverage(found) for found in texts]
+        most = sorted(covered)[(3 * len(texts) - 1) // 4]
+        usual = [found for found, share in zip(texts, covered, strict=True) if share <= most]
+        holding = Counter(term for found in usual for term in found)
+        n = len(usual) + 1
+        rarity = {t: value * (1.0 - math.sqrt(holding[t] / n)) for t, value in self.rarity.items()}
+        return replace(self, rarity=rarity)
 
     def positions(self, words: Words) -> Positions:
         """Find the query's terms in a text."""

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies
 
+from precise_rag.question_kinds import QUESTION_KINDS
 from precise_rag.rerank.features import FEATURES, features, places
 from precise_rag.types import Candidate
 
@@ -55,6 +56,20 @@ def test_answer_type_by_the_kind_of_question(idf_table: np.ndarray) -> None:
     assert math.isnan(features_of("Why a bridge?", ["Because."], idf_table)[0]["answer_type"])
 
 
+def test_a_term_that_all_candidates_have_tells_none_of_them_apart(idf_table: np.ndarray) -> None:
+    texts = ["The Wend bridge", *["A bridge"] * 8]
+    wend, other = features_of("Wend bridge", texts, idf_table)[:2]
+    assert other["coverage"] == pytest.approx(4 / 12)
+    assert other["here_coverage"] < 0.05 < 0.95 < wend["here_coverage"] + 0.05
+    assert other["here_rarest_covered"] < other["rarest_covered"]
+    assert wend["here_lexical_over_usual"] > wend["lexical_over_usual"]
+    assert (
+        wend["query_rarity_here"]
+        < features_of("Wend bridge", ["A ferry"] * 9, idf_table)[0]["query_rarity_here"]
+    )
+    assert math.isnan(features_of("Wend bridge", texts[:7], idf_table)[0]["here_coverage"])
+
+
 def test_unknown_features_are_nan(idf_table: np.ndarray) -> None:
     row = features_of("bridge", ["A bridge"], idf_table)[0]
     known = {name for name, value in row.items() if not math.isnan(value)}
@@ -70,6 +85,7 @@ def test_unknown_features_are_nan(idf_table: np.ndarray) -> None:
         "lexical_to_own",
         "query_terms",
         "query_rarity",
+        *QUESTION_KINDS,
     }
 
 
@@ -117,7 +133,8 @@ def test_places_leave_out_the_best_two_other_documents() -> None:
 
 @given(strategies.data())
 def test_the_best_texts_of_other_documents_change_hardly_anything(data: strategies.DataObject) -> None:
-    """Texts with higher scores than all others raise what is usual by their number of places."""
+    """Texts with higher scores than all others raise what is usual by their number of places, and make the
+    words that they have a little more usual."""
     dense = [0.5 - i / 100 for i in range(40)]
     mine = candidates([(f"honest {i % 9}", score) for i, score in enumerate(dense)])
     n = data.draw(strategies.integers(1, 5))
@@ -129,11 +146,13 @@ def test_the_best_texts_of_other_documents_change_hardly_anything(data: strategi
     table = np.full(16, 8, dtype=np.uint8)
     alone = features("Which bridge?", mine, table)
     beside = features("Which bridge?", [*hostile, *mine], table)[n:]
-    usual = [FEATURES.index(name) for name in FEATURES if "usual" in name]
+    usual = [FEATURES.index(name) for name in FEATURES if "usual" in name or "here" in name]
     rest = np.setdiff1d(np.arange(len(FEATURES)), usual)
     assert np.array_equal(alone[:, rest], beside[:, rest], equal_nan=True)
     raised = FEATURES.index("usual_dense")
     assert 0 <= beside[0, raised] - alone[0, raised] <= 0.01 * n
+    here = FEATURES.index("query_rarity_here")
+    assert 0 <= alone[0, here] - beside[0, here] <= math.sqrt(n / 40)
 
 
 def test_prose_differs_from_headings(idf_table: np.ndarray) -> None:

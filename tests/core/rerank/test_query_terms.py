@@ -53,3 +53,14 @@ def test_close_pairs_are_those_of_all_positions(idf_table: np.ndarray) -> None:
     for a, b in [([0], [3]), ([0], [4]), ([0, 9, 20], [5, 13, 17]), ([50], [1, 2, 3, 47]), ([], [1])]:
         close = any(abs(i - j) <= 3 for i in a for j in b)
         assert terms.pair_coverage({first: a, second: b}) == pytest.approx(float(close))
+
+
+def test_among_texts_a_term_weighs_less_the_more_of_them_have_it(idf_table: np.ndarray) -> None:
+    terms = QueryTerms.of("Wend bridge", idf_table)
+    texts = [terms.positions(read_words(text)) for text in ["A bridge"] * 15 + ["A ferry"] * 5]
+    here = terms.among(texts)
+    assert here.rarity["wend"] == pytest.approx(8.0)
+    assert here.rarity["bridg"] == pytest.approx(4.0 * (1 - (15 / 21) ** 0.5))
+    assert here.coverage(["wend"]) > terms.coverage(["wend"])
+    repeats = terms.positions(read_words("Wend bridge"))
+    assert terms.among([repeats, repeats, *texts[2:]]).rarity["wend"] == pytest.approx(8.0)

@@ -1,0 +1,60 @@
+"""Weak lists: candidates for questions made from training documents, of all kinds of lists."""
+
+import pickle
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+from precise_rag.evaluation import Evidence, Question
+from precise_rag.protocols import Encoder
+from training.candidate_lists import (
+    KINDS,
+    N_CANDIDATES,
+    CandidateList,
+    as_candidate_list,
+    cached_encoder,
+    index_of,
+)
+from training.question_rules import as_typed
+from training.weak_questions import asked_of, collections, documents_of
+
+ROUNDS = 3
+"""Collections of each source, times its share. The first of each source is left to benchmarks."""
+
+QUESTIONS = 90
+"""Questions of a collection."""
+
+
+def weak_lists(options: Namespace) -> Iterator[tuple[str, list[CandidateList]]]:
+    """Yield (source, lists) of each collection. options.cache: folder that keeps the lists."""
+    encoder = cached_encoder(options.vectors)
+    for source, number, records in collections(options.data, ROUNDS):
+        if not number:
+            continue
+        name = f"weak-{source}-{number:03d}.pickle"
+        path: Path | None = options.cache and options.cache / name
+        if path and path.exists():
+            lists: list[CandidateList] = pickle.loads(path.read_bytes())
+        else:
+            lists = _lists(records, source, encoder, np.random.default_rng(crc32(name.encode())))
+            if path:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(pickle.dumps(lists))
+        yield source, lists
+
+
+def _lists(
+    records: Sequence[dict], source: str, encoder: Encoder, random: np.random.Generator
+) -> list[CandidateList]:
+    asked = [(one, as_typed(one.question, random)) for one in asked_of(records, source, QUESTIONS, random)]
+    lists = []
+    for kind in KINDS:
+        index, settings = index_of(documents_of(records), kind, encoder)
+        for one, query in asked:
+            found = one.without_itself(index.search(query, N_CANDIDATES, **settings))
+            question = Question("", query, (Evidence(one.doc_id, one.start, one.end),))
+            lists.append(as_candidate_list(question, found))
+    return lists

@@ -202,17 +202,27 @@ def places(candidates: Sequence[Candidate]) -> FloatArray:
     return found
 
 
+_COMPARED = (
+    "coverage",
+    "lexical",
+    "here_coverage",
+    "here_lexical",
+    "dense",
+    "core",
+    "bm25_share",
+    "bm25_passage_share",
+)
+
+
 def _standing(candidates: Sequence[Candidate], columns: FeatureColumns) -> FeatureColumns:
     """How each candidate stands to the best of its own document, and to what is usual in the list.
 
     Usual is the lower quartile. The best of other documents has no part in it: anybody can write one.
     """
     ids, owners = np.unique([c.doc_id for c in candidates], return_inverse=True)
-    compared = ("coverage", "lexical", "here_coverage", "here_lexical", "dense", "core", "bm25_share")
-    compared += ("bm25_passage_share",)
-    own = {name: _best_of_own(columns[name], owners, len(ids)) for name in compared}
-    usual = {name: _lower_quartile(columns[name]) for name in compared}
-    over = {f"{name.removesuffix('_share')}_over_usual": columns[name] - usual[name] for name in compared}
+    own = {name: _best_of_own(columns[name], owners, len(ids)) for name in _COMPARED}
+    usual = {name: _lower_quartile(columns[name]) for name in _COMPARED}
+    over = {f"{name.removesuffix('_share')}_over_usual": columns[name] - usual[name] for name in _COMPARED}
     return {
         "lexical_to_own": _share(columns["lexical"], own["lexical"]),
         "here_lexical_to_own": _share(columns["here_lexical"], own["here_lexical"]),

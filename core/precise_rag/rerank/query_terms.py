@@ -16,6 +16,9 @@ Positions = dict[str, list[int]]
 _WINDOW = 16
 """Length of the window of `window_coverage`, in words."""
 
+_ROUNDING = 1e-9
+"""Two coverages that differ by less are the same, summed in another order."""
+
 _PAIR_DISTANCE = 3
 """Words between two terms that still count as neighbours."""
 
@@ -73,7 +76,7 @@ class QueryTerms:
         The quarter of the texts that covers most of the query is not counted, as it may have been written to.
         """
         covered = [self.coverage(found) for found in texts]
-        most = sorted(covered)[(3 * len(texts) - 1) // 4]
+        most = sorted(covered)[(3 * len(texts) - 1) // 4] + _ROUNDING
         usual = [found for found, share in zip(texts, covered, strict=True) if share <= most]
         holding = Counter(term for found in usual for term in found)
         n = len(usual) + 1

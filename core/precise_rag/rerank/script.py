@@ -14,5 +14,5 @@ def mostly_latin(text: str) -> bool:
     """
     if text.isascii():
         return True
-    first = [word[0] for word in WORD.findall(text) if word[0].isalpha()]
+    first: list[str] = [word[0] for word in WORD.findall(text) if word[0].isalpha()]
     return 2 * sum(letter <= _LAST_LATIN for letter in first) >= len(first)

@@ -269,7 +269,7 @@ def test_the_whole_path_is_the_same():
 @pytest.mark.parametrize(
     ("postprocessor", "compressor", "options"),
     [
-        ("GradientSelectionPostprocessor", "GradientSelectionCompressor", {"max_k": 4}),
+        ("GradientSelectionPostprocessor", "GradientSelectionCompressor", {"min_k": 1}),
         ("GradientSelectionPostprocessor", "GradientSelectionCompressor", {"max_tokens": 30}),
         ("PreciseRerankPostprocessor", "RerankCompressor", {"top_n": 3}),
         ("RedundancyPostprocessor", "RedundancyCompressor", {}),

@@ -50,9 +50,9 @@ def _lists(
     records: Sequence[dict], source: str, encoder: Encoder, random: np.random.Generator
 ) -> list[CandidateList]:
     asked = [(one, as_typed(one.question, random)) for one in asked_of(records, source, QUESTIONS, random)]
-    lists = []
+    documents, lists = documents_of(records), []
     for kind in KINDS:
-        index, settings = index_of(documents_of(records), kind, encoder)
+        index, settings = index_of(documents, kind, encoder)
         for one, query in asked:
             found = one.without_itself(index.search(query, N_CANDIDATES, **settings))
             question = Question("", query, (Evidence(one.doc_id, one.start, one.end),))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from precise_rag.structure.marks import begins_line, ends_line
 from precise_rag.types import Candidate
 
 Order = Literal["document", "score"]
@@ -42,8 +43,9 @@ def context_passages(kept: Iterable[Candidate], order: Order = "document") -> tu
 
     kept: the selected pieces, best first.
     order: see `Order`.
-    Two pieces are joined if the second begins inside the first, and the texts agree, or right after it. The
-    white space between joined pieces may differ from the document's.
+    Two pieces are joined if the second begins inside the first, and the texts agree, or right after it. Between
+    them come line breaks as many as there are characters, or one space where the marks of both allow a line
+    to go on; in the document it may be other white space.
     """
     if order == "score":
         parts = [_Joined([piece], piece.text) for piece in kept]
@@ -107,7 +109,8 @@ class _Joined:
     def add(self, piece: Candidate) -> None:
         self.pieces.append(piece)
         gap = piece.start - self.end
-        self.text += " " if gap == 1 else "\n" * gap
+        in_line = gap == 1 and not begins_line(piece.text) and not ends_line(self.text)
+        self.text += " " if in_line else "\n" * gap
         self.text += piece.text[max(0, self.end - piece.start) :]
 
     def passage(self, number: int) -> Passage:

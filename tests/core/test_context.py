@@ -1,4 +1,9 @@
+import numpy as np
+import pytest
+
+from precise_rag import split_sentences
 from precise_rag.context import context_passages, heading_of, shown_texts
+from precise_rag.index.arrays.spans import trim_spans
 from precise_rag.types import Candidate
 
 TEXT = "The mill is old. Ada built it.\n\nIt grinds rye. The yard is empty."
@@ -15,6 +20,25 @@ def test_pieces_are_read_in_the_documents_order_and_neighbours_are_joined() -> N
     assert whole.text == TEXT[: whole.end]
     assert (whole.start, whole.end, whole.number) == (0, TEXT.index(" The yard"), 1)
     assert [p.start for p in whole.pieces] == sorted(p.start for p in kept)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It has:\n- a wheel\n- a stone",
+        "1. Open the gate.\n2. Let the water in.",
+        "## The wheel\nIt turns.",
+        "| part | age |\n| --- | --- |\n| wheel | 9 |",
+        "```sh\ngrind rye\n```\nThen wait.",
+        "Ada: Is it old?\nBen: It is.",
+        "It is old. It grinds rye - still.",
+    ],
+)
+def test_joined_pieces_keep_the_lines_of_the_document(text: str) -> None:
+    spans = trim_spans(text, np.array(split_sentences(text))).tolist()
+    pieces = [Candidate("d", start, end, text[start:end], 0.5, "probability") for start, end in spans]
+    assert len(pieces) > 1
+    assert [passage.text for passage in context_passages(pieces)] == [text]
 
 
 def test_what_lies_apart_stays_apart() -> None:

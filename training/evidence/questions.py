@@ -11,7 +11,9 @@ import numpy as np
 
 from precise_rag.evaluation import Dataset, Evidence
 from precise_rag.evidence.model import REACH
+from precise_rag.evidence.stretches import by_section
 from precise_rag.index import HybridIndex
+from precise_rag.index.arrays.headings import headings_above
 from precise_rag.index.arrays.spans import trim_spans
 from precise_rag.index.neighbours import rows_around
 from precise_rag.rerank import CascadeReranker, rerank
@@ -42,7 +44,8 @@ class Sentences(NamedTuple):
     """The n sentences of one document.
 
     spans: (n, 2) without white space at the ends. n_tokens: (n,). paragraphs: (n,). vectors: (n, d)
-    float16. same: (n - 1,) probability that neighbours belong together, by `small`.
+    float16. same: (n - 1,) probability that neighbours belong together, by `small`. above: (n,) what stands
+    above each.
     """
 
     text: str
@@ -51,6 +54,7 @@ class Sentences(NamedTuple):
     paragraphs: IntArray
     vectors: np.ndarray
     same: FloatArray
+    above: list[str]
 
 
 class Asked(NamedTuple):
@@ -150,27 +154,36 @@ def sentences_of(dataset: Dataset, encoder: object) -> dict[str, Sentences]:
             paragraphs,
             table.vectors.astype(np.float16),
             same_scores(gains, 0.5),
+            headings_above(document, table.spans),
         )
     return found
 
 
 def stretches_around(asked: Asked, documents: Mapping[str, Sentences]) -> list[Stretch]:
-    """Return the sentences around those that were found, as an index does."""
+    """Return the sections around the sentences that were found, as an index and a grower do."""
     found: dict[str, set[int]] = {}
     for candidate in asked.found:
         row = np.searchsorted(documents[candidate.doc_id].spans[:, 0], candidate.start)
         found.setdefault(candidate.doc_id, set()).add(int(row))
+    starts = {(candidate.doc_id, candidate.start) for candidate in asked.found}
     return [
-        _stretch(doc_id, documents[doc_id], first, end)
+        section
         for doc_id, rows in found.items()
         for first, end in rows_around(rows, len(documents[doc_id].spans), REACH)
+        for section in by_section(_stretch(doc_id, documents[doc_id], first, end))
+        if any((doc_id, sentence.start) in starts for sentence in section.sentences)
     ]
 
 
 def _stretch(doc_id: str, document: Sentences, first: int, end: int) -> Stretch:
-    rows = zip(document.spans[first:end].tolist(), document.n_tokens[first:end].tolist(), strict=True)
+    rows = zip(
+        document.spans[first:end].tolist(),
+        document.n_tokens[first:end].tolist(),
+        document.above[first:end],
+        strict=True,
+    )
     sentences = [
-        Candidate(doc_id, start, stop, document.text[start:stop], 0.0, "rank", n_tokens)
-        for (start, stop), n_tokens in rows
+        Candidate(doc_id, start, stop, document.text[start:stop], 0.0, "rank", n_tokens, above=above)
+        for (start, stop), n_tokens, above in rows
     ]
     return Stretch(document.text[sentences[0].start : sentences[-1].end], tuple(sentences))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.evidence.stretches import begins_with_heading
 from precise_rag.question_kinds import QUESTION_KINDS, question_kinds
 from precise_rag.types import FloatArray, Stretch
 
@@ -64,11 +65,13 @@ class StretchFeatures(NamedTuple):
     found: (n, len(FOUND_FEATURES)) of each sentence; meaningless if it was not found.
     forward: (n - 1, len(STEP_FEATURES)) of the step over each gap to the later sentence.
     backward: (n - 1, len(STEP_FEATURES)) of the step over each gap to the earlier sentence.
+    headed: whether the first sentence is a heading.
     """
 
     found: FloatArray
     forward: FloatArray
     backward: FloatArray
+    headed: bool
 
 
 def question_features(query: str) -> FloatArray:
@@ -103,7 +106,8 @@ def stretch_features(
         np.column_stack([*gap, np.full(n - 1, ahead), onto[rows], kind, asked])
         for ahead, rows in ((1.0, slice(1, None)), (0.0, slice(0, n - 1)))
     )
-    return StretchFeatures(*(part.astype(np.float32) for part in (found, forward, backward)))
+    columns = (part.astype(np.float32) for part in (found, forward, backward))
+    return StretchFeatures(*columns, begins_with_heading(stretch))
 
 
 def log_odds(probability: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -49,7 +49,8 @@ class EvidenceModel:
     to the next or the previous one has a probability h, by logistic regression over the step's features,
     SAGE's boundary score among them. A sentence that is k steps from a found one belongs to the evidence
     because of it with probability p × h1 × … × hk; the best found sentence counts. Both reasons are taken
-    as independent: 1 - (1 - alone) × (1 - because of the best).
+    as independent: 1 - (1 - alone) × (1 - because of the best). A heading at the start is no more probable
+    than the sentence below it, as it says nothing without it.
 
     So a neighbour is never more probable than the best found sentence near it, and the score of a sentence
     that is further than REACH away, or in another document, has no part in its probability.
@@ -105,8 +106,11 @@ class EvidenceModel:
         reached = np.where(inside, alone[sources] * np.exp(path), 0.0)
         best = reached.argmax(axis=1)
         because = reached[rows, best]
+        probability = 1.0 - (1.0 - alone) * (1.0 - because)
+        if read.headed:
+            probability[0] = min(probability[:2])
         return Growth(
-            (1.0 - (1.0 - alone) * (1.0 - because)).astype(np.float32),
+            probability.astype(np.float32),
             alone.astype(np.float32),
             np.where(because > 0.0, sources[rows, best], -1),
         )

@@ -1,9 +1,13 @@
 """Stretches of consecutive sentences around the sentences that were found."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences import load_sentence_splitter
+from precise_rag.structure import heading_title, read_structure
+from precise_rag.titles import joined_titles, title_of
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Stretch
 
@@ -12,18 +16,51 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
     """Split a candidate of any length into its sentences, without the white space around them.
 
     splitter: splits the text; default: `load_sentence_splitter()`.
-    The sentences have the piece's score, scale, scores, passage and metadata. Their offsets count from
-    `piece.start`, also if the piece's text is not exactly that of a document. Their tokens are estimated.
+    The sentences have the piece's score, scale, scores, passage and metadata. Headings in the piece are above
+    the sentences that follow them, below what is above the piece. Offsets count from `piece.start`, also if
+    the piece's text is not exactly that of a document. The tokens are estimated.
     """
     sentences = []
+    structure, title = read_structure(piece.text), piece.above or title_of(piece.metadata)
     for start, end in (splitter or load_sentence_splitter()).split(piece.text):
         raw = piece.text[start:end]
         text = raw.strip()
         if text:
             first = piece.start + start + len(raw) - len(raw.lstrip())
-            n_tokens = estimate_tokens(text)
-            sentences.append(replace(piece, start=first, end=first + len(text), text=text, n_tokens=n_tokens))
+            sentence = replace(
+                piece,
+                start=first,
+                end=first + len(text),
+                text=text,
+                n_tokens=estimate_tokens(text),
+                above=joined_titles(title, *structure.heading_path(first - piece.start)),
+            )
+            sentences.append(sentence)
     if not sentences:
         return Stretch("", ())
     first, last = sentences[0].start - piece.start, sentences[-1].end - piece.start
     return Stretch(piece.text[first:last], tuple(sentences))
+
+
+def by_section(stretch: Stretch) -> Iterator[Stretch]:
+    """Yield the parts of a stretch, each from a heading to the next one.
+
+    A heading is a sentence whose words are the last ones above the next sentence (`Candidate.above`).
+    """
+    sentences, first = stretch.sentences, 0
+    headings = [row for row, pair in enumerate(pairwise(sentences)) if row and _stands_above(*pair)]
+    for end in (*headings, len(sentences)):
+        part = sentences[first:end]
+        start, stop = part[0].start - sentences[0].start, part[-1].end - sentences[0].start
+        yield Stretch(stretch.text[start:stop], part)
+        first = end
+
+
+def begins_with_heading(stretch: Stretch) -> bool:
+    """Check whether the first sentence is a heading, and another one follows."""
+    return len(stretch.sentences) > 1 and _stands_above(*stretch.sentences[:2])
+
+
+def _stands_above(sentence: Candidate, following: Candidate) -> bool:
+    title = heading_title(sentence.text) if following.above else ""
+    return bool(title) and following.above.endswith(title)

@@ -46,6 +46,16 @@ def test_the_span_is_exact_and_keeps_the_metadata():
     assert span.candidate.scores["retrieval"] == 0.5
 
 
+def test_headings_in_a_text_stand_above_its_sentences():
+    text = "Keep it dry.\n\n## Pump M-7\n\nChange the oil every month.\n\n## Saw\n\nSharpen it."
+    whole = replace(piece("shed", text), metadata={"title": "Shed"})
+    above = {s.text: s.above for s in split_into_sentences(whole).sentences}
+    assert above["Keep it dry."] == above["## Pump M-7"] == "Shed"
+    assert above["Change the oil every month."] == "Shed > Pump M-7"
+    (span,) = extract("Change", whole, threshold=0.01).spans
+    assert span.candidate.text in ("Change the oil every month.", text[14:54])
+
+
 def test_sentences_that_follow_each_other_are_one_span():
     found = extract("", piece("pump", PUMP))
     assert [s.candidate.text for s in found.spans] == [PUMP]

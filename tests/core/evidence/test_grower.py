@@ -93,3 +93,30 @@ def test_no_candidates_and_bad_settings(index, half_model):
     assert grow(index, half_model).decisions == ()
     with pytest.raises(InputError, match="least must be"):
         EvidenceGrower(index, least=2, model=half_model)
+
+
+SECTIONS = "# Pump\n\nIt needs oil.\n\n## Service\n\nDo it every year. Ask Ada.\n\n## Storage\n\nKeep it dry."
+
+
+def test_no_sentence_comes_along_over_a_heading(half_model):
+    index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder())
+    grown = grow(index, half_model, find(index, "Do it every year."))
+    assert [c.text for c in grown.kept] == ["Do it every year.", "## Service", "Ask Ada."]
+
+
+def test_a_heading_grows_to_what_it_stands_above(half_model):
+    index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder())
+    grown = grow(index, half_model, find(index, "## Service"))
+    assert {c.text: round(c.score, 2) for c in grown.kept} == {
+        "## Service": 0.4,
+        "Do it every year.": 0.4,
+        "Ask Ada.": 0.2,
+    }
+    reasons = dict(zip((c.text for c in grown.kept), grown.reasons, strict=True))
+    assert reasons["## Service"] == "found, 0.80; a heading is no more probable than the sentence below it"
+
+
+def test_an_index_without_headings_grows_over_them(half_model):
+    index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder(), headings=False)
+    grown = grow(index, half_model, find(index, "Do it every year."))
+    assert "It needs oil." in [c.text for c in grown.kept]

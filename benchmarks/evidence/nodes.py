@@ -5,9 +5,12 @@
 LangChain's recursive splitter at 512 tokens, the 10 best chunks by BM25. "saved": share of the chunks' tokens
 that is not sent. "lost": share of the evidence in the chunks that is not sent, over the questions whose
 chunks hold any, with its 95 % interval, documents redrawn. Nothing was trained on these documents.
+Documentation is Markdown with its headings in the text; its questions are those of
+`benchmarks/retrieval/headings.py`, and its chunks know no titles.
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +18,7 @@ import numpy as np
 
 from benchmarks import record
 from benchmarks.reranking.held_out import UNSEEN
+from benchmarks.retrieval.headings import DOCUMENTATION, Asked, documentation
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import bootstrap_interval
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
@@ -29,20 +33,27 @@ SETS = (*HALVED, *UNSEEN)
 N_CHUNKS = 10
 
 
-def measure(name: str, options: Any) -> dict[str, Any]:
-    """Tokens and evidence before and after, over the questions of one set."""
-    dataset = read_set(f"dev/{name}", options.data)
-    if name in HALVED:
-        kept = tuple(q for q in dataset.questions if not may_train_on(q.group))
-        dataset = replace(dataset, questions=kept)
-    dataset = dataset.sample(options.sample, seed=1)
+def collections(options: Any) -> Iterator[Asked]:
+    """Yield the question sets, and the documentation without the titles of its pages."""
+    for name in options.sets:
+        dataset = read_set(f"dev/{name}", options.data)
+        if name in HALVED:
+            kept = tuple(q for q in dataset.questions if not may_train_on(q.group))
+            dataset = replace(dataset, questions=kept)
+        yield Asked(name, dataset.documents, dataset.sample(options.sample, seed=1).questions)
+    for asked in documentation(options):
+        yield asked._replace(documents=[replace(page, metadata={}) for page in asked.documents])
+
+
+def measure(asked: Asked, options: Any) -> dict[str, Any]:
+    """Tokens and evidence before and after, over the questions of one collection."""
     encoder = load_encoder()
     split = load_peer_splitter("langchain-recursive", encoder, chunk_size=512)
-    units = [unit for document in dataset.documents for unit in split(document)]
-    index = UnitIndex(dataset.documents, units, encoder, "bm25")
+    units = [unit for document in asked.documents for unit in split(document)]
+    index = UnitIndex(asked.documents, units, encoder, "bm25")
     extractor = EvidenceExtractor(load_reranker(options.reranker))
     before, after, lost, groups, seconds = [], [], [], [], 0.0
-    for question in dataset.questions:
+    for question in asked.questions:
         chunks = index.search(question.text, N_CHUNKS)
         started = time.process_time()
         spans = [span.candidate for span in extractor.extract(question.text, chunks).spans]
@@ -55,7 +66,7 @@ def measure(name: str, options: Any) -> dict[str, Any]:
             groups.append(question.group)
     interval = bootstrap_interval(lost, groups=groups)
     return {
-        "set": name,
+        "set": asked.name,
         "questions": len(before),
         "with evidence": len(lost),
         "tokens": float(np.mean(before)),
@@ -80,12 +91,16 @@ def _characters(pieces: Any, evidence: Any) -> set[tuple[str, int]]:
 def main() -> None:
     parser = record.new_parser(__spec__.name, __doc__)
     parser.add_argument("--reranker", default="default", help="(%(default)s)")
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
     parser.add_argument("--sample", type=int, default=100, help="questions a set at most (%(default)s)")
+    parser.add_argument("--documentation", default=DOCUMENTATION, help="(%(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the questions about documentation (%(default)s)"
+    )
     options = parser.parse_args()
     rows = []
-    for name in options.sets:
-        rows.append(measure(name, options))
+    for asked in collections(options):
+        rows.append(measure(asked, options))
         print(rows[-1], flush=True)
     body = [
         [

@@ -170,7 +170,7 @@ def stretches_around(asked: Asked, documents: Mapping[str, Sentences]) -> list[S
         section
         for doc_id, rows in found.items()
         for first, end in rows_around(rows, len(documents[doc_id].spans), REACH)
-        for section in by_section(_stretch(doc_id, documents[doc_id], first, end))
+        for _, section in by_section(_stretch(doc_id, documents[doc_id], first, end))
         if any((doc_id, sentence.start) in starts for sentence in section.sentences)
     ]
 

@@ -106,8 +106,8 @@ def stretch_features(
         np.column_stack([*gap, np.full(n - 1, ahead), onto[rows], kind, asked])
         for ahead, rows in ((1.0, slice(1, None)), (0.0, slice(0, n - 1)))
     )
-    columns = (part.astype(np.float32) for part in (found, forward, backward))
-    return StretchFeatures(*columns, begins_with_heading(stretch))
+    found, forward, backward = (part.astype(np.float32) for part in (found, forward, backward))
+    return StretchFeatures(found, forward, backward, begins_with_heading(stretch))
 
 
 def log_odds(probability: npt.ArrayLike) -> npt.NDArray[np.float64]:

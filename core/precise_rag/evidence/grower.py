@@ -8,7 +8,6 @@ import numpy as np
 
 from precise_rag.checks import check_number
 from precise_rag.evidence.model import REACH, EvidenceModel, Growth, evidence_model
-from precise_rag.evidence.stretches import by_section
 from precise_rag.protocols import Neighbours
 from precise_rag.selection import ratio_scores
 from precise_rag.types import UNSCORED, Candidate, Selection, Stretch, best_first, check_query
@@ -20,8 +19,7 @@ class EvidenceGrower:
     """Stage that adds the sentences around the found ones that probably belong to the same evidence.
 
     Each sentence, found or not, is given the probability that it belongs to the evidence; see
-    `EvidenceModel`. Neighbours that are sent make spans together with the sentence they came along with. No
-    sentence comes along with one of another section: a heading begins a new one, and belongs to it.
+    `EvidenceModel`. Neighbours that are sent make spans together with the sentence they came along with.
 
     source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
         found, as `over` gives it for each question.
@@ -59,8 +57,7 @@ class EvidenceGrower:
         scores = dict(zip(found, ratio_scores(list(found.values())), strict=True))
         grown: dict[str, tuple[Candidate, str]] = {}
         for stretch in self.source.neighbours(list(found.values()), REACH):
-            for section in by_section(stretch):
-                grown |= self._grown(query, section, found, scores)
+            grown |= self._grown(query, stretch, found, scores)
         verdicts = [grown.get(c.id, (c, "not grown: its neighbours are not known")) for c in candidates]
         verdicts += [verdict for key, verdict in grown.items() if key not in found]
         ranked = {c.id: reason for c, reason in verdicts}

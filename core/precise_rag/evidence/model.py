@@ -16,6 +16,7 @@ from precise_rag.evidence.features import (
     question_features,
     stretch_features,
 )
+from precise_rag.evidence.stretches import by_section
 from precise_rag.models.checkpoint import Tensors, load_checkpoint
 from precise_rag.models.checks import check_tensors
 from precise_rag.models.packaged import packaged_model
@@ -49,8 +50,10 @@ class EvidenceModel:
     to the next or the previous one has a probability h, by logistic regression over the step's features,
     SAGE's boundary score among them. A sentence that is k steps from a found one belongs to the evidence
     because of it with probability p × h1 × … × hk; the best found sentence counts. Both reasons are taken
-    as independent: 1 - (1 - alone) × (1 - because of the best). A heading at the start is no more probable
-    than the sentence below it, as it says nothing without it.
+    as independent: 1 - (1 - alone) × (1 - because of the best).
+
+    A heading begins a section, and no step leads from one section to another. It is no more probable than the
+    sentence below it, as it says nothing without it.
 
     So a neighbour is never more probable than the best found sentence near it, and the score of a sentence
     that is further than REACH away, or in another document, has no part in its probability.
@@ -87,12 +90,20 @@ class EvidenceModel:
 
         probability: (n,) the reranker's, of each found sentence; NaN for the others.
         """
-        texts = [sentence.text for sentence in stretch.sentences]
-        read = stretch_features(question_features(query), stretch, probability, same_probabilities(texts))
-        return self.evaluate(read, ~np.isnan(probability))
+        question, n, is_found = question_features(query), len(stretch.sentences), ~np.isnan(probability)
+        same = same_probabilities([sentence.text for sentence in stretch.sentences])
+        whole = Growth(np.zeros(n, np.float32), np.zeros(n, np.float32), np.full(n, -1))
+        for first, section in by_section(stretch):
+            end = first + len(section.sentences)
+            if is_found[first:end].any():
+                read = stretch_features(question, section, probability[first:end], same[first : end - 1])
+                part = self.evaluate(read, is_found[first:end])
+                whole.probability[first:end], whole.alone[first:end] = part.probability, part.alone
+                whole.source[first:end] = np.where(part.source < 0, -1, part.source + first)
+        return whole
 
     def evaluate(self, read: StretchFeatures, is_found: npt.NDArray[np.bool_]) -> Growth:
-        """Return the probabilities from features. is_found: (n,)."""
+        """Return the probabilities of one section from its features. is_found: (n,)."""
         weights = {name: tensor.astype(np.float64) for name, tensor in self._weights.items()}
         alone = np.where(is_found, _logistic(read.found @ weights["found"]), 0.0)
         n, rows = len(alone), np.arange(len(alone))

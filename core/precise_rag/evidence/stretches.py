@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from precise_rag.protocols import SentenceSplitter
-from precise_rag.sentences import load_sentence_splitter
+from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
 from precise_rag.structure import heading_title, read_structure
 from precise_rag.titles import joined_titles, title_of
 from precise_rag.tokens import estimate_tokens
@@ -22,7 +22,7 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
     """
     sentences = []
     structure, title = read_structure(piece.text), piece.above or title_of(piece.metadata)
-    for start, end in (splitter or load_sentence_splitter()).split(piece.text):
+    for start, end in split_structured(piece.text, structure, splitter or default_sentence_splitter()):
         raw = piece.text[start:end]
         text = raw.strip()
         if text:
@@ -42,8 +42,8 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
     return Stretch(piece.text[first:last], tuple(sentences))
 
 
-def by_section(stretch: Stretch) -> Iterator[Stretch]:
-    """Yield the parts of a stretch, each from a heading to the next one.
+def by_section(stretch: Stretch) -> Iterator[tuple[int, Stretch]]:
+    """Yield the parts of a stretch, each from a heading to the next one, with the row of its first sentence.
 
     A heading is a sentence whose words are the last ones above the next sentence (`Candidate.above`).
     """
@@ -52,7 +52,7 @@ def by_section(stretch: Stretch) -> Iterator[Stretch]:
     for end in (*headings, len(sentences)):
         part = sentences[first:end]
         start, stop = part[0].start - sentences[0].start, part[-1].end - sentences[0].start
-        yield Stretch(stretch.text[start:stop], part)
+        yield first, Stretch(stretch.text[start:stop], part)
         first = end
 
 

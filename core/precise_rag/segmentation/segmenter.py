@@ -28,7 +28,7 @@ from precise_rag.segmentation.streaming import (
 )
 from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
-from precise_rag.sentences.splitters import BlockSplitter
+from precise_rag.sentences.splitters import split_structured
 from precise_rag.structure import Structure, TextFormat, read_structure
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
 
@@ -187,10 +187,7 @@ class Segmenter:
     def _spans(self, body: str, structure: Structure, table: SentenceTable | None) -> IntArray:
         if table is not None:
             return table.spans
-        if isinstance(self.splitter, BlockSplitter):
-            found = self.splitter.split(body, structure)
-        else:
-            found = self.splitter.split(body)
+        found = split_structured(body, structure, self.splitter)
         spans = np.array(found, dtype=np.int64).reshape(-1, 2)
         are_crumbs = len(spans) > _MANY_SENTENCES and len(body) < _CRUMB * len(spans)
         return joined_crumbs(spans) if are_crumbs and self.options.paragraphs == "soft" else spans

@@ -191,8 +191,14 @@ def load_sentence_splitter(name: str = "auto", *, path: str | Path | None = None
 
 
 @cache
-def _default_splitter() -> SentenceSplitter:
+def default_sentence_splitter() -> SentenceSplitter:
+    """Return the splitter of `load_sentence_splitter()`, loaded once."""
     return load_sentence_splitter()
+
+
+def split_structured(text: str, structure: Structure, splitter: SentenceSplitter) -> list[Span]:
+    """Split a text whose structure has been read; a splitter that knows no blocks reads the text alone."""
+    return splitter.split(text, structure) if isinstance(splitter, BlockSplitter) else splitter.split(text)
 
 
 def split_sentences(text: str) -> list[Span]:
@@ -201,7 +207,7 @@ def split_sentences(text: str) -> list[Span]:
     Returns spans that cover `text` in order; white space after a sentence belongs to it. An empty
     text has no sentences.
     """
-    return _default_splitter().split(text)
+    return default_sentence_splitter().split(text)
 
 
 def _auto_ends(block: str) -> Iterable[int]:

@@ -78,13 +78,13 @@ _LINE_MARK = re.compile(rf"{ITEM.pattern}|#{{1,6}}[ \t]|[|>]|```|~~~")
 
 
 def begins_line(text: str) -> bool:
-    """Check whether a text begins with a mark that only lines begin with: of a heading, an item, a table row, a
-    quote, code or a speaker's turn."""
+    """Check whether a text begins as only lines do: with the mark of a heading, an item, a table row, a
+    quote, code, or a speaker's turn."""
     return _LINE_MARK.match(text) is not None or TURN.match(text) is not None
 
 
 def ends_line(text: str) -> bool:
-    """Check whether the last line of a text must end where the text does: a heading, a table row, the end of code."""
+    """Check whether nothing can follow in the last line of a text: a heading, a table row, end of code."""
     last = text[text.rfind("\n") + 1 :]
     return last.startswith(("# ", "##", "|")) or last.endswith(_FENCES)
 

@@ -20,6 +20,8 @@ EMBEDDED_KEY = "embedded_metadata"
 _LONGEST = 1_000
 """Characters of a title that are read."""
 
+_BETWEEN = " > "
+
 
 def title_of(metadata: Mapping[str, Any]) -> str:
     """Return the title in the metadata of a document; empty without one.
@@ -33,4 +35,9 @@ def title_of(metadata: Mapping[str, Any]) -> str:
 def joined_titles(*titles: str) -> str:
     """Join titles, outermost first, into one text; one that is blank or repeated is left out."""
     stripped = (title.strip(" /\t\r\n") for title in titles)
-    return " > ".join(dict.fromkeys(title for title in stripped if title))[:_LONGEST]
+    return _BETWEEN.join(dict.fromkeys(title for title in stripped if title))[:_LONGEST]
+
+
+def ends_in_title(titles: str, title: str) -> bool:
+    """Check whether `title` is the last one of joined titles."""
+    return bool(title) and (titles == title or titles.endswith(_BETWEEN + title))

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from precise_rag.titles import EMBEDDED_KEY, joined_titles, title_of
+from precise_rag.titles import EMBEDDED_KEY, ends_in_title, joined_titles, title_of
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,11 @@ def test_the_title_is_read_from_the_metadata(metadata: dict[str, Any], expected:
 def test_long_titles_are_cut() -> None:
     assert len(title_of({"title": "a" * 5_000})) == 1_000
     assert joined_titles("a", "b", "a") == "a > b"
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [("Service", True), ("Care > Service", True), ("vice", False), ("Care", False), ("", False)],
+)
+def test_the_last_title_is_known_whole(title: str, expected: bool) -> None:
+    assert ends_in_title(joined_titles("Care", "Service"), title) is expected

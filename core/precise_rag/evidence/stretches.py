@@ -7,7 +7,7 @@ from itertools import pairwise
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
 from precise_rag.structure import heading_title, read_structure
-from precise_rag.titles import joined_titles, title_of
+from precise_rag.titles import ends_in_title, joined_titles, title_of
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Stretch
 
@@ -45,7 +45,7 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
 def by_section(stretch: Stretch) -> Iterator[tuple[int, Stretch]]:
     """Yield the parts of a stretch, each from a heading to the next one, with the row of its first sentence.
 
-    A heading is a sentence whose words are the last ones above the next sentence (`Candidate.above`).
+    A heading is a sentence whose words are the last title above the next sentence (`Candidate.above`).
     """
     sentences, first = stretch.sentences, 0
     headings = [row for row, pair in enumerate(pairwise(sentences)) if row and _stands_above(*pair)]
@@ -62,5 +62,4 @@ def begins_with_heading(stretch: Stretch) -> bool:
 
 
 def _stands_above(sentence: Candidate, following: Candidate) -> bool:
-    title = heading_title(sentence.text) if following.above else ""
-    return bool(title) and following.above.endswith(title)
+    return bool(following.above) and ends_in_title(following.above, heading_title(sentence.text))

@@ -14,6 +14,9 @@ _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
 _CODE_CHARACTERS = 400
 """Lines of code are read together up to this length, so that a statement keeps its neighbours."""
 
+_CODE_REST = 100
+"""Characters at the end of a block of code that are not parted from the lines before: a bracket, a fence."""
+
 
 def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
     """Split a text where its structure ends every sentence.
@@ -45,7 +48,8 @@ def _split(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[S
 def _lines_together(text: str, start: int, end: int) -> Iterator[Span]:
     first = last = start
     for line in _split(text, start, end, _LINE):
-        if line.end - first > _CODE_CHARACTERS and last > first:
+        is_rest = end - last <= _CODE_REST
+        if line.end - first > _CODE_CHARACTERS and last > first and not is_rest:
             yield Span(first, last)
             first = last
         last = line.end

@@ -36,6 +36,12 @@ def test_lines_of_code_stay_together_up_to_a_length() -> None:
     assert all(part.endswith("\n") and len(part) <= 400 for part in found)
 
 
+def test_the_end_of_code_is_not_parted_from_the_lines_before() -> None:
+    code = "```\ncall(\n" + "    argument=1,\n" * 26 + ")\n```\n"
+    assert len(code) > 400
+    assert blocks(code) == [code]
+
+
 @given(TEXTS)
 def test_blocks_cover_any_text(text: str) -> None:
     assert "".join(blocks(text)) == text

@@ -159,6 +159,7 @@ class GradientSelectionCompressor(SelectionCompressor):
     max_k: int | None = DEFAULT_SELECTOR.max_k
     max_tokens: int | None = DEFAULT_SELECTOR.max_tokens
     floor: float | None = DEFAULT_SELECTOR.floor
+    of_best: float | None = DEFAULT_SELECTOR.of_best
     min_keep: int = DEFAULT_SELECTOR.min_keep
     min_gap: float = DEFAULT_SELECTOR.min_gap
     count_tokens: Callable[[str], int] | None = Field(default=DEFAULT_SELECTOR.count_tokens, exclude=True)
@@ -179,6 +180,7 @@ class GradientSelectionCompressor(SelectionCompressor):
             max_k=self.max_k,
             max_tokens=self.max_tokens,
             floor=self.floor,
+            of_best=self.of_best,
             min_keep=self.min_keep,
             min_gap=self.min_gap,
             count_tokens=self.count_tokens,

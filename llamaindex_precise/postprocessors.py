@@ -174,8 +174,11 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
     max_k: int | None = Field(default=DEFAULT_SELECTOR.max_k, description="Most nodes to keep.")
     max_tokens: int | None = Field(default=DEFAULT_SELECTOR.max_tokens, description="Most tokens to keep.")
     floor: float | None = Field(default=DEFAULT_SELECTOR.floor, description="Lowest score to keep.")
+    of_best: float | None = Field(
+        default=DEFAULT_SELECTOR.of_best, description="Lowest score to keep, as a share of the best one."
+    )
     min_keep: int = Field(
-        default=DEFAULT_SELECTOR.min_keep, description="How many of the best to keep even under the floor."
+        default=DEFAULT_SELECTOR.min_keep, description="How many of the best to keep whatever they score."
     )
     min_gap: float = Field(default=DEFAULT_SELECTOR.min_gap, description="A smaller drop is never sharp.")
     count_tokens: Callable[[str], int] | None = Field(
@@ -203,6 +206,7 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
             max_k=self.max_k,
             max_tokens=self.max_tokens,
             floor=self.floor,
+            of_best=self.of_best,
             min_keep=self.min_keep,
             min_gap=self.min_gap,
             count_tokens=self.count_tokens,

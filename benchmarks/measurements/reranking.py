@@ -4,8 +4,9 @@ from benchmarks.measurements.results import newest
 from benchmarks.measurements.tables import TITLES, mean, section
 from precise_rag.evaluation.report.tables import format_markdown
 
-SELECTION = {"min_k": 7, "ratio": 0.3, "floor": 0.02}
-"""The default of gradient selection."""
+SELECTION = {"min_k": 7, "ratio": 0.3}
+LIMITS = {"a quarter of the best": (None, 0.25), "0.02": (0.02, None), "none": (None, None)}
+"""Settings of gradient selection, its default first: `floor` and `of_best` by what the table calls them."""
 
 
 def reranking() -> str:
@@ -78,16 +79,15 @@ def _selection() -> list[str]:
     result = newest("reranking", "gradient-cascade")
     names = ("chunks", "tokens", "recall", "fixed tokens", "saved")
     body = []
-    for floor in (SELECTION["floor"], None):
+    for limit, (floor, of_best) in LIMITS.items():
+        wanted = {**SELECTION, "floor": floor, "of_best": of_best}
         for row in result.data["rows"]:
-            if all(row[key] == value for key, value in {**SELECTION, "floor": floor}.items()):
+            if all(row[key] == value for key, value in wanted.items()):
                 chunks, tokens, recall, fixed, saved = (row[name] for name in names)
                 cells = [f"{chunks:.1f}", f"{tokens:,.0f}", f"{100 * recall:.1f}"]
                 cells += [f"{fixed:,.0f}", f"{100 * saved:+.1f} %"]
-                body.append(
-                    [TITLES.get(row["set"], row["set"]), "none" if floor is None else str(floor), *cells]
-                )
-    header = ["set", "floor", "sentences kept", "tokens", "recall (%)", "fixed k, tokens", "saved"]
+                body.append([TITLES.get(row["set"], row["set"]), limit, *cells])
+    header = ["set", "lowest score", "sentences kept", "tokens", "recall (%)", "fixed k, tokens", "saved"]
     return [
         "### Gradient selection",
         result.source,

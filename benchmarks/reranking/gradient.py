@@ -22,8 +22,12 @@ from precise_rag.types import Candidate
 from training.candidate_lists import CandidateList
 
 SETTINGS = [
-    {"min_k": min_k, "ratio": ratio, "floor": floor}
-    for min_k, ratio, floor in product((1, 3, 5, 7), (0.1, 0.3, 0.5), (None, 0.01, 0.02, 0.05, 0.1))
+    {"min_k": min_k, "ratio": ratio, "floor": floor, "of_best": of_best}
+    for min_k, ratio, (floor, of_best) in product(
+        (1, 3, 7),
+        (0.1, 0.3, 0.5),
+        ((None, None), (0.02, None), (0.1, None), (None, 0.06), (None, 0.125), (None, 0.25), (None, 0.35)),
+    )
 ]
 
 
@@ -110,7 +114,7 @@ def main() -> None:
     for kind in options.kinds:
         for settings in SETTINGS:
             same = [r for r in rows if r["kind"] == kind and all(r[key] == v for key, v in settings.items())]
-            mean = {key: float(np.mean([r[key] for r in same])) for key in list(same[0])[5:]}
+            mean = {key: float(np.mean([r[key] for r in same])) for key in list(same[0])[2 + len(settings) :]}
             rows.append({"set": "mean of sets", "kind": kind, **settings, **mean})
     name = "gradient" if options.reranker == "packaged" else f"gradient-{options.reranker}"
     save(__spec__.name, name, "Gradient selection against a fixed number of chunks", options, rows)

@@ -85,7 +85,7 @@ def test_reranked_documents_are_not_reranked_again():
 
 def test_select_explains_the_dropped_ones_too():
     selection = GradientSelectionCompressor(reranker=LastWord(), min_k=1, min_keep=1).select(
-        [Document("a 0.9"), Document("b 0.1")], "q"
+        [Document("a 0.9"), Document("b 0.25")], "q"
     )
     assert [d.kept for d in selection.decisions] == [True, False]
     assert "sharp drop" in selection.reasons[1]

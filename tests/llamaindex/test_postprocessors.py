@@ -168,14 +168,14 @@ def test_another_postprocessor_as_the_reranker():
 
 
 def test_every_decision_is_announced(events):
-    nodes = scored(("a", 0.9), ("b", 0.1))
+    nodes = scored(("a", 0.9), ("b", 0.25))
     GradientSelectionPostprocessor(score_scale="probability", min_k=1).postprocess_nodes(nodes, query_str="q")
     (event,) = events
     assert event.class_name() == "PreciseStageEvent"
     assert event.record["stage"] == "GradientSelectionPostprocessor"
     assert [(c["id"], c["kept"], c["reason"]) for c in event.record["candidates"]] == [
         ("n0:0-1", True, "among the first 1 (min_k)"),
-        ("n1:0-1", False, "sharp drop: 0.1 is not above 0.3 × 0.9"),
+        ("n1:0-1", False, "sharp drop: 0.25 is not above 0.3 × 0.9"),
     ]
 
 

@@ -230,7 +230,7 @@ def test_retriever_and_postprocessor_in_a_context_chat_engine(retriever, scripte
         retriever,
         memory=ChatMemoryBuffer.from_defaults(),
         llm=scripted_chat(reply=lambda prompt: "Reyk." if "Tomas Reyk" in prompt else "?"),
-        node_postprocessors=[GradientSelectionPostprocessor(max_k=2)],
+        node_postprocessors=[GradientSelectionPostprocessor(max_k=2, of_best=None)],
     )
     reply = chat.chat(QUESTION)
     assert str(reply) == "Reyk."

@@ -149,7 +149,7 @@ USES: dict[str, Use] = {
     **made_with(
         pr.Candidate, "score score_scale", doc_id="a", start=0, end=1, text="b", score=1.0, score_scale="rank"
     ),
-    **made_with(pr.GradientSelector, "min_k ratio max_k max_tokens floor min_keep min_gap"),
+    **made_with(pr.GradientSelector, "min_k ratio max_k max_tokens floor of_best min_keep min_gap"),
     **made_with(pr.RedundancyFilter, "threshold prefilter"),
     **made_with(pr.DynamicThreshold, "tight floor ceiling cap min_keep"),
     **made_with(pr.Budget, "calls tokens seconds cost"),

@@ -120,7 +120,7 @@ def test_retrieval_is_the_same(index_class, retriever, backend, question, monkey
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_gradient_selection_is_the_same(index_class, retriever, question):
     found = index_class.build(CORE, HashEncoder()).search(question, TOP_K)
-    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40, floor=0.02, min_keep=1)
+    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40, of_best=0.25, min_keep=1)
     expected = selector.select(rerank(question, found, load_reranker("default")))
 
     options = {"min_k": 1, "ratio": 0.6, "max_tokens": 40}
@@ -185,7 +185,7 @@ def test_chains_of_stages_are_the_same():
     question = QUESTIONS[0]
     found = HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K)
     unique = RedundancyFilter().filter(rerank(question, found, load_reranker("default")))
-    expected = GradientSelector(min_k=2, floor=0.02, min_keep=1).select(unique.kept)
+    expected = GradientSelector(min_k=2, of_best=0.25, min_keep=1).select(unique.kept)
 
     nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
     for postprocessor in (
@@ -205,7 +205,14 @@ def test_chains_of_stages_are_the_same():
 
 
 @pytest.mark.parametrize(
-    ("options", "n_kept"), [({}, 2), ({"floor": 0.9, "min_keep": 0}, 1), ({"floor": 0.95, "min_keep": 2}, 2)]
+    ("options", "n_kept"),
+    [
+        ({}, 2),
+        ({"floor": 0.9, "min_keep": 0}, 1),
+        ({"floor": 0.95, "min_keep": 2}, 2),
+        ({"ratio": 0.0, "of_best": None}, 4),
+        ({"ratio": 0.0, "of_best": 0.21}, 3),
+    ],
 )
 def test_pieces_of_others_are_selected_alike(options, n_kept):
     scores = [0.91, 0.88, 0.2, 0.19]

@@ -46,7 +46,8 @@ class GradientSelector:
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a
     smaller one after it may still fit.
     floor: candidates with lower scores are dropped; for logits, a probability; default none.
-    min_keep: number of the best candidates to keep even if they score below the floor.
+    of_best: candidates with less than this share of the best score are dropped; in [0, 1]; default none.
+    min_keep: number of the best candidates to keep even if `floor` or `of_best` would drop them.
     min_gap: a drop smaller than this is never sharp.
     count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate, which the
     reason calls "about".
@@ -54,8 +55,8 @@ class GradientSelector:
     probabilities, cosine and rank scores are refused. SAGE takes raw logits.
     Raises InputError if a setting is out of range.
 
-    Precedence, strongest first: max_k and max_tokens, min_keep, floor, min_k. So a floor can leave
-    fewer than min_k candidates, or none.
+    Precedence, strongest first: max_k and max_tokens, min_keep, floor and of_best, min_k. So a floor can
+    leave fewer than min_k candidates, or none.
     """
 
     min_k: int = 7
@@ -63,6 +64,7 @@ class GradientSelector:
     max_k: int | None = None
     max_tokens: int | None = None
     floor: float | None = None
+    of_best: float | None = None
     min_keep: int = 0
     min_gap: float = 0.0
     count_tokens: Callable[[str], int] | None = None
@@ -72,6 +74,7 @@ class GradientSelector:
         check_number("min_k", self.min_k, least=1, whole=True)
         check_number("ratio", self.ratio, least=0, most=1)
         check_number("floor", self.floor, none="no floor")
+        check_number("of_best", self.of_best, least=0, most=1, none="no such limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
         check_number("min_gap", self.min_gap, least=0)
         for name in ("max_k", "max_tokens"):
@@ -127,8 +130,8 @@ class GradientSelector:
     def _against(self, scores: Sequence[float], rank: int, cut: int, n_kept: int) -> str:
         """Return why this rank is dropped, before its tokens are counted; empty if it is not."""
         score = scores[rank]
-        if self.floor is not None and score < self.floor and rank >= self.min_keep:
-            return f"{score:.4g} is under the floor {self.floor:.4g}"
+        if rank >= self.min_keep and (limit := self._limit_above(scores, rank)):
+            return f"{score:.4g} is under {limit}"
         if rank == cut:
             before = scores[rank - 1]
             return f"sharp drop: {score:.4g} is not above {self.ratio:.4g} × {before:.4g}"
@@ -138,12 +141,19 @@ class GradientSelector:
             return f"{self.max_k} are kept already (max_k)"
         return ""
 
+    def _limit_above(self, scores: Sequence[float], rank: int) -> str:
+        """Return the limit that this rank's score is under; empty if it is under none."""
+        score = scores[rank]
+        if self.floor is not None and score < self.floor:
+            return f"the floor {self.floor:.4g}"
+        if self.of_best is not None and score < self.of_best * scores[0]:
+            return f"{self.of_best:.4g} of the best, {scores[0]:.4g}"
+        return ""
+
     def _why_kept(self, scores: Sequence[float], rank: int) -> str:
         """Return why this rank is kept."""
-        if self.floor is not None and scores[rank] < self.floor:
-            return (
-                f"{scores[rank]:.4g} is under the floor {self.floor:.4g}, but among the best {self.min_keep}"
-            )
+        if limit := self._limit_above(scores, rank):
+            return f"{scores[rank]:.4g} is under {limit}, but among the best {self.min_keep}"
         if rank < self.min_k:
             return f"among the first {self.min_k} (min_k)"
         score, before = scores[rank], scores[rank - 1]
@@ -160,9 +170,9 @@ class GradientSelector:
         return estimate_tokens(candidate.text), "about "
 
 
-DEFAULT_SELECTOR = GradientSelector(floor=0.02, min_keep=1)
-"""The default of gradient selection: SAGE's gradient, and of the rest what is not improbable.
+DEFAULT_SELECTOR = GradientSelector(of_best=0.25, min_keep=1)
+"""The default of gradient selection: SAGE's gradient, and what is a quarter as probable as the best.
 
-Why the floor: calibrated probabilities fall slowly, so the gradient alone keeps almost every candidate.
-Why one is kept: whole chunks are long. Measured by `python -m benchmarks.reranking.gradient` and
-`python -m benchmarks.adoption`."""
+Why a share of the best: calibrated probabilities fall slowly, so the gradient alone keeps almost every
+candidate; and where all are improbable, their order still tells them apart, but no floor does. Measured by
+`python -m benchmarks.reranking.gradient` and `python -m benchmarks.adoption`."""

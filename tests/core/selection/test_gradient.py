@@ -92,6 +92,17 @@ def test_min_keep_overrides_the_floor() -> None:
     assert selection.reasons[0] == "0.4 is under the floor 0.5, but among the best 1"
 
 
+def test_candidates_under_a_share_of_the_best_are_dropped() -> None:
+    selector = GradientSelector(ratio=0.0, of_best=0.25)
+    for level in (1.0, 0.1):
+        scores = [level * score for score in (0.8, 0.5, 0.21, 0.19)]
+        assert len(selector.select(candidates(scores, "probability")).kept) == 3
+    dropped = selector.select(candidates([0.8, 0.1], "probability"))
+    assert dropped.reasons[1] == "0.1 is under 0.25 of the best, 0.8"
+    kept = GradientSelector(ratio=0.0, of_best=0.25, min_keep=2).select(candidates([0.8, 0.1], "probability"))
+    assert kept.reasons[1] == "0.1 is under 0.25 of the best, 0.8, but among the best 2"
+
+
 def test_max_k_overrides_min_k() -> None:
     selection = GradientSelector(max_k=2).select(candidates([3.0, 2.9, 2.8]))
     assert [d.kept for d in selection.decisions] == [True, True, False]
@@ -162,6 +173,7 @@ SELECTORS = st.builds(
     max_k=st.none() | st.integers(1, 10),
     max_tokens=st.none() | st.integers(1, 200),
     floor=st.none() | st.floats(0.0, 1.0),
+    of_best=st.none() | st.floats(0.0, 1.0),
     min_keep=st.integers(0, 3),
     min_gap=st.floats(0.0, 0.2),
 )
@@ -185,8 +197,13 @@ def test_limits_always_hold_and_nothing_is_lost(scores: list[float], selector: G
     assert selector.floor is None or all(
         d.candidate.score >= selector.floor for d in selection.decisions[selector.min_keep :] if d.kept
     )
+    assert selector.of_best is None or all(
+        d.candidate.score >= selector.of_best * max(scores)
+        for d in selection.decisions[selector.min_keep :]
+        if d.kept
+    )
     assert [c.score for c in kept] == sorted((c.score for c in kept), reverse=True)
-    if selector.max_k is selector.max_tokens is selector.floor is None:
+    if selector.max_k is selector.max_tokens is selector.floor is selector.of_best is None:
         assert len(kept) >= min(selector.min_k, len(scores))
 
 

@@ -406,6 +406,24 @@ def test_evidence_is_the_same():
     assert [_placed(d, d.page_content) for d in documents] == expected
 
 
+def test_headings_inside_a_text_stand_above_its_evidence_in_both():
+    text = (
+        "# Yard\n\n## Pump M-7\n\nChange the oil every month. Ask Ada for the key.\n\n"
+        "## Saw\n\nSharpen the blade every year. Ask Ben for the file."
+    )
+    node = NodeWithScore(node=TextNode(id_="yard", text=text))
+    document = LangChainDocument(text, id="yard")
+    settings = {"reranker": "packaged", "threshold": 0.0, "ratio": 0.0}
+    query = "How often is the oil of the pump M-7 changed?"
+    found = llamaindex_precise.EvidencePostprocessor(**settings).postprocess_nodes([node], query_str=query)
+    theirs = langchain_precise.EvidenceCompressor(**settings).compress_documents([document], query)
+    expected = [_placed(item.node, item.node.get_content()) for item in found]
+    assert [_placed(d, d.page_content) for d in theirs] == [(*o[:4], pytest.approx(o[4])) for o in expected]
+    for pieces in ([item.node for item in found], theirs):
+        best = max(map(read_facts, pieces), key=lambda facts: facts["score"])
+        assert best["above"] == "Yard > Pump M-7"
+
+
 def _placed(piece, text):
     facts = read_facts(piece)
     return facts["doc_id"], facts["start"], facts["end"], text, facts["score"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks import record
 from benchmarks.reranking.held_out import UNSEEN
-from benchmarks.retrieval.headings import DOCUMENTATION, Asked, documentation
+from benchmarks.retrieval.headings import DOCUMENTATION, Asked, documentation, question_sets
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import bootstrap_interval
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
@@ -27,7 +27,7 @@ from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.rerank import load_reranker
 from precise_rag.tokens import estimate_tokens
-from training.candidate_lists import HALVED, may_train_on, read_set
+from training.candidate_lists import HALVED
 
 SETS = (*HALVED, *UNSEEN)
 N_CHUNKS = 10
@@ -35,12 +35,7 @@ N_CHUNKS = 10
 
 def collections(options: Any) -> Iterator[Asked]:
     """Yield the question sets, and the documentation without the titles of its pages."""
-    for name in options.sets:
-        dataset = read_set(f"dev/{name}", options.data)
-        if name in HALVED:
-            kept = tuple(q for q in dataset.questions if not may_train_on(q.group))
-            dataset = replace(dataset, questions=kept)
-        yield Asked(name, dataset.documents, dataset.sample(options.sample, seed=1).questions)
+    yield from question_sets(options.sets, options.data, options.sample, seed=1)
     for asked in documentation(options):
         yield asked._replace(documents=[replace(page, metadata={}) for page in asked.documents])
 

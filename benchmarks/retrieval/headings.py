@@ -52,14 +52,14 @@ class Asked(NamedTuple):
     questions: Sequence[Question]
 
 
-def question_sets(args: Any) -> Iterator[Asked]:
+def question_sets(names: Sequence[str], folder: str, sample: int, seed: int) -> Iterator[Asked]:
     """Yield the question sets; of those that may be trained on, questions about the other documents."""
-    for name in args.sets.split(","):
-        dataset = read_set(f"dev/{name}", args.data)
+    for name in names:
+        dataset = read_set(f"dev/{name}", folder)
         if name in HALVED:
             kept = tuple(q for q in dataset.questions if not may_train_on(q.group))
             dataset = replace(dataset, questions=kept)
-        yield Asked(name, dataset.documents, dataset.sample(args.sample, args.seed).questions)
+        yield Asked(name, dataset.documents, dataset.sample(sample, seed).questions)
 
 
 def documentation(args: Any) -> Iterator[Asked]:
@@ -162,7 +162,8 @@ def main() -> None:
     encoder = record.cached_encoder(args)
     measures = ("nDCG@10", *(f"evidence@{budget}" for budget in BUDGETS))
     rows = []
-    for asked in (*question_sets(args), *documentation(args)):
+    sets = question_sets(args.sets.split(","), args.data, args.sample, args.seed)
+    for asked in (*sets, *documentation(args)):
         built = {on: HybridIndex.build(asked.documents, encoder, headings=on) for on in (False, True)}
         ways = {
             "search": [(built[False], as_found), (built[True], as_found)],

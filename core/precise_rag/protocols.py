@@ -81,7 +81,10 @@ class Reranker(Protocol):
 
 @runtime_checkable
 class LLM(Protocol):
-    """A chat model with a synchronous and an asynchronous call."""
+    """A chat model with a synchronous and an asynchronous call.
+
+    It may also have `max_reply_tokens`, the tokens of its longest reply; None if it does not limit them.
+    """
 
     @property
     def name(self) -> str: ...

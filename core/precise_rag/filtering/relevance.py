@@ -41,7 +41,7 @@ class RelevanceSettings:
     unscored: "keep" or "drop" chunks that have no score.
     heuristics: rules that the critic checks.
     instructions: replace `precise_rag.prompts.relevance_instructions()`.
-    max_concurrency: calls at a time.
+    max_concurrency: calls at a time; under a limit of tokens or cost see `Budget`.
     """
 
     mode: Literal["batch", "single"] = "batch"

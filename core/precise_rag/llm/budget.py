@@ -21,7 +21,10 @@ class Budget:
         `Deadline`).
     cost: dollars.
 
-    The length of a reply is not known in advance, so tokens and cost may be exceeded by one reply.
+    The length of a reply is not known in advance, so tokens and cost may be exceeded by one reply, never by
+    more. With a limit on either, calls therefore run one at a time, unless the model limits its replies
+    (`max_completion_tokens` or `max_tokens`): then those run together whose longest replies fit. The tokens
+    of a prompt are estimated before it is sent, and counted as the server reports them afterwards.
     """
 
     calls: int | None = None

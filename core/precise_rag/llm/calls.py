@@ -12,7 +12,7 @@ from precise_rag.llm.budget import Budget
 from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.failures import failure_of
 from precise_rag.llm.session import Ask, CallOutcome
-from precise_rag.llm.usage import checked_completion, record_call
+from precise_rag.llm.usage import checked_completion, most_reply_tokens, record_call
 from precise_rag.prompts import Prompt
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import CallRecord
@@ -29,14 +29,13 @@ def ask(request: Ask) -> list[CallOutcome]:
 
     A call that fails, or that the budget has no room for, gives an LLMError in place of a completion.
     Only LLMAuthenticationError is raised, because every other call would fail, too; the calls made at the
-    same time are recorded first. With a budget the prompts are sent in waves of `max_concurrency`, so it
-    is exceeded by the replies of one wave at most.
+    same time are recorded first. The calls that run at a time are those that fit into the budget with
+    their longest replies, the last one excepted.
     """
     outcomes: list[CallOutcome] = []
     with ThreadPoolExecutor(request.max_concurrency) as pool:
-        for wave in _waves(request):
-            admitted = _admitted(request, wave)
-            if request.max_concurrency == 1 or len(wave) == 1:
+        for admitted in _waves(request):
+            if request.max_concurrency == 1 or len(admitted) == 1:
                 timed = [_one(request, prompt) for prompt in admitted]
             else:
                 jobs = [pool.submit(copy_context().run, _one, request, prompt) for prompt in admitted]
@@ -49,8 +48,7 @@ async def aask(request: Ask) -> list[CallOutcome]:
     """`ask` without blocking the event loop. Cancelling it cancels the running calls."""
     outcomes: list[CallOutcome] = []
     turns = asyncio.Semaphore(request.max_concurrency)
-    for wave in _waves(request):
-        admitted = _admitted(request, wave)
+    for admitted in _waves(request):
         timed: list[_Timed | None] = [None] * len(admitted)
         try:
             async with asyncio.TaskGroup() as group:
@@ -63,11 +61,14 @@ async def aask(request: Ask) -> list[CallOutcome]:
     return outcomes
 
 
-def check_budget(request: Ask, n_calls: int, input_tokens: int) -> None:
-    """Raise BudgetExceeded if the budget has no room for calls with so many tokens of input together."""
+def check_budget(request: Ask, n_calls: int, input_tokens: int, reserved_tokens: int = 0) -> None:
+    """Raise BudgetExceeded if the budget has no room for calls with so many tokens of input together.
+
+    reserved_tokens: tokens of replies for which there must be room, too.
+    """
     session, name = request.session, request.llm.name
-    cost = session.prices.cost(name, input_tokens, 0)
-    session.spending.check(name, input_tokens, cost, calls=n_calls + request.reserve)
+    cost = session.prices.cost(name, input_tokens, reserved_tokens)
+    session.spending.check(name, input_tokens + reserved_tokens, cost, calls=n_calls + request.reserve)
 
 
 def record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> None:
@@ -85,27 +86,37 @@ def record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> Non
     record_call(made, outcome, spending=session.spending, prices=session.prices, trace=session.trace)
 
 
-def _waves(request: Ask) -> Iterator[Sequence[Prompt]]:
+def _waves(request: Ask) -> Iterator[list[Prompt | BudgetExceeded]]:
+    """The prompts to send at a time. Each wave is chosen when the one before it has been counted."""
     prompts = request.prompts
-    has_budget = request.session.spending.budget != Budget()
-    size = request.max_concurrency if has_budget else max(len(prompts), 1)
-    for first in range(0, len(prompts), size):
-        yield prompts[first : first + size]
+    limits = request.session.spending.budget
+    size = max(len(prompts), 1) if limits == Budget() else request.max_concurrency
+    reply_tokens: int | None = 0
+    if limits.tokens is not None or limits.cost is not None:
+        reply_tokens = most_reply_tokens(request.llm)
+        size = 1 if reply_tokens is None else size
+    first = 0
+    while first < len(prompts):
+        wave = _admitted(request, prompts[first : first + size], reply_tokens or 0)
+        yield wave
+        first += len(wave)
 
 
-def _admitted(request: Ask, wave: Sequence[Prompt]) -> list[Prompt | BudgetExceeded]:
-    """Each prompt of a wave, or BudgetExceeded if the budget has no room for it beside those before."""
+def _admitted(request: Ask, prompts: Sequence[Prompt], reply_tokens: int) -> list[Prompt | BudgetExceeded]:
+    """The first prompts that fit into the budget together, or why the first one does not fit.
+
+    reply_tokens: tokens of the longest reply. There is room for it beside every prompt but the last, so the
+        budget is exceeded by one reply at most.
+    """
     admitted: list[Prompt | BudgetExceeded] = []
-    calls = tokens = 0
-    for prompt in wave:
-        more = tokens + estimate_prompt_tokens(prompt.messages)
+    tokens = 0
+    for n_before, prompt in enumerate(prompts):
+        tokens += estimate_prompt_tokens(prompt.messages)
         try:
-            check_budget(request, calls + 1, more)
+            check_budget(request, n_before + 1, tokens, n_before * reply_tokens)
         except BudgetExceeded as error:
-            admitted.append(error)
-        else:
-            admitted.append(prompt)
-            calls, tokens = calls + 1, more
+            return admitted or [error]
+        admitted.append(prompt)
     return admitted
 
 

@@ -21,12 +21,16 @@ from precise_rag.types import Completion, Message
 
 
 class LlamaIndexLLM(Portable):
-    """A LlamaIndex LLM. Token counts are those it reports, else estimates."""
+    """A LlamaIndex LLM. Token counts are those it reports, else estimates.
+
+    max_reply_tokens: (attribute) the model's `max_tokens`, if it has one.
+    """
 
     def __init__(self, llm: Any) -> None:
         self._llm = llm
         metadata = llm.metadata
         self.name = str(getattr(metadata, "model_name", "") or type(llm).__name__)
+        self.max_reply_tokens = read(llm, "max_tokens")
         self._schema_calls = SchemaCalls(self.name)
 
     @raises_llm_errors
@@ -110,12 +114,16 @@ class LlamaIndexLLM(Portable):
 
 
 class LangChainLLM(Portable):
-    """A LangChain chat model or runnable. Token counts are those it reports, else estimates."""
+    """A LangChain chat model or runnable. Token counts are those it reports, else estimates.
+
+    max_reply_tokens: (attribute) the model's `max_tokens`, if it has one.
+    """
 
     def __init__(self, model: Any) -> None:
         self._model = model
         names = (getattr(model, field, None) for field in ("model_name", "model"))
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
+        self.max_reply_tokens = read(model, "max_tokens")
         self._schema_calls = SchemaCalls(self.name)
 
     @raises_llm_errors

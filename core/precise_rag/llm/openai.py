@@ -104,6 +104,11 @@ class OpenAIChat(Shared):
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r}, base_url={self.base_url!r})"
 
+    @property
+    def max_reply_tokens(self) -> Any:
+        """The option `max_completion_tokens` or `max_tokens`; None without both."""
+        return self.options.get("max_completion_tokens", self.options.get("max_tokens"))
+
     @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion.

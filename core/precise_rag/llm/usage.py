@@ -8,6 +8,7 @@ from typing import Any
 from precise_rag.errors import ContentFilterError, LLMError, LLMResponseError
 from precise_rag.llm.budget import Spending
 from precise_rag.llm.finish import CutOff
+from precise_rag.protocols import LLM
 from precise_rag.redaction import redacted
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens, readable_texts
 from precise_rag.trace import CallRecord, Trace
@@ -83,6 +84,11 @@ def checked_completion(completion: Any, name: str, messages: Sequence[Message]) 
         return completion
     model = model_name(completion.model, name)
     return counted_completion(model, completion.text, messages, *counts, cut_off=completion.cut_off)
+
+
+def most_reply_tokens(llm: LLM) -> int | None:
+    """Return the tokens of a model's longest reply, if the model limits them (`max_reply_tokens`)."""
+    return _count(getattr(llm, "max_reply_tokens", None)) or None
 
 
 def readable_messages(messages: Sequence[Message]) -> list[Message]:

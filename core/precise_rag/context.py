@@ -4,12 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from precise_rag.prompts import Shown
 from precise_rag.structure.marks import begins_line, ends_line
 from precise_rag.types import Candidate
 
 Order = Literal["document", "score"]
 """Order of the passages: "document" puts the pieces of each document in the order of its text, the
 document with the best piece first, and joins neighbours; "score" leaves the pieces as they are ranked."""
+
+UNTITLED = "untitled"
+"""Source of a passage without a heading that follows one with a heading."""
 
 _HEADING_LENGTH = 200
 _WIDEST_GAP = 3
@@ -57,17 +61,13 @@ def context_passages(kept: Iterable[Candidate], order: Order = "document") -> tu
     return tuple(part.passage(number) for number, part in enumerate(parts, start=1))
 
 
-def shown_texts(passages: Sequence[Passage]) -> list[str]:
-    """Return the text of each passage as it is shown: with its heading where another one begins."""
-    texts = []
-    above = ""
-    for passage in passages:
-        if passage.heading == above:
-            texts.append(passage.text)
-        else:
-            texts.append(f"Source: {passage.heading or 'untitled'}\n{passage.text}")
-        above = passage.heading
-    return texts
+def shown_passages(passages: Sequence[Passage]) -> list[Shown]:
+    """Return each passage as a prompt shows it: with its heading where another one begins."""
+    above = ["", *(passage.heading for passage in passages)]
+    return [
+        Shown(passage.text, "" if passage.heading == before else passage.heading or UNTITLED)
+        for before, passage in zip(above, passages, strict=False)
+    ]
 
 
 def heading_of(metadata: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from precise_rag import split_sentences
-from precise_rag.context import context_passages, heading_of, shown_texts
+from precise_rag.context import context_passages, heading_of, shown_passages
 from precise_rag.index.arrays.spans import trim_spans
 from precise_rag.types import Candidate
 
@@ -77,12 +77,12 @@ def test_a_heading_is_shown_where_another_one_begins() -> None:
         piece("It grinds rye.", 0.8, title="Mills", header_path=["Old mills"]),
         piece("The yard is empty.", 0.7, "other"),
     ]
-    assert shown_texts(context_passages(kept)) == [
-        "Source: Mills › Old mills\nThe mill is old.",
-        "It grinds rye.",
-        "Source: untitled\nThe yard is empty.",
+    assert shown_passages(context_passages(kept)) == [
+        ("The mill is old.", "Mills › Old mills"),
+        ("It grinds rye.", ""),
+        ("The yard is empty.", "untitled"),
     ]
-    assert shown_texts(context_passages([piece("It grinds rye.", 0.8)])) == ["It grinds rye."]
+    assert shown_passages(context_passages([piece("It grinds rye.", 0.8)])) == [("It grinds rye.", "")]
 
 
 def test_headings_of_other_forms_are_one_short_line() -> None:

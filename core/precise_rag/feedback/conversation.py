@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from precise_rag.answer import Answer, Round
-from precise_rag.context import Order, Passage, context_passages, shown_texts
+from precise_rag.context import Order, Passage, context_passages, shown_passages
 from precise_rag.errors import (
     BudgetExceeded,
     ContentFilterError,
@@ -16,7 +16,7 @@ from precise_rag.errors import (
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.judgement import parse_judgement
 from precise_rag.llm.session import Ask, Conversation, Session
-from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Wording, chosen_option, cited_numbers
+from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Shown, Wording, chosen_option, cited_numbers
 from precise_rag.protocols import LLM
 from precise_rag.tokens import estimate_tokens
 from precise_rag.trace import RoundRecord, StageRecord
@@ -119,7 +119,7 @@ class FeedbackConversation:
         """
         whole = selection
         while True:
-            prompt = self.wording.answer(self.question, self._texts(selection), self.options)
+            prompt = self.wording.answer(self.question, self._shown(selection), self.options)
             try:
                 draft = yield from self._ask("answer", self.llm, prompt, live=self._is_live)
             except (ContextLengthError, ContentFilterError) as error:
@@ -162,7 +162,7 @@ class FeedbackConversation:
         """The judgement, asked for at most twice, and what went wrong; an empty string if nothing did."""
         if self.controller.max_rounds == 0:
             return None, "judging is off"
-        prompt = self.wording.judge(self.question, self._texts(selection), draft, self.options)
+        prompt = self.wording.judge(self.question, self._shown(selection), draft, self.options)
         judgement, problem = Judgement(None, 0, "failed"), ""
         for _ in range(2):
             try:
@@ -207,8 +207,8 @@ class FeedbackConversation:
     def _passages(self, selection: Selection) -> tuple[Passage, ...]:
         return context_passages(selection.kept, self.order)
 
-    def _texts(self, selection: Selection) -> list[str]:
-        return shown_texts(self._passages(selection))
+    def _shown(self, selection: Selection) -> list[Shown]:
+        return shown_passages(self._passages(selection))
 
     def _record_round(self, decision: str) -> None:
         turn = self.rounds[-1]

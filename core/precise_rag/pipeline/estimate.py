@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from precise_rag.context import Order, context_passages, heading_of
+from precise_rag.context import UNTITLED, Order, context_passages, heading_of
 from precise_rag.feedback import FeedbackController
 from precise_rag.feedback.conversation import MOST_REFUSALS
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm.rehearsal import Estimate, bill_of
 from precise_rag.llm.session import Session
 from precise_rag.pipeline.question import Question
-from precise_rag.prompts import Prompt, Wording
+from precise_rag.prompts import Prompt, Shown, Wording
 from precise_rag.protocols import LLM
 from precise_rag.rewriting import LONGEST_QUESTION, QueryRewriter, recent_messages
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
@@ -20,9 +20,9 @@ from precise_rag.types import Candidate, Selection
 
 
 class Sent(NamedTuple):
-    """Texts as a prompt shows them. more: tokens that a part of them may have beside these."""
+    """Passages of a prompt. more: tokens that a part of them may have beside these."""
 
-    texts: list[str]
+    passages: list[Shown]
     more: int = 0
 
 
@@ -105,12 +105,12 @@ class CostEstimator:
             most = most.plus(self._relevance(question, found).most)
         rounds = max(1, self.controller.max_rounds)
         for n_before in range(rounds if found else 0):
-            texts, more = self._most_sent(found, n_before)
-            drafting = self.wording.answer(question, texts, self.asked.options)
+            passages, more = self._most_sent(found, n_before)
+            drafting = self.wording.answer(question, passages, self.asked.options)
             most = most.plus(self._bill(self.llm, drafting, self.reply_tokens, more=more))
             if self.controller.max_rounds == 0:
                 continue
-            judging = self.wording.judge(question, texts, "", self.asked.options)
+            judging = self.wording.judge(question, passages, "", self.asked.options)
             judged = self._bill(self.judge, judging, self.reply_tokens, more=more + self.reply_tokens)
             most = most.plus(judged).plus(judged)
         if len(found) > 1:  # a piece that is refused alone ends the question, in place of the draft
@@ -164,14 +164,14 @@ class CostEstimator:
         passages = context_passages(kept, self.order)
         if any(len(p.text) < sum(len(piece.text) for piece in p.pieces) for p in passages):
             return Sent([_headed(piece) for piece in kept])  # they overlap: no text goes with a piece
-        texts = []
+        shown = []
         above: tuple[str, str] | None = None
         for passage in passages:
             here = (passage.doc_id if self.order == "document" else "", passage.heading)
-            texts.append(passage.text if here == above else _labelled(passage.heading, passage.text))
+            shown.append(Shown(passage.text, "" if here == above else passage.heading or UNTITLED))
             above = here
         joined = [piece for p in passages if len(p.pieces) > 2 for piece in p.pieces]
-        return Sent(texts, sum(max(0, self._fence - estimate_tokens(piece.text)) for piece in joined))
+        return Sent(shown, sum(max(0, self._fence - estimate_tokens(piece.text)) for piece in joined))
 
     @property
     def _fence(self) -> int:
@@ -183,7 +183,8 @@ class CostEstimator:
         return two - one + 2
 
     def _tokens(self, sent: Sent) -> int:
-        return sum(map(estimate_tokens, sent.texts)) + self._fence * len(sent.texts) + sent.more
+        texts = sum(estimate_tokens(part) for passage in sent.passages for part in passage)
+        return texts + self._fence * len(sent.passages) + sent.more
 
     @property
     def _longest_question(self) -> str:
@@ -209,10 +210,6 @@ class CostEstimator:
         return bill_of(llm, prompt, reply_tokens, self.session.prices, more=more)
 
 
-def _headed(piece: Candidate) -> str:
+def _headed(piece: Candidate) -> Shown:
     """A piece as a passage of its own."""
-    return _labelled(heading_of(piece.metadata), piece.text)
-
-
-def _labelled(heading: str, text: str) -> str:
-    return f"Source: {heading or 'untitled'}\n{text}"
+    return Shown(piece.text, heading_of(piece.metadata) or UNTITLED)

@@ -12,6 +12,7 @@ from precise_rag.prompts.judge import judge_instructions as judge_instructions
 from precise_rag.prompts.judge import judge_prompt as judge_prompt
 from precise_rag.prompts.prompt import Fence as Fence
 from precise_rag.prompts.prompt import Prompt as Prompt
+from precise_rag.prompts.prompt import Shown as Shown
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS as RELEVANCE_HEURISTICS
 from precise_rag.prompts.relevance import relevance_instructions as relevance_instructions
 from precise_rag.prompts.relevance import relevance_prompt as relevance_prompt

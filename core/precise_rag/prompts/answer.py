@@ -10,19 +10,18 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 from precise_rag.errors import InputError
-from precise_rag.prompts.prompt import Fence, Prompt, lettered
+from precise_rag.prompts.prompt import Fence, Prompt, Shown, lettered
 from precise_rag.types import Message
 
 AnswerStyle = Literal["open", "short", "choice"]
 
-ANSWER_VERSION = "answer/2"
+ANSWER_VERSION = "answer/3"
 NOT_IN_PASSAGES = "The passages do not contain the answer."
 """The sentence with which the model replies if the passages do not contain the answer."""
 
 _TASK = (
     "You answer a question from the passages you are given. Use only what they say: no outside "
-    "knowledge, no guesses. A line that begins with Source names where the passages from there on come "
-    "from. Where passages contradict each other, say so. If they do not contain the "
+    "knowledge, no guesses. Where passages contradict each other, say so. If they do not contain the "
     f"answer, reply with exactly this sentence: {NOT_IN_PASSAGES}"
 )
 _STYLE = {
@@ -44,7 +43,7 @@ _STYLE = {
 
 def answer_prompt(
     question: str,
-    passages: Iterable[str],
+    passages: Iterable[str | Shown],
     *,
     style: AnswerStyle = "open",
     options: Sequence[str] = (),
@@ -54,7 +53,7 @@ def answer_prompt(
     """Build the prompt that asks for an answer.
 
     question: the question.
-    passages: the texts of the context, numbered from 1 in this order.
+    passages: the context, numbered from 1 in this order: texts, or texts with their sources.
     style: form of the answer.
     options: for style "choice": 1 to 26 options, lettered in this order.
     instructions: text to use instead of `answer_instructions(style)`; the prompt's version then ends in
@@ -71,7 +70,7 @@ def answer_prompt(
         )
     fence = Fence(mark)
     data = [
-        fence.blocks("passage", passages),
+        fence.passages(passages),
         fence.block("question", question),
     ]
     if options:
@@ -79,7 +78,7 @@ def answer_prompt(
     return Prompt(
         f"{ANSWER_VERSION}/{'custom' if instructions else style}",
         (
-            Message("system", f"{instructions or answer_instructions(style)}\n\n{fence.rule}"),
+            Message("system", f"{instructions or answer_instructions(style)}\n\n{fence.passage_rule}"),
             Message("user", "\n\n".join(data)),
         ),
     )

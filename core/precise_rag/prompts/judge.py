@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from precise_rag.errors import InputError
-from precise_rag.prompts.prompt import Fence, Prompt, lettered
+from precise_rag.prompts.prompt import Fence, Prompt, Shown, lettered
 from precise_rag.types import Message
 
 JudgeStyle = Literal["json", "sage"]
 
-JUDGE_VERSION = "judge/1"
+JUDGE_VERSION = "judge/2"
 
 JUDGEMENT_SCHEMA: Mapping[str, Any] = {
     "title": "judgement",
@@ -59,7 +59,7 @@ Context Adjustment: -1"""
 
 def judge_prompt(
     question: str,
-    passages: Iterable[str],
+    passages: Iterable[str | Shown],
     answer: str,
     *,
     task: str = "",
@@ -84,14 +84,14 @@ def judge_prompt(
     objective, schema = _STYLES[style]
     fence = Fence(mark)
     data = [fence.block("task", task)] if task else []
-    data += [fence.blocks("passage", passages), fence.block("question", question)]
+    data += [fence.passages(passages), fence.block("question", question)]
     if options:
         data.append(fence.block("options", lettered(options)))
     data.append(fence.block("answer", answer))
     return Prompt(
         f"{JUDGE_VERSION}/{'custom' if instructions else style}",
         (
-            Message("system", f"{instructions or objective}\n\n{fence.rule}"),
+            Message("system", f"{instructions or objective}\n\n{fence.passage_rule}"),
             Message("user", "\n\n".join(data)),
         ),
         schema,

@@ -7,7 +7,7 @@ from typing import get_args
 from precise_rag.errors import InputError
 from precise_rag.prompts.answer import AnswerStyle, answer_instructions, answer_prompt
 from precise_rag.prompts.judge import JudgeStyle, judge_prompt
-from precise_rag.prompts.prompt import Prompt
+from precise_rag.prompts.prompt import Prompt, Shown
 from precise_rag.prompts.rewrite import rewrite_prompt
 from precise_rag.prompts.standalone import standalone_prompt
 from precise_rag.types import Message
@@ -61,7 +61,7 @@ class Wording:
         """Build the prompt that asks for a search query."""
         return rewrite_prompt(question, instructions=self.instructions.get("rewrite"))
 
-    def answer(self, question: str, passages: Sequence[str], options: Sequence[str] = ()) -> Prompt:
+    def answer(self, question: str, passages: Sequence[str | Shown], options: Sequence[str] = ()) -> Prompt:
         """Build the prompt that asks for an answer."""
         return answer_prompt(
             question,
@@ -72,7 +72,7 @@ class Wording:
         )
 
     def judge(
-        self, question: str, passages: Sequence[str], draft: str, options: Sequence[str] = ()
+        self, question: str, passages: Sequence[str | Shown], draft: str, options: Sequence[str] = ()
     ) -> Prompt:
         """Build the prompt that asks for a judgement of `draft`; it shows the answer's instructions."""
         return judge_prompt(

@@ -128,7 +128,7 @@ def test_the_papers_judgement_form_drives_the_same_loop():
     replies = ["Evaluation Score: 5\nContext Adjustment: -1", "Evaluation Score: 9\nContext Adjustment: -1"]
     answer = run_each_way(lambda: loop(["a", "b"], replies, judge_prompt="sage"))
     assert [turn.min_k for turn in answer.rounds] == [2, 1]
-    assert answer.trace.calls[1].prompt_version == "judge/1/sage"
+    assert answer.trace.calls[1].prompt_version == "judge/2/sage"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_given_instructions_replace_ours():
     trace = engine.answer(QUESTION, candidates=CANDIDATES).trace
     assert answerer.calls[0].messages[0].content.startswith("Sing.\n\nIn the user's message")
     assert judge.calls[0].messages[0].content.startswith("Rate.")
-    assert [call.prompt_version for call in trace.calls] == ["answer/2/custom", "judge/1/custom"]
+    assert [call.prompt_version for call in trace.calls] == ["answer/3/custom", "judge/2/custom"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The documents of an index: adds, replaces and deletes them, in segments."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -85,6 +86,11 @@ class DocumentCollection(Portable, ABC):
         if found is None:
             raise InputError(f"the index has no document {shown(identifier)}")
         return found
+
+    def some_metadata(self, most: int = 1_000) -> list[Mapping[str, Any]]:
+        """Return the metadata of at most `most` documents, whichever."""
+        documents = chain.from_iterable(part.documents for part in self._parts)
+        return [document.metadata for document in islice(documents, most)]
 
     @property
     def empty_document_ids(self) -> tuple[str, ...]:

@@ -140,6 +140,10 @@ class View(Protocol):
         """The metadata of a document; None if it is not there."""
         ...
 
+    def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
+        """The metadata of at most `most` documents, whichever."""
+        ...
+
     def has_field(self, field: str) -> bool:
         """Whether a document has a field in its metadata."""
         ...

@@ -117,6 +117,10 @@ class DatabaseIndex(Portable):
             raise InputError(f"the index has no document {shown(identifier)}")
         return document
 
+    def some_metadata(self, most: int = 1_000) -> list[Mapping[str, Any]]:
+        """Return the metadata of at most `most` documents, whichever; their texts are not read."""
+        return self._viewed(lambda view: view.some_metadata(most)) if self._exists else []
+
     @property
     def empty_document_ids(self) -> tuple[str, ...]:
         """Ids of the documents without text; searches cannot find them."""

@@ -64,8 +64,8 @@ class Store(Protocol):
         """See `Engine`."""
         ...
 
-    def heads(self, ids: Iterable[str] | None = None) -> dict[str, Head]:
-        """The heads of documents that have one; of all by default."""
+    def heads(self, ids: Iterable[str] | None = None, most: int | None = None) -> dict[str, Head]:
+        """The heads of at most `most` documents that have one; of all by default."""
         ...
 
     def put_heads(self, heads: Sequence[Head]) -> None:

@@ -86,6 +86,10 @@ class ClusterView:
             self._heads |= self._store.heads([doc_id])
         return self._heads[doc_id].metadata if doc_id in self._heads else None
 
+    def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
+        """See `View`."""
+        return [head.metadata for head in self._store.heads(most=most).values()]
+
     def has_field(self, field: str) -> bool:
         """See `View`."""
         return self._store.has_field(field)

@@ -120,6 +120,11 @@ class LanceView:
         found = select(self._rows, f"place <= 0 AND doc_id = {filters.text(doc_id)}", ["metadata"])
         return dict(json.loads(found["metadata"][0].as_py())) if len(found) else None
 
+    def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
+        """See `View`."""
+        found = select(self._rows, "place <= 0", ["metadata"], limit=most)
+        return [json.loads(metadata) for metadata in found["metadata"].to_pylist()]
+
     def has_field(self, field: str) -> bool:
         """See `View`."""
         return bool(select(self._rows, filters.has_field(field), ["place"], limit=1).num_rows)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -57,7 +58,7 @@ class MilvusStore:
             about = entities.head_entity(Head("", "", "", 0, {}))
             self._client.upsert(self._heads, [{**about, "key": _SETTINGS, "metadata": json.dumps(settings)}])
 
-    def heads(self, ids: Iterable[str] | None = None) -> dict[str, Head]:
+    def heads(self, ids: Iterable[str] | None = None, most: int | None = None) -> dict[str, Head]:
         """See `Store`."""
         if ids is None:
             found = self._each(self._heads, f'key != "{_SETTINGS}"', _HEAD)
@@ -67,7 +68,7 @@ class MilvusStore:
             found = (
                 e for part in parts for e in self._client.query(self._heads, ids=part, output_fields=_HEAD)
             )
-        heads = map(entities.as_head, found)
+        heads = map(entities.as_head, islice(found, most))
         return {head.doc_id: head for head in heads}
 
     def put_heads(self, heads: Sequence[Head]) -> None:

@@ -121,6 +121,11 @@ class PostgresView:
         found = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
         return None if found is None else dict(json.loads(found[0]))
 
+    def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
+        """See `View`."""
+        found = self._run(f"SELECT metadata FROM {self._c}_documents LIMIT %s", [most])
+        return [json.loads(metadata) for (metadata,) in found]
+
     def has_field(self, field: str) -> bool:
         """See `View`."""
         query = f"SELECT EXISTS (SELECT 1 FROM {self._c}_documents WHERE fields ? %s)"

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -66,7 +67,7 @@ class QdrantStore:
             point = models.PointStruct(id=_SETTINGS, vector={}, payload={"settings": json.dumps(settings)})
             self._client.upsert(self._heads, [point], wait=True)
 
-    def heads(self, ids: Iterable[str] | None = None) -> dict[str, Head]:
+    def heads(self, ids: Iterable[str] | None = None, most: int | None = None) -> dict[str, Head]:
         """See `Store`."""
         if ids is None:
             found = self._scroll(self._heads, filters.none_of([_is_settings()]), True)
@@ -74,7 +75,7 @@ class QdrantStore:
             keys = [head_key(identifier) for identifier in ids]
             parts = [keys[i : i + _BATCH] for i in range(0, len(keys), _BATCH)]
             found = (point for part in parts for point in self._client.retrieve(self._heads, part))
-        heads = map(points.as_head, found)
+        heads = map(points.as_head, islice(found, most))
         return {head.doc_id: head for head in heads}
 
     def put_heads(self, heads: Sequence[Head]) -> None:

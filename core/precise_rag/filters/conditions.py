@@ -5,7 +5,8 @@
 A condition on a field that a document does not have is never met, whether it asks for a value or for
 another one; only `{"$exists": false}` asks for its absence. None and an empty list count as absent. Numbers
 are compared with numbers, strings with strings by code points, and truth values with truth values; other
-pairs do not match.
+pairs do not match. Numbers are compared exactly, whatever their size. A value that no condition can have,
+such as NaN, an object, or a string with the character NUL, is there but equals nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ from typing import Any, Literal, TypeVar
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.types import Document, finite_score
-
-Value = str | int | float | bool
-"""What a field can be compared with."""
+from precise_rag.filters.values import ID, OWN, Value, field_value, has_half_character, is_value
+from precise_rag.types import Document
 
 Operator = Literal["$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$contains", "$exists"]
 """How a condition compares a field.
@@ -38,7 +37,6 @@ NEGATIONS: Mapping[str, Operator] = {"$ne": "$eq", "$nin": "$in"}
 MAX_DEPTH = 50
 """Most groups that may stand in each other."""
 
-_ID = "$id"
 _T = TypeVar("_T")
 
 
@@ -100,9 +98,10 @@ class Condition(Filter):
     negated: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.field, str) or not self.field or "\0" in self.field:
-            raise InputError(f"filter: a field must be a non-empty string, got {self.field!r}")
-        if self.field.startswith("$") and self.field != _ID:
+        if not isinstance(self.field, str) or not self.field:
+            raise InputError(f"filter: a field must be a non-empty string, got {shown(self.field)}")
+        _check_text(f"filter: the field {shown(self.field)}", self.field)
+        if self.field.startswith(OWN) and self.field != ID:
             raise InputError(
                 f"filter: unknown operator {self.field!r}; use '$and', '$or', '$not', '$id' or a field's name"
             )
@@ -238,14 +237,8 @@ class Field:
         return Condition(self.name, "$exists", True)
 
 
-DOCUMENT_ID = Field(_ID)
+DOCUMENT_ID = Field(ID)
 """The id of a document, as a field."""
-
-
-def field_value(document: Document, field: str) -> object:
-    """The value of a document's field, or of its id for "$id"; None if it has none."""
-    value = document.id if field == _ID else document.metadata.get(field)
-    return None if isinstance(value, list | tuple | set | frozenset) and not value else value
 
 
 def _parts_of(given: Filter, kind: type[AllOf] | type[AnyOf]) -> tuple[Filter, ...]:
@@ -257,13 +250,10 @@ def _joined(parts: Sequence[tuple[Condition, ...]]) -> tuple[Condition, ...]:
     return tuple(condition for part in parts for condition in part)
 
 
-def _is_number(value: object) -> bool:
-    """Whether it is a number that a condition can have; NaN, infinity and larger ones equal nothing."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and finite_score(value) is not None
-
-
 def _kind(value: object) -> str:
-    return "number" if _is_number(value) else type(value).__name__
+    return (
+        "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+    )
 
 
 def _equal(value: object, wanted: object) -> bool:
@@ -298,9 +288,16 @@ def _check_value(field: str, operator: str, value: object) -> None:
     if not isinstance(value, str | int | float | bool):
         hint = "; use $in for one of several values" if isinstance(value, list | tuple | set) else ""
         raise InputError(f"{where} must be a string, a number or a truth value, got {shown(value)}{hint}")
-    if not isinstance(value, str) and finite_score(value) is None:
+    if isinstance(value, str):
+        _check_text(where, value)
+    elif not is_value(value):
         raise InputError(f"{where} must be a finite number, got {shown(value)}")
-    if isinstance(value, str) and "\0" in value:
-        raise InputError(f"{where} must not hold the character NUL")
     if operator in ("$gt", "$gte", "$lt", "$lte") and isinstance(value, bool):
         raise InputError(f"{where} must be a number or a string, got {value}")
+
+
+def _check_text(where: str, text: str) -> None:
+    if "\0" in text:
+        raise InputError(f"{where} must not hold the character NUL")
+    if has_half_character(text):
+        raise InputError(f"{where} must not hold half of a character (a lone surrogate)")

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from precise_rag.errors import InputError
-from precise_rag.filters.conditions import MAX_DEPTH, NEGATIONS, AllOf, AnyOf, Condition, Filter, Value
+from precise_rag.filters.conditions import MAX_DEPTH, NEGATIONS, AllOf, AnyOf, Condition, Filter
+from precise_rag.filters.values import Value
 
 _OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$exists", "$not")
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from precise_rag.errors import EmptyIndexError
 from precise_rag.filters import Filter
+from precise_rag.filters.values import ID
 from precise_rag.index.arrays.postings import idf
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.databases.counted import Usual, bm25, usual
@@ -164,7 +165,7 @@ def _scaled(scores: FloatArray, low: float) -> FloatArray:
 
 def _warn(view: View, wanted: Filter | None) -> None:
     for condition in wanted.conditions() if wanted is not None else ():
-        known = condition.operator == "$exists" or condition.field == "$id" or view.has_field(condition.field)
+        known = condition.operator == "$exists" or condition.field == ID or view.has_field(condition.field)
         if not known:
             warn_of_unknown_field(condition.field)
 

@@ -1,25 +1,34 @@
 """Filters as conditions of LanceDB on the columns of a row."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from precise_rag.filters import Condition, Filter
+from precise_rag.filters.values import ID, sortable
 from precise_rag.index.databases.facets import field_label, item_label, value_label
 
 _COMPARED = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
+class _Joined(NamedTuple):
+    """SQL of conditions. has_or: whether an OR is outside parentheses; an AND beside it binds closer."""
+
+    sql: str
+    has_or: bool
+
+
 def where_clause(wanted: Filter) -> str:
     """The condition that a filter means, with few parentheses: LanceDB reads about 40 levels of them."""
-    return f"({wanted.fold(lambda condition: (False, _clause(condition)), _all, _any)[1]})"
+    return f"({wanted.fold(lambda condition: _Joined(_clause(condition), False), _all, _any).sql})"
 
 
-def _all(parts: Sequence[tuple[bool, str]]) -> tuple[bool, str]:
-    """Conditions joined by AND, and that this has no OR outside parentheses."""
-    return False, " AND ".join(f"({sql})" if has_or else sql for has_or, sql in parts) or "true"
+def _all(parts: Sequence[_Joined]) -> _Joined:
+    return _Joined(" AND ".join(f"({p.sql})" if p.has_or else p.sql for p in parts) or "true", False)
 
 
-def _any(parts: Sequence[tuple[bool, str]]) -> tuple[bool, str]:
-    return len(parts) > 1, " OR ".join(sql for _, sql in parts) or "false"
+def _any(parts: Sequence[_Joined]) -> _Joined:
+    has_or = len(parts) > 1 or any(part.has_or for part in parts)
+    return _Joined(" OR ".join(part.sql for part in parts) or "false", has_or)
 
 
 def has_field(field: str) -> str:
@@ -38,7 +47,7 @@ def listed(values: Iterable[str]) -> str:
 
 
 def _clause(condition: Condition) -> str:
-    is_id = condition.field == "$id"
+    is_id = condition.field == ID
     present = "true" if is_id else has_field(condition.field)
     if condition.operator == "$exists":
         return f"(NOT {present})" if condition.negated else present
@@ -65,12 +74,13 @@ def _of_id(condition: Condition) -> str:
 
 def _of_field(condition: Condition) -> str:
     field, value = condition.field, condition.value
-    string = f"json_get_string(fields, {text(f'text {field}')})"
+    string = f"json_get_string(compared, {text(f'text {field}')})"
     if condition.operator in _COMPARED:
         sign = _COMPARED[condition.operator]
         if isinstance(value, str):
             return f"({string} {sign} {text(value)})"
-        return f"(json_get_float(fields, {text(f'number {field}')}) {sign} CAST({value!r} AS DOUBLE))"
+        assert isinstance(value, int | float)
+        return f"(json_get_string(compared, {text(f'number {field}')}) {sign} {text(sortable(value))})"
     if condition.operator == "$contains":
         listed = f"array_has_any(facets, [{text(item_label(field, value))}])"
         return f"({listed} OR contains({string}, {text(value)}))" if isinstance(value, str) else listed

@@ -37,7 +37,7 @@ def row_schema(dimension: int, settings: bytes) -> Any:
         ("scoring", arrow.binary()),
         ("vector", arrow.list_(arrow.float32(), dimension)),
         ("facets", arrow.list_(arrow.string())),
-        ("fields", arrow.json_(arrow.utf8())),
+        ("compared", arrow.json_(arrow.utf8())),
     ]
     return arrow.schema(columns, metadata={SETTINGS: settings})
 
@@ -121,7 +121,7 @@ def scored_rows(column: Any, dimension: int, precision: str) -> ScoredRows:
 def plain(schema: Any) -> Any:
     """The schema for data that is written: JSON is text there."""
     arrow = require("pyarrow", extra="lancedb")
-    fields = [arrow.field(f.name, arrow.json_(arrow.utf8())) if f.name == "fields" else f for f in schema]
+    fields = [arrow.field(f.name, arrow.json_(arrow.utf8())) if f.name == "compared" else f for f in schema]
     return arrow.schema(fields)
 
 
@@ -163,7 +163,7 @@ def metadata_columns(owners: Sequence[str], metadata: Mapping[str, Mapping[str, 
     return {
         "metadata": arrow.array([written[name] for name in owners], arrow.string()),
         "facets": arrow.array([labels[name] for name in owners], arrow.list_(arrow.string())),
-        "fields": _json_column([compared[name] for name in owners]),
+        "compared": _json_column([compared[name] for name in owners]),
     }
 
 

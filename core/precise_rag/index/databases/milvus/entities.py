@@ -9,6 +9,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag.errors import InputError
+from precise_rag.filters.values import ID
 from precise_rag.index.databases import facets
 from precise_rag.index.databases.clusters import Head, Row
 from precise_rag.index.databases.clusters.store import head_key
@@ -31,8 +32,14 @@ READ = [
     "above",
 ]
 """Fields of a FoundSentence. "start" and "end" are words of Milvus."""
-_WILDCARDS = str.maketrans("%_\\", "\ue000\ue001\ue002")
-"""Milvus Lite cannot escape them; the others are of no alphabet."""
+_BITS = {ord("0"): "\ue001", ord("1"): "\ue002"}
+_WILDCARDS = str.maketrans(
+    {sign: "\ue000" + f"{i:03b}".translate(_BITS) for i, sign in enumerate("%_\\\ue000\ue001\ue002")}
+)
+"""Milvus Lite cannot escape wildcards. Each becomes four signs of no alphabet, of which the first alone is
+U+E000, and so do these signs: a string is in another one if, and only if, it is so after this."""
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
+"""Of a string in an expression; Milvus Lite knows none of a character's number."""
 _MOST_BYTES, _MOST_ITEMS = 65_535, 4_096
 """Of a text, and of a list, in Milvus."""
 _MOST_TITLE_BYTES = 4_000
@@ -192,7 +199,7 @@ def _add_facets(schema: Any, kinds: Any) -> None:
 def _compared(doc_id: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """What filters compare beside the labels."""
     texts = facets.texts(metadata)
-    searched = {"$id": doc_id, **texts}
+    searched = {ID: doc_id, **texts}
     return {
         **{number_field(field): value for field, value in facets.numbers(metadata).items()},
         **{text_field(field): value for field, value in texts.items()},
@@ -223,4 +230,4 @@ def quoted(values: Iterable[str]) -> str:
 
 def literal(value: str) -> str:
     """A string of an expression."""
-    return json.dumps(value, ensure_ascii=False)
+    return f'"{value.translate(_ESCAPES)}"'

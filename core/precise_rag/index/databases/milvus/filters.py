@@ -6,6 +6,7 @@ A comparison with a field that is not there is neither true nor false; so each a
 from collections.abc import Iterable
 
 from precise_rag.filters import Condition, Filter
+from precise_rag.filters.values import ID, sortable
 from precise_rag.index.databases.facets import (
     field_label,
     hashed,
@@ -46,10 +47,10 @@ def _has_label(labels: Iterable[str]) -> str:
 
 
 def _clause(condition: Condition) -> str:
-    present = _ALL if condition.field == "$id" else has_field(condition.field)
+    present = _ALL if condition.field == ID else has_field(condition.field)
     if condition.operator == "$exists":
         return f"(not {present})" if condition.negated else present
-    holds = _of_id(condition) if condition.field == "$id" else _of_field(condition)
+    holds = _of_id(condition) if condition.field == ID else _of_field(condition)
     return f"({present} and not {holds})" if condition.negated else holds
 
 
@@ -61,7 +62,7 @@ def _of_id(condition: Condition) -> str:
     if condition.operator in _COMPARED:
         return f"(doc_id {_COMPARED[condition.operator]} {literal(texts[0])})"
     if condition.operator == "$contains":
-        return _inside("$id", texts[0])
+        return _inside(ID, texts[0])
     return f"(doc_id in {quoted(texts)})"
 
 
@@ -74,7 +75,7 @@ def _of_field(condition: Condition) -> str:
             return f"({is_text} and {text} {sign} {literal(value)})"
         assert isinstance(value, int | float)
         is_number = _has_label([number_label(field)])
-        return f'({is_number} and fields["{number_field(field)}"] {sign} {float(value)!r})'
+        return f'({is_number} and fields["{number_field(field)}"] {sign} {literal(sortable(value))})'
     if condition.operator == "$contains":
         listed = _has_label([item_label(field, value)])
         if not isinstance(value, str):

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from precise_rag.errors import InputError
+from precise_rag.filters.values import compared
 from precise_rag.index.databases.engine import StoredDocument, other_version
 from precise_rag.index.databases.postgres.connections import Connections
-from precise_rag.index.databases.postgres.tables import Tables, clean
+from precise_rag.index.databases.postgres.tables import Tables
 from precise_rag.index.databases.postgres.view import PostgresView
 
 _INDEXED_FROM = 20_000
@@ -95,7 +96,7 @@ class PostgresEngine:
                 run(
                     f"UPDATE {self._c}_documents SET metadata = %s, fields = %s::jsonb "
                     "WHERE id = %s AND metadata <> %s",
-                    [text, json.dumps(clean(document.metadata)), document.id, text],
+                    [text, json.dumps(compared(document.metadata)), document.id, text],
                 )
         return {*ids} - {document.id for document in same}
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from precise_rag.filters import Condition, Filter
+from precise_rag.filters.values import ID, canonical
 
 Clause = tuple[str, list[Any]]
 """SQL, and the values of its placeholders."""
@@ -32,7 +33,7 @@ def _combined(word: str, nothing: str, parts: Sequence[Clause]) -> Clause:
 
 
 def _clause(condition: Condition) -> Clause:
-    is_id = condition.field == "$id"
+    is_id = condition.field == ID
     present: Clause = ("true", []) if is_id else ("d.fields ? %s", [condition.field])
     if condition.operator == "$exists":
         return (f"NOT {present[0]}" if condition.negated else present[0]), present[1]
@@ -60,14 +61,15 @@ def _of_field(condition: Condition) -> Clause:
         sign = _COMPARED[condition.operator]
         if isinstance(value, str):
             return _typed("string", field, f'(d.fields->>%s) COLLATE "C" {sign} %s', field, value)
-        return _typed("number", field, f"(d.fields->>%s)::numeric {sign} %s", field, value)
+        number = str(canonical(value))  # as a number it would be a float, and compared as one
+        return _typed("number", field, f"(d.fields->>%s)::numeric {sign} %s::numeric", field, number)
     if condition.operator == "$contains":
-        listed, values = "d.fields @> %s::jsonb", [json.dumps({field: [value]})]
+        listed, values = "d.fields @> %s::jsonb", [json.dumps({field: [canonical(value)]})]
         if not isinstance(value, str):
             return listed, values
         inside, more = _typed("string", field, "position(%s in d.fields->>%s) > 0", value, field)
         return f"({listed} OR {inside})", [*values, *more]
-    wanted = value if isinstance(value, tuple) else (value,)
+    wanted = [canonical(item) for item in (value if isinstance(value, tuple) else (value,))]
     if len(wanted) > _FEW:
         return "d.fields->%s = ANY(%s::jsonb[])", [field, [json.dumps(item) for item in wanted]]
     return _any([("d.fields @> %s::jsonb", [json.dumps({field: item})]) for item in wanted])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag.filters.values import compared
 from precise_rag.index.databases.engine import StoredDocument
-from precise_rag.index.databases.facets import filterable
 
 LOTTERY = 2**31 - 1
 """Each row has a random number below this one, so that a range of numbers is a random sample."""
@@ -175,11 +175,5 @@ class Tables:
                 copy.write_row(row)
 
 
-def clean(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What filters compare; without the character NUL, which jsonb cannot hold."""
-    text = json.dumps(filterable(metadata))
-    return dict(json.loads(text.replace("\\u0000", "\\ufffd")))
-
-
 def _fields(metadata: Mapping[str, Any]) -> Any:
-    return require("psycopg.types.json", extra="postgres").Jsonb(clean(metadata))
+    return require("psycopg.types.json", extra="postgres").Jsonb(compared(metadata))

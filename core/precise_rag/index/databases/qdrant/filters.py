@@ -7,6 +7,7 @@ from precise_rag._extras import require
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.filters import Condition, Filter
+from precise_rag.filters.values import ID, sortable
 from precise_rag.index.databases.facets import field_label, item_label, value_label
 from precise_rag.index.databases.qdrant.points import (
     LEVEL_BYTES,
@@ -68,7 +69,7 @@ def _nothing() -> Any:
 
 
 def _clause(condition: Condition) -> Any:
-    is_id = condition.field == "$id"
+    is_id = condition.field == ID
     present = all_of([]) if is_id else has_field(condition.field)
     if condition.operator == "$exists":
         return none_of([present]) if condition.negated else present
@@ -82,7 +83,7 @@ def _of_id(condition: Condition) -> Any:
     if not texts:
         return _nothing()
     if condition.operator in _COMPARED:
-        return _ordered("$id", condition.operator, texts[0])
+        return _ordered(ID, condition.operator, texts[0], shown(texts[0]))
     if condition.operator == "$contains":
         return _inside("doc_id", texts[0])
     return one_of("doc_id", texts)
@@ -92,9 +93,9 @@ def _of_field(condition: Condition) -> Any:
     field, value = condition.field, condition.value
     if condition.operator in _COMPARED:
         if isinstance(value, str):
-            return _ordered(field, condition.operator, value)
+            return _ordered(field, condition.operator, value, shown(value))
         assert isinstance(value, int | float)
-        return ranged(number_field(field), **{_COMPARED[condition.operator]: float(value)})
+        return _ordered(number_field(field), condition.operator, sortable(value), shown(value))
     if condition.operator == "$contains":
         listed = one_of("facets", [item_label(field, value)])
         return any_of([listed, _inside(text_field(field), value)]) if isinstance(value, str) else listed
@@ -109,12 +110,13 @@ def _inside(key: str, part: str) -> Any:
     return _condition(key, match=_models().MatchSubstring(substring=part))
 
 
-def _ordered(field: str, operator: str, value: str) -> Any:
-    """A string before or after a value; see `string_levels`."""
+def _ordered(field: str, operator: str, value: str, given: str) -> Any:
+    """A string before or after a value; see `string_levels`. given: the value as a message shows it."""
     most = LEVELS * LEVEL_BYTES
     if len(value.encode()) > most:
         raise InputError(
-            f"filter: {operator} in Qdrant takes a string of at most {most} bytes, got {shown(value)}"
+            f"filter: {operator} in Qdrant takes a string of at most {most} bytes, or a number of at most "
+            f"{most - 5} digits, got {given}"
         )
     levels, sign = string_levels(value), _COMPARED[operator]
     parts = []

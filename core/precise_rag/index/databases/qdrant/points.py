@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag.filters.values import ID, OWN
 from precise_rag.index.databases import facets
 from precise_rag.index.databases.clusters import Head, Row
 from precise_rag.index.databases.clusters.store import head_key
@@ -17,7 +18,8 @@ from precise_rag.types import Span
 LOTTERY = 2**31 - 1
 """Each row has a random number below this one, so that a range of numbers is a random sample."""
 LEVELS, LEVEL_BYTES = 5, 6
-"""Qdrant orders numbers alone: a string is ordered by numbers of six bytes each, and its length."""
+"""Qdrant orders floats alone: a string, and a number as text, is ordered by numbers of six bytes each, and by
+its length."""
 
 
 def row_point(row: Row, lottery: int) -> Any:
@@ -41,7 +43,7 @@ def row_point(row: Row, lottery: int) -> Any:
         "words": sentence.words.tolist(),
         "counted": b64encode(sentence.counted).decode(),
         "lottery": lottery,
-        **_levels("$id", row.doc_id),
+        **_levels(ID, row.doc_id),
         **compared(row.metadata),
     }
     return models.PointStruct(id=row.key, vector=vector, payload=payload)
@@ -51,7 +53,7 @@ def compared(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """What filters compare, as fields of a payload."""
     found: dict[str, Any] = {"facets": facets.labels(metadata)}
     for field, number in facets.numbers(metadata).items():
-        found[number_field(field)] = number
+        found |= _levels(number_field(field), number)
     for field, text in facets.texts(metadata).items():
         found[text_field(field)] = text
         found |= _levels(field, text)
@@ -63,8 +65,8 @@ def _levels(field: str, text: str) -> dict[str, int]:
 
 
 def number_field(field: str) -> str:
-    """Where the payload has the number of a field."""
-    return f"n{facets.hashed(field)}"
+    """What `level_field` takes for the number of a field; no field of the metadata has such a name."""
+    return f"{OWN}number {field}"
 
 
 def text_field(field: str) -> str:
@@ -73,7 +75,7 @@ def text_field(field: str) -> str:
 
 
 def level_field(field: str, level: int) -> str:
-    """Where the payload has one of the `string_levels` of a field."""
+    """Where the payload has one of the `string_levels` of a field's string, or of a `number_field`."""
     return f"o{level}{facets.hashed(field)}"
 
 

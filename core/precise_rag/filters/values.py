@@ -1,0 +1,88 @@
+"""What filters compare: fields of the metadata, and their values in the one form that all indexes use."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from precise_rag.types import Document, finite_score
+
+Value = str | int | float | bool
+"""What a field can be compared with."""
+
+OWN = "$"
+"""Names that begin so are ours: of operators, and of the document's id. No field of the metadata has one."""
+
+ID = "$id"
+"""The name of the document's id."""
+
+OTHER: Mapping[str, Any] = {}
+"""Stands for a value that no condition can have, such as NaN: the field is there, but equals nothing."""
+
+_COMPLEMENT = str.maketrans("0123456789", "9876543210")
+
+
+def is_field(name: str) -> bool:
+    """Whether a filter can ask for a field of this name in the metadata."""
+    return bool(name) and not name.startswith(OWN) and is_text(name)
+
+
+def is_value(value: object) -> bool:
+    """Whether a condition can have a value: text, a truth value, or a number in the range of a float."""
+    if isinstance(value, str):
+        return is_text(value)
+    return isinstance(value, int | float) and finite_score(value) is not None
+
+
+def is_text(text: str) -> bool:
+    """Whether every store can hold a string: it has no NUL and no half of a character."""
+    return "\0" not in text and not has_half_character(text)
+
+
+def has_half_character(text: str) -> bool:
+    """Whether a string holds a lone surrogate, which UTF-8 cannot write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def compared(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the metadata that filters can ask for, with their `comparable` values."""
+    found = {name: comparable(value) for name, value in metadata.items() if is_field(name)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def comparable(value: object) -> Any:
+    """A value of the metadata as filters compare it: a Value, a list of them, or OTHER; None if absent."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return [canonical(item) for item in value if is_value(item)] if value else None
+    if value is None:
+        return None
+    return canonical(value) if is_value(value) else OTHER
+
+
+def canonical(value: Any) -> Any:
+    """A Value in the one way in which equal values are written: a whole number as an int."""
+    if isinstance(value, str | bool):
+        return value
+    return int(value) if int(value) == value else float(value)
+
+
+def field_value(document: Document, field: str) -> object:
+    """The value of a document's field as filters compare it, or its id for "$id"; None if it has none."""
+    return document.id if field == ID else comparable(document.metadata.get(field))
+
+
+def sortable(number: float) -> str:
+    """A number as text of ASCII; texts are in the order of the numbers, exactly.
+
+    "1" is zero; "2", then three digits for the size, then the decimals: a positive number. A negative one is
+    "0", then the complement of all these digits, then ":", which comes after every digit.
+    """
+    decimal = Decimal(repr(canonical(number)))
+    if not decimal:
+        return "1"
+    digits = "".join(map(str, decimal.as_tuple().digits)).rstrip("0")
+    text = f"{decimal.adjusted() + 500:03d}{digits}"
+    return f"2{text}" if decimal > 0 else f"0{text.translate(_COMPLEMENT)}:"

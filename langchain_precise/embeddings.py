@@ -4,6 +4,7 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
+from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 
 
@@ -19,10 +20,10 @@ class PreciseEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector of unit length per text, in order."""
-        vectors: list[list[float]] = self.encoder.encode(texts).tolist()
+        vectors: list[list[float]] = encode_documents(self.encoder, texts).tolist()
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""
-        vector: list[float] = self.encoder.encode_queries([text])[0].tolist()
+        vector: list[float] = encode_queries(self.encoder, [text])[0].tolist()
         return vector

@@ -9,6 +9,7 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.settings import Settings
 
 from llamaindex_precise.component import SettingsComponent
+from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.protocols import Encoder
 
@@ -29,7 +30,7 @@ class PreciseEmbedding(SettingsComponent, BaseEmbedding):
         return load_encoder(self.model_name, device=self.device)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        vector: list[float] = self.encoder.encode_queries([query])[0].tolist()
+        vector: list[float] = encode_queries(self.encoder, [query])[0].tolist()
         return vector
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
@@ -42,7 +43,7 @@ class PreciseEmbedding(SettingsComponent, BaseEmbedding):
         return await asyncio.to_thread(self._get_text_embedding, text)
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = self.encoder.encode(texts).tolist()
+        vectors: list[list[float]] = encode_documents(self.encoder, texts).tolist()
         return vectors
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:

@@ -24,6 +24,7 @@ from llamaindex_precise.events import observing
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.stores import StoreSource
 from precise_rag._pickling import Portable
+from precise_rag.encoded import encode_queries
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.index import (
     DatabaseIndex,
@@ -177,7 +178,7 @@ def query_vector(bundle: QueryBundle, encoder: Encoder | None) -> FloatArray | N
     if bundle.embedding is not None:
         return np.asarray(bundle.embedding, dtype=np.float32)
     if bundle.custom_embedding_strs and encoder is not None:
-        mean: FloatArray = encoder.encode_queries(bundle.custom_embedding_strs).mean(axis=0)
+        mean: FloatArray = encode_queries(encoder, bundle.custom_embedding_strs).mean(axis=0)
         return mean
     return None
 

@@ -5,7 +5,7 @@
     │   ├── ScoreScaleError                 the method cannot use scores on this scale
     │   └── EmptyIndexError                 the index holds nothing to search
     ├── MissingExtra (ImportError)          an optional dependency is not installed
-    ├── ModelError (OSError)                a model cannot be found or read, or its checksum is wrong
+    ├── ModelError (OSError)                a model cannot be found or read, or returns no vectors
     ├── IndexFormatError (OSError)          a saved index cannot be read by this version or with this encoder
     ├── IndexWriteError (OSError)           an index cannot be saved; the folder keeps the index it had
     │   ├── IndexLockedError                another process or thread is writing the index
@@ -53,7 +53,7 @@ class MissingExtra(PreciseRagError, ImportError):
 
 
 class ModelError(PreciseRagError, OSError):
-    """A model cannot be found or read, or its checksum is wrong."""
+    """A model cannot be found or read, its checksum is wrong, or it returns what are no vectors."""
 
 
 class IndexFormatError(PreciseRagError, OSError):

@@ -8,6 +8,9 @@ from precise_rag.types import FloatArray
 _SHORT = 2**23
 """Products with fewer numbers than this take the calling thread less time than others need to start."""
 
+_LEAST, _MOST = 1e-15, 1e15
+"""Lengths between which squares are exact enough in float32."""
+
 
 def unit_rows(rows: FloatArray, *, shortest: float = 0.0) -> FloatArray:
     """Scale each row to unit length.
@@ -16,6 +19,8 @@ def unit_rows(rows: FloatArray, *, shortest: float = 0.0) -> FloatArray:
     shortest: rows of this length or less become zero; default 0, so that only zero rows stay zero.
     """
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    if len(lengths) and not _LEAST < lengths.min() <= lengths.max() < _MOST:
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)).astype(rows.dtype)
     lengths[lengths <= shortest] = np.inf
     unit: FloatArray = rows / lengths[:, None]
     return unit

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from precise_rag.errors import IndexChangedError, IndexLockedError, IndexWriteError
-from precise_rag.index import DenseIndex, HybridIndex, load_index
+from precise_rag.index import DenseIndex, HybridIndex, load, load_index
 from precise_rag.index.storage.folder import locked
 from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE, hold_folder
 from precise_rag.testing import HashEncoder
@@ -60,6 +60,22 @@ index = HybridIndex.build([Document(f"{name}{i}", f"Text {i} of {name}.") for i 
 for _ in range(times):
     with HybridIndex.lock(path, timeout=100):
         index.save(path)
+"""
+
+ALTERNATE = """
+import sys
+from precise_rag.index import BM25Index, DenseIndex, HybridIndex
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+
+texts = [Document(f"d{i}", f"Text {i} of the writer.") for i in range(5)]
+encoders = HashEncoder(8), HashEncoder(16)
+built = [kind.build(texts, encoder) for kind in (DenseIndex, HybridIndex) for encoder in encoders]
+built.append(BM25Index.build(texts))
+print("built", flush=True)
+while True:
+    for index in built:
+        index.save(sys.argv[1])
 """
 
 UPDATE_WITHOUT_LOCK = """
@@ -135,6 +151,27 @@ def test_writers_that_replace_each_other_leave_one_whole_index(times: int, tmp_p
     assert loaded.search("text")
     assert len(list((tmp_path / "index").glob("data-*"))) == 1
     count(WRITES, 2 * times)
+
+
+@pytest.mark.parametrize("reads", [60, pytest.param(3_000, marks=pytest.mark.torture)])
+def test_an_index_is_read_while_another_process_saves_other_kinds_in_its_place(
+    reads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The encoder that is found by its name changes with the kind, too."""
+    build("bm25").save(tmp_path / "index")
+    monkeypatch.setattr(load, "load_packaged_encoder", lambda name, _: HashEncoder(int(name.split("-")[1])))
+    process = start(ALTERNATE, tmp_path / "index")
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "built\n"
+        found = [load_index(tmp_path / "index") for _ in range(reads)]
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+    assert all(index.search("the writer, the lamp") for index in found)
+    assert len({(index.kind, index.encoder and index.encoder.dimension) for index in found}) > 1
+    count("reads of a folder while another process saves indexes of other kinds there", reads)
 
 
 def test_the_error_names_the_process_that_holds_the_lock(

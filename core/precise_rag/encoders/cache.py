@@ -2,18 +2,25 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from precise_rag.checks import as_path
+from precise_rag.encoded import encode_documents, encode_queries, encoded_rows
+from precise_rag.errors import ModelError
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, IntArray
 
 _SLICE = 2048
 """Texts that are encoded and then stored together; an interrupted run loses at most these."""
 _KEYS_PER_QUERY = 500
+_CHECK_BYTES = 16
+_TABLE = "checked_vectors"
+"""Earlier versions kept vectors without checksums in the table `vectors`."""
 
 
 class CachedEncoder:
@@ -21,15 +28,19 @@ class CachedEncoder:
 
     encoder: the encoder to use for texts that are not in the file.
     path: the file; created if missing. Several encoders, threads and processes can share it.
+    Raises ModelError, here and when it encodes, if the file is damaged or cannot be read and written.
+
+    Each vector has a checksum. A text whose vector is damaged is encoded again.
     """
 
     def __init__(self, encoder: Encoder, path: str | Path) -> None:
         self._encoder = encoder
-        self._path = Path(path)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._connect() as db:
+        self._path = as_path("path", path)
+        with self._opened() as db:
             db.execute("PRAGMA journal_mode=WAL")
-            db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS checked_vectors (key BLOB PRIMARY KEY, row BLOB) WITHOUT ROWID"
+            )
 
     @property
     def name(self) -> str:
@@ -53,11 +64,12 @@ class CachedEncoder:
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
-        return self._vectors("document", texts, partial(self._encoder.encode, show_progress=show_progress))
+        encode = partial(encode_documents, self._encoder, show_progress=show_progress)
+        return self._vectors("document", texts, encode)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries; they are stored apart from documents, which a model may treat differently."""
-        return self._vectors("query", queries, self._encoder.encode_queries)
+        return self._vectors("query", queries, partial(encode_queries, self._encoder))
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Count tokens with the wrapped encoder."""
@@ -76,10 +88,24 @@ class CachedEncoder:
             vectors = encode(list(part.values()))
             self._store(list(part), vectors)
             found.update(zip(part, vectors, strict=True))
-        return np.stack([found[key] for key in keys])
+        return encoded_rows([found[key] for key in keys], len(keys), source=f"{self.name} with {self._path}")
 
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._path, timeout=60.0)
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one transaction. Raises ModelError for what SQLite cannot do with the file."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            db = sqlite3.connect(self._path, timeout=60.0)
+            try:
+                with db:
+                    yield db
+            finally:
+                db.close()
+        except (sqlite3.Error, OSError, MemoryError) as error:
+            raise ModelError(
+                f"the cache of vectors {self._path} cannot be used ({error}); if it is damaged, delete it: "
+                "its vectors are then encoded again"
+            ) from error
 
     def _key(self, kind: str, text: str) -> bytes:
         content = "\0".join((self.name, kind, text)).encode("utf-8", "surrogatepass")
@@ -88,15 +114,34 @@ class CachedEncoder:
     def _lookup(self, keys: set[bytes]) -> dict[bytes, FloatArray]:
         found: dict[bytes, FloatArray] = {}
         ordered = sorted(keys)
-        with self._connect() as db:
+        with self._opened() as db:
             for first in range(0, len(ordered), _KEYS_PER_QUERY):
                 part = ordered[first : first + _KEYS_PER_QUERY]
                 marks = ",".join("?" * len(part))
-                rows = db.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", part)
-                found.update((key, np.frombuffer(vector, dtype=np.float32)) for key, vector in rows)
+                for key, row in db.execute(f"SELECT key, row FROM {_TABLE} WHERE key IN ({marks})", part):
+                    if (vector := _read_row(key, row)) is not None:
+                        found[key] = vector
         return found
 
     def _store(self, keys: Sequence[bytes], vectors: FloatArray) -> None:
-        rows = [(key, vector.astype(np.float32).tobytes()) for key, vector in zip(keys, vectors, strict=True)]
-        with self._connect() as db:
-            db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+        rows = [(key, _written_row(key, vector)) for key, vector in zip(keys, vectors, strict=True)]
+        with self._opened() as db:
+            db.executemany(f"INSERT OR REPLACE INTO {_TABLE} VALUES (?, ?)", rows)
+
+
+def _written_row(key: bytes, vector: FloatArray) -> bytes:
+    """A vector with a checksum of the key and the vector before it."""
+    values = vector.astype("<f4").tobytes()
+    return _check(key, values) + values
+
+
+def _read_row(key: object, row: object) -> FloatArray | None:
+    """The vector of a row; None if it is damaged."""
+    if not isinstance(key, bytes) or not isinstance(row, bytes):
+        return None
+    check, values = row[:_CHECK_BYTES], row[_CHECK_BYTES:]
+    return np.frombuffer(values, dtype="<f4") if check == _check(key, values) else None
+
+
+def _check(key: bytes, values: bytes) -> bytes:
+    return hashlib.blake2b(key + values, digest_size=_CHECK_BYTES).digest()

@@ -9,7 +9,7 @@ import numpy as np
 
 from precise_rag._pickling import Portable
 from precise_rag._progress import progress_bar
-from precise_rag.encoders.rows import encoded_rows
+from precise_rag.encoded import encoded_rows
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
 
@@ -56,22 +56,31 @@ class FrameworkEncoder(Portable):
             return np.zeros((0, self.dimension), dtype=np.float32)
         texts, encode = readable_texts(texts), getattr(self._embedding, self._methods[0])
         starts = progress_bar(range(0, len(texts), _SLICE), shown=show_progress, desc="encoding")
-        vectors = [vector for i in starts for vector in encode(list(texts[i : i + _SLICE]))]
-        return encoded_rows(vectors, source=self.name)
+        slices = (list(texts[i : i + _SLICE]) for i in starts)
+        return np.concatenate([self._rows(encode(part), len(part)) for part in slices])
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries with the embedding object's query method."""
         if not queries:
             return np.zeros((0, self.dimension), dtype=np.float32)
         encode = getattr(self._embedding, self._methods[1])
-        return encoded_rows([encode(query) for query in readable_texts(queries)], source=self.name)
+        vectors = [encode(query) for query in readable_texts(queries)]
+        return self._rows(vectors, len(queries))
 
     async def aencode_queries(self, queries: Sequence[str]) -> FloatArray:
         """`encode_queries` by the embedding object's own asynchronous method, one query after the other."""
         encode = getattr(self._embedding, self._methods[2], None)
         if encode is None or not queries:
             return await asyncio.to_thread(self.encode_queries, queries)
-        return encoded_rows([await encode(query) for query in readable_texts(queries)], source=self.name)
+        vectors = [await encode(query) for query in readable_texts(queries)]
+        return self._rows(vectors, len(queries))
+
+    def _rows(self, vectors: Any, n_texts: int) -> FloatArray:
+        """The vectors of n texts, checked; the first ones tell the length of all."""
+        known = self.__dict__.get("dimension")
+        rows = encoded_rows(vectors, n_texts, source=self.name, dimension=known)
+        self.__dict__["dimension"] = rows.shape[1]
+        return rows
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Estimate the tokens of n texts. Returns (n,) int64."""

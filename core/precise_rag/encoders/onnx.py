@@ -9,13 +9,13 @@ import numpy as np
 
 from precise_rag._processes import PerProcess
 from precise_rag._progress import progress_bar
+from precise_rag.encoded import encoded_rows
 from precise_rag.encoders.bert import BertNetwork, bert_network
 from precise_rag.encoders.bert_files import bert_settings
 from precise_rag.encoders.hub import hub_folder
 from precise_rag.encoders.int8_layers import Precision
 from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code
-from precise_rag.encoders.rows import encoded_rows
 from precise_rag.encoders.token_ids import TokenIds, read_tokenizer
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
@@ -117,7 +117,7 @@ class OnnxEncoder(LocalEncoder):
             for batch in batches_by_length(tokens.lengths, limit):
                 rows[batch] = network.vectors(tokens.of(batch))
                 progress.update(len(batch))
-        return encoded_rows(rows, source=self.name)
+        return encoded_rows(rows, len(texts), source=self.name)
 
     def tokens(self, texts: Sequence[str]) -> TokenIds:
         """Tokenize texts, with special tokens and without truncation."""

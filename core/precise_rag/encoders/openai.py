@@ -13,7 +13,7 @@ from precise_rag._pickling import Shared
 from precise_rag._processes import PerProcess
 from precise_rag._progress import progress_bar
 from precise_rag.checks import check_number, check_text
-from precise_rag.encoders.rows import encoded_rows
+from precise_rag.encoded import encoded_rows
 from precise_rag.errors import ModelError
 from precise_rag.limited_http import max_reply_bytes, openai_connection, own_error
 from precise_rag.redaction import remember, said_by, without_password
@@ -96,8 +96,6 @@ class OpenAIEncoder(Shared):
             for batch in self._batches(readable_texts(texts)):
                 vectors.append(self._request(batch))
                 progress.update(len(batch))
-        if len({rows.shape[1] for rows in vectors}) > 1:
-            raise ModelError(f"{self.name} returned vectors of different lengths")
         return np.concatenate(vectors)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
@@ -141,8 +139,10 @@ class OpenAIEncoder(Shared):
         rows = sorted(reply.data, key=lambda row: int(row.index))
         if [row.index for row in rows] != list(range(n)):
             raise ModelError(f"{self.name} returned {len(rows)} embeddings for {n} texts")
-        with np.errstate(over="ignore"):
-            return encoded_rows([row.embedding for row in rows], source=self.name)
+        known = self._dimensions or self.__dict__.get("dimension")
+        found = encoded_rows([row.embedding for row in rows], n, source=self.name, dimension=known)
+        self.__dict__["dimension"] = found.shape[1]
+        return found
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")

@@ -10,10 +10,10 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock, native_work
 from precise_rag._progress import progress_bar
+from precise_rag.encoded import encoded_rows
 from precise_rag.encoders.hub import check_reachable
 from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code
-from precise_rag.encoders.rows import encoded_rows
 from precise_rag.encoders.token_ids import ModelInputs
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
@@ -100,7 +100,7 @@ class SentenceTransformerEncoder(LocalEncoder):
                 progress.update(len(batch))
             with native_work(model.device.type):
                 rows[np.concatenate(order)] = require("torch", extra="torch").cat(found).float().cpu().numpy()
-        return encoded_rows(rows, source=self.name)
+        return encoded_rows(rows, len(texts), source=self.name)
 
     @staticmethod
     def _encode_texts(encode: Callable[..., Any], texts: Sequence[str], batch: list[int]) -> Any:

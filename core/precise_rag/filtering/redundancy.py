@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from precise_rag.checks import check_number
+from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
 from precise_rag.filtering.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
 from precise_rag.protocols import Encoder
@@ -80,7 +81,7 @@ class RedundancyFilter:
         similar = similar_earlier([words[first[text]] for text in distinct], self.prefilter)
         rows = {row for row, others in enumerate(similar) if others}.union(*similar)
         chosen = [text for row, text in enumerate(distinct) if row in rows or counts[text] > 1]
-        return dict(zip(chosen, self.encoder.encode(chosen), strict=True)) if chosen else {}
+        return dict(zip(chosen, encode_documents(self.encoder, chosen), strict=True)) if chosen else {}
 
 
 def _vector_cosines(

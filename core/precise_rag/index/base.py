@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from precise_rag.encoded import encode_queries
 from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import EmptyIndexError
 from precise_rag.filters import Filter, as_filter
@@ -86,7 +87,7 @@ class DocumentIndex(SavedIndex):
         """(d,) float32 vector of unit length."""
         if vector is None:
             assert self.encoder is not None
-            vector = self.encoder.encode_queries([query])[0]
+            vector = encode_queries(self.encoder, [query])[0]
         return query_direction(vector, self._dimension())
 
     def _dimension(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from precise_rag.checks import shown
+from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.index.arrays.collection import Columns
@@ -61,7 +62,7 @@ class DenseIndex(ChunkIndex):
     ) -> Columns:
         assert self.encoder is not None
         if table.vectors is None:
-            return vector_columns(self.encoder.encode(texts), self.settings.precision)
+            return vector_columns(encode_documents(self.encoder, texts), self.settings.precision)
         alpha = self.settings.alpha if self.settings.chunk_vectors == "context" else 1.0
         ends = groups.starts + groups.sizes
         vectors = chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)

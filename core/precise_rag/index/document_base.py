@@ -121,6 +121,7 @@ class DocumentCollection(Portable, ABC):
             blocks = list(self._read(new, words, show_progress))
             try:
                 added = Collection.of(new, blocks)
+                self._check_width(added)
                 check_collection(added)
                 check_finite(added.columns)
                 self._parts = changed(self._parts, Segment(added, words), known.keys() - same, redescribed)
@@ -147,6 +148,14 @@ class DocumentCollection(Portable, ABC):
         with self._writing:
             if len(self._parts) > 1 or any(part.alive is not None for part in self._parts):
                 self._parts = (Part(merged(self._parts)),)
+
+    def _check_width(self, added: Collection) -> None:
+        """Raise ValueError unless the vectors of new rows are as long as those of the others."""
+        everything = (added, *(part.segment.collection for part in self._parts))
+        with_vectors = (rows.columns for rows in everything if len(rows) and "vectors" in rows.columns)
+        widths = {columns["vectors"].shape[1] for columns in with_vectors}
+        if len(widths) > 1:
+            raise ValueError(f"vectors of {' and '.join(map(str, sorted(widths)))} numbers; use one encoder")
 
     def _reads_same(self, known: Document, given: Document) -> bool:
         """Whether `_read` finds the same in both documents, whatever else their metadata say."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from precise_rag.checks import check_number, items_of
+from precise_rag.encoded import encode_documents
 from precise_rag.facts import FACTS_KEY, piece_id, place_facts, write_facts
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.index.arrays.context import check_alpha
@@ -97,7 +98,7 @@ def weighted_chunks(
     while batch := list(islice(found, _CHUNKS)):
         vectors = np.stack([vector for _, vector, _ in batch])
         if whole:
-            own = encoder.encode([chunk.text.strip() for chunk, _, _ in batch])
+            own = encode_documents(encoder, [chunk.text.strip() for chunk, _, _ in batch])
             n_tokens = np.array([[max(count, 1)] for _, _, count in batch])
             weights = np.minimum(whole, _READ / n_tokens).astype(np.float32)
             vectors = unit_rows(weights * own + (1 - weights) * vectors)

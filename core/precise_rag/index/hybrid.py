@@ -9,6 +9,7 @@ import numpy as np
 
 from precise_rag._processes import side_by_side
 from precise_rag.checks import check_number
+from precise_rag.encoded import encode_documents
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.context import GroupMeans, check_alpha, group_norms
@@ -137,7 +138,8 @@ class HybridIndex(BM25Base, SentenceIndex):
         assert self.encoder is not None
         read = list(blocks)
         above = [headings_above(d, block["spans"]) for d, block in zip(documents, read, strict=True)]
-        added = heading_columns(above, self.encoder.encode, words.columns, self.encoder.dimension)
+        encode = partial(encode_documents, self.encoder)
+        added = heading_columns(above, encode, words.columns, self.encoder.dimension)
         return ({**block, **columns} for block, columns in zip(read, added, strict=True))
 
     def _reads_same(self, known: Document, given: Document) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from precise_rag.checks import as_path
 from precise_rag.encoders.load import DEFAULT_ENCODER, load_encoder, load_packaged_encoder
 from precise_rag.encoders.packaged import MINILM_COMMAND
-from precise_rag.errors import IndexFormatError, ModelError
+from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
 from precise_rag.index.base import DocumentIndex
 from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.databases import DatabaseIndex, is_database
@@ -17,7 +17,7 @@ from precise_rag.index.faiss import FaissIndex
 from precise_rag.index.hybrid import HybridIndex
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.index.storage.files import Verify
-from precise_rag.index.storage.manifest import read_manifest
+from precise_rag.index.storage.manifest import read_manifest, version_of
 from precise_rag.index.word_sentence import WordSentenceIndex
 from precise_rag.protocols import Encoder
 
@@ -50,7 +50,19 @@ def load_index(
     if is_database(path):
         return _open_database(path, encoder, device, settings)
     path = as_path("path", path)
-    manifest = read_manifest(path)
+    while True:
+        manifest = read_manifest(path)
+        try:
+            return _load_folder(path, manifest, encoder, device, verify, settings)
+        except (PreciseRagError, OSError):
+            if version_of(read_manifest(path)) == version_of(manifest):
+                raise
+            # else another process has saved an index, perhaps of another kind, since the manifest was read
+
+
+def _load_folder(
+    path: Path, manifest: Mapping[str, Any], encoder: Any, device: str | None, verify: Verify, settings: Any
+) -> DocumentIndex:
     if manifest["kind"] not in KINDS:
         raise IndexFormatError(f"{path} holds a {manifest['kind']!r} index, which this version does not know")
     encoder = _encoder(encoder, str(path), manifest["encoder"], device)

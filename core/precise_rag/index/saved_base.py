@@ -24,7 +24,7 @@ from precise_rag.index.storage.files import Verify
 from precise_rag.index.storage.folder import locked, write_index
 from precise_rag.index.storage.layout import check_index, check_settings
 from precise_rag.index.storage.lock import WAIT
-from precise_rag.index.storage.manifest import read_manifest, version_of
+from precise_rag.index.storage.manifest import version_of
 from precise_rag.index.storage.reading import read_index
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
@@ -116,14 +116,8 @@ class SavedIndex(DocumentCollection):
         InputError for any other setting.
         """
         path = as_path("path", path)
-        saved = read_manifest(path)["settings"]
-        changed = {name for name, value in settings.items() if saved.get(name) != as_json(value)}
-        if fixed := sorted(changed - cls.search_settings):
-            raise InputError(
-                f"{fixed[0]} cannot change in a saved {cls.__name__} (settings that can: "
-                f"{', '.join(sorted(cls.search_settings)) or 'none'}); build the index again"
-            )
         manifest, parts = read_index(path, verify)
+        cls._check_changes(manifest["settings"], settings)
         if manifest["kind"] != cls.kind:
             raise IndexFormatError(
                 f"{path} holds a {manifest['kind']!r} index, not {cls.kind!r}; open it with load_index(path)"
@@ -144,6 +138,16 @@ class SavedIndex(DocumentCollection):
         if trusted:
             index._prepared_snapshot()  # a damaged faiss index is an error here, not in a search
         return index
+
+    @classmethod
+    def _check_changes(cls, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+        """Raise InputError if a setting that is given would change what is saved."""
+        changed = {name for name, value in given.items() if saved.get(name) != as_json(value)}
+        if fixed := sorted(changed - cls.search_settings):
+            raise InputError(
+                f"{fixed[0]} cannot change in a saved {cls.__name__} (settings that can: "
+                f"{', '.join(sorted(cls.search_settings)) or 'none'}); build the index again"
+            )
 
     @classmethod
     def _check(cls, manifest: Mapping[str, Any], segment: Segment, extras: Columns) -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from precise_rag.checks import shown
+from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.context import SentenceContexts, check_alpha
 from precise_rag.index.arrays.groups import Groups
@@ -105,7 +106,7 @@ class SentenceContextIndex(SentenceIndex):
             for i in range(first, last)
         }
         if others:
-            rows[list(others)] = self.encoder.encode(list(others.values()))
+            rows[list(others)] = encode_documents(self.encoder, list(others.values()))
         return rows
 
     def _prepare(self, segment: Segment) -> Any:

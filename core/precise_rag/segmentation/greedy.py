@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.checks import check_methods, check_number
+from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted
 from precise_rag.segmentation.streaming import check_texts, segment_tables, with_progress
@@ -68,7 +69,8 @@ class GreedySegmenter:
         spans = np.array(self.splitter.split(body), dtype=np.int64) if table is None else table.spans
         vectors = None if table is None else table.vectors
         if vectors is None:
-            vectors = self.encoder.encode([body[start:end].strip() for start, end in spans.tolist()])
+            sentences = [body[start:end].strip() for start, end in spans.tolist()]
+            vectors = encode_documents(self.encoder, sentences)
         alike = np.einsum("ij,ij->i", vectors[:-1], vectors[1:]) >= self.threshold
         sizes = np.asarray(self.length_function([body[start:end] for start, end in spans.tolist()]))
         rows, lengths, owners = cut_long(body, spans, sizes, self.max_chars, self.length_function)
@@ -78,7 +80,7 @@ class GreedySegmenter:
         pieces = _grow(rows, lengths, together, self.max_chars)
         if self.length_function is not _characters:
             pieces = self._remeasured(body, rows, lengths, np.array(together, dtype=np.bool_), pieces)
-        counts = self.encoder.count_tokens([body[start:end] for start, end in pieces]).tolist()
+        counts = count_tokens(self.encoder, [body[start:end] for start, end in pieces]).tolist()
         return [
             Chunk(document.id, start, end, body[start:end], count, document.metadata)
             for (start, end), count in zip(pieces, counts, strict=True)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from precise_rag._processes import short_products
+from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import load_checkpoint, save_checkpoint
@@ -108,7 +109,7 @@ class SageModel:
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Return the (n,) token counts of texts by the encoder's tokenizer."""
-        return self.encoder.count_tokens(texts)
+        return count_tokens(self.encoder, texts)
 
     def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> BoundaryLogits:
         """Return the logits of each gap and the token count of each sentence.
@@ -120,7 +121,7 @@ class SageModel:
             vectors, counts = table.vectors, table.n_tokens
         else:
             texts = [sentence.strip() for sentence in sentences]
-            vectors, counts = self.encoder.encode(texts), self.encoder.count_tokens(texts)
+            vectors, counts = encode_documents(self.encoder, texts), count_tokens(self.encoder, texts)
         if vectors.shape[1] != self.config["dimension"]:
             raise InputError(
                 f"the vectors must have {self.config['dimension']} dimensions, as those of "

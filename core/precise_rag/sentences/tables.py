@@ -8,6 +8,7 @@ import numpy as np
 
 from precise_rag._processes import of_one_process
 from precise_rag._progress import progress_bar
+from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.blocks import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter
@@ -105,12 +106,12 @@ def _split(documents: list[Document], encoder: Encoder | None, splitter: Sentenc
         paragraphs.append(paragraph_ids(document.text, found))
         places += [row_of.setdefault(document.text[start:end].strip(), len(row_of)) for start, end in found]
     texts, rows = list(row_of), np.array(places, dtype=np.int64)
-    n_tokens = (encoder.count_tokens(texts) if encoder else estimate_token_counts(texts))[rows]
+    n_tokens = (count_tokens(encoder, texts) if encoder else estimate_token_counts(texts))[rows]
     return _Batch(documents, spans, paragraphs, texts, rows, n_tokens)
 
 
 def _tables(batch: _Batch, encoder: Encoder | None, vectors: bool) -> Iterator[SentenceTable]:
-    encoded = encoder.encode(batch.texts)[batch.places] if encoder and vectors else None
+    encoded = encode_documents(encoder, batch.texts)[batch.places] if encoder and vectors else None
     first = 0
     for document, spans, paragraphs in zip(batch.documents, batch.spans, batch.paragraphs, strict=True):
         rows = slice(first, first + len(spans))

@@ -46,7 +46,7 @@ def heading_columns(
     makes the ragged column "words" of texts. dimension: d.
     """
     distinct = sorted({text for rows in texts for text in rows if text})
-    vectors = dict(zip(distinct, encode(distinct) if distinct else (), strict=True))
+    vectors = dict(zip(distinct, encode(distinct), strict=True))
     nothing = np.zeros(dimension, dtype=np.float32)
     found: list[Columns] = []
     for rows in texts:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from precise_rag.encoded import encode_documents
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import WEIGHT, headings_above
 from precise_rag.index.databases.words import word_numbers
@@ -47,7 +48,7 @@ def read_headings(
     """Return the headings of documents; every distinct one is encoded once. tables: their sentences."""
     above = [headings_above(d, table.spans) for d, table in zip(documents, tables, strict=True)]
     distinct = sorted({text for rows in above for text in rows if text})
-    vectors = dict(zip(distinct, encoder.encode(distinct) if distinct else (), strict=True))
+    vectors = dict(zip(distinct, encode_documents(encoder, distinct), strict=True))
     words = {text: word_numbers(text, stop_words) for text in ("", *distinct)}
     nothing = np.zeros(encoder.dimension, dtype=np.float32)
     found = []

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from precise_rag._pickling import Portable
 from precise_rag.checks import shown
+from precise_rag.encoded import encode_queries
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.candidates import limit_tokens
@@ -201,7 +202,7 @@ class DatabaseIndex(Portable):
         wanted = None if filter is None else as_filter(filter)
         if not self._exists and not self._appeared():
             raise EmptyIndexError("the index holds no documents and no text; add documents first")
-        vector = self.encoder.encode_queries([query])[0] if vector is None else vector
+        vector = encode_queries(self.encoder, [query])[0] if vector is None else vector
         direction = query_direction(vector, self.encoder.dimension)
         candidates = self._viewed(
             lambda view: self._searcher.find(view, query, direction, top_k, wanted, returns)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from precise_rag.encoded import encode_documents
 from precise_rag.encoders.local import LocalEncoder
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
@@ -105,7 +106,7 @@ def _new_network(
         if encoder is not None:
             pieces = [piece.removeprefix("##") for piece in word_pieces.pieces]
             vectors = principal_components(
-                encoder.encode(pieces, show_progress=show_progress), network.config.dimension
+                encode_documents(encoder, pieces, show_progress=show_progress), network.config.dimension
             )
             network.vectors.copy_(torch.from_numpy(vectors))
     return network
@@ -261,7 +262,7 @@ def _vectors(texts: Sequence[str], encoder: Encoder, checkpoint: Path, show_prog
     file = checkpoint / "vectors.npy"
     if not file.exists():
         checkpoint.mkdir(parents=True, exist_ok=True)
-        np.save(file, encoder.encode(texts, show_progress=show_progress).astype(np.float16))
+        np.save(file, encode_documents(encoder, texts, show_progress=show_progress).astype(np.float16))
     vectors: FloatArray = np.load(file, mmap_mode="r")
     if len(vectors) != len(texts):
         raise InputError(

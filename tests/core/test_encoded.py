@@ -1,0 +1,90 @@
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from precise_rag.encoded import count_tokens, encode_documents, encode_queries, encoded_rows
+from precise_rag.errors import ModelError
+from precise_rag.testing import HashEncoder
+
+
+def test_rows_are_scaled_to_unit_length_however_long_they_are() -> None:
+    rows = encoded_rows([[3, 4], [0, 0], [3e30, 4e30], [-3e-30, 0]], 4, source="a model")
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, [[0.6, 0.8], [0, 0], [0.6, 0.8], [-1, 0]], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([[1.0], [1.0, 2.0]], "a model returned a list that is no array of vectors"),
+        (
+            [1.0, 2.0],
+            r"of shape \(2,\) and type float64 for 2 texts; expected real numbers of shape \(2, d\)",
+        ),
+        ([[1.0]], r"of shape \(1, 1\)"),
+        ([[1.0]] * 3, r"of shape \(3, 1\)"),
+        ([[], []], r"of shape \(2, 0\)"),
+        ([[[1.0]], [[1.0]]], r"of shape \(2, 1, 1\)"),
+        (None, "a model returned None instead of vectors"),
+        (1.5, r"a model returned 1\.5 for 2 texts"),
+        ([None, None], r"of shape \(2,\)"),
+        (["a", "b"], r"of shape \(2,\) and type <U1"),
+        ([["a"], ["b"]], "expected real numbers"),
+        ([[1j], [2j]], "expected real numbers"),
+        ([{"a": 1}, {"b": 2}], "no array of vectors"),
+        (iter([[1.0], [2.0]]), "no array of vectors"),
+        ([[float("nan")], [1.0]], "a model returned vectors with NaN or infinity"),
+        ([[float("inf")], [1.0]], "a model returned vectors with NaN or infinity"),
+        ([[1e300], [1.0]], "a model returned vectors with NaN or infinity"),
+        ([[10**400], [1.0]], "no array of vectors"),
+    ],
+)
+def test_what_is_not_one_vector_for_each_text_is_refused(vectors: object, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        encoded_rows(vectors, 2, source="a model")
+
+
+class Lists(HashEncoder):
+    """An encoder that returns lists."""
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> Any:
+        return HashEncoder(self.dimension).encode(texts).tolist()
+
+    def encode_queries(self, queries: Sequence[str]) -> Any:
+        return HashEncoder(self.dimension).encode(queries).tolist()
+
+    def count_tokens(self, texts: Sequence[str]) -> Any:
+        return super().count_tokens(texts).tolist()
+
+
+def test_lists_are_converted() -> None:
+    texts = ["one two", "three"]
+    rows = HashEncoder(8).encode(texts)
+    np.testing.assert_allclose(encode_documents(Lists(8), texts), rows, atol=1e-6)
+    np.testing.assert_allclose(encode_queries(Lists(8), texts), rows, atol=1e-6)
+    assert count_tokens(Lists(8), texts).tolist() == [2, 1]
+
+
+def test_no_text_gives_no_row_and_asks_nothing() -> None:
+    encoder = HashEncoder(8)
+    assert encode_documents(encoder, []).shape == encode_queries(encoder, []).shape == (0, 8)
+    assert count_tokens(encoder, []).shape == (0,)
+    assert not encoder.calls
+
+
+def test_vectors_of_another_length_than_the_encoder_states_are_refused() -> None:
+    encoder = Lists(8)
+    encode = encoder.encode
+    encoder.encode = lambda texts, **_: [[*row, 0.0] for row in encode(texts)]  # type: ignore[method-assign]
+    with pytest.raises(ModelError, match=r"of shape \(1, 9\) .* expected real numbers of shape \(1, 8\)"):
+        encode_documents(encoder, ["one"])
+
+
+@pytest.mark.parametrize("counts", [None, [1], [1, 2, 3], [1, -1], [1.5, 2.0], ["a", "b"], [[1], [2]], 3])
+def test_token_counts_that_are_not_a_whole_number_for_each_text_are_refused(counts: object) -> None:
+    encoder = HashEncoder(8)
+    encoder.count_tokens = lambda texts: counts  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(ModelError, match=r"hash-8 returned .*token counts"):
+        count_tokens(encoder, ["one", "two"])

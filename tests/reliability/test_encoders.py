@@ -1,0 +1,189 @@
+"""Encoders that return what are not vectors: one error, and nothing is changed."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from precise_rag.encoders import FrameworkEncoder
+from precise_rag.errors import PreciseRagError
+from precise_rag.filtering import RedundancyFilter
+from precise_rag.index import DatabaseIndex, HybridIndex, weighted_chunks, weighted_sentences
+from precise_rag.segmentation import GreedySegmenter
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Candidate, Document
+from support.figures import count
+from support.saved_indexes import BUILD, build, content
+
+WHAT = "encoders that return no vectors in indexes, segmenters and filters, refused"
+WRONG: dict[str, Callable[[Any], Any]] = {
+    "fewer rows": lambda rows: rows[:-1],
+    "more rows": lambda rows: np.concatenate([rows, rows[:1]]),
+    "no rows": lambda rows: rows[:0],
+    "narrower": lambda rows: rows[:, :-1],
+    "wider": lambda rows: np.concatenate([rows, rows[:, :1]], axis=1),
+    "one row for all": lambda rows: rows[0],
+    "ragged": lambda rows: [row.tolist()[: 1 + i % 2] for i, row in enumerate([*rows, rows[0]])],
+    "deeper": lambda rows: rows[None],
+    "nan": lambda rows: rows * np.nan,
+    "one infinity": lambda rows: np.where(
+        np.arange(rows.size).reshape(rows.shape) == rows.size - 1, np.inf, rows
+    ),
+    "beyond float32": lambda rows: rows.astype(np.float64) + 1e300,
+    "complex": lambda rows: rows + 1j,
+    "texts": lambda rows: [["a"] * len(row) for row in rows],
+    "none": lambda rows: None,
+    "nones": lambda rows: [None] * len(rows),
+    "a number": lambda rows: 7,
+    "an object": lambda rows: object(),
+    "a generator": lambda rows: iter(rows.tolist()),
+    "a dictionary": lambda rows: dict(enumerate(rows.tolist())),
+}
+LAMP = (Document("lamp", "The lamp is lit at dusk. Ilse keeps it."),)
+DOCUMENTS = (
+    Document("new", "Boats leave at nine. The quay is wet.\n\nNobody swims."),
+    Document("lamp", "It is out."),
+)
+HITS = [
+    Candidate(f"d{i}", 0, 30, f"The lamp is lit at dusk again{mark}", score=1 - i, score_scale="cosine")
+    for i, mark in enumerate(".!")
+]
+
+
+class Wrong(HashEncoder):
+    """An encoder whose vectors of documents, of queries or of both are changed; as right as any at first."""
+
+    def __init__(self, change: Callable[[Any], Any]) -> None:
+        super().__init__(8)
+        self.change, self.documents, self.queries = change, False, False
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> Any:
+        rows = HashEncoder(8).encode(texts)
+        return self.change(rows) if self.documents else rows
+
+    def encode_queries(self, queries: Sequence[str]) -> Any:
+        rows = HashEncoder(8).encode(queries)
+        return self.change(rows) if self.queries else rows
+
+
+class Embeddings:
+    """The same as an embedding object of a framework. query: what it returns for one; default: its vector."""
+
+    model_name = "hash-8"
+
+    def __init__(self, encoder: Wrong) -> None:
+        self.encoder = encoder
+        self.query: list[Any] = []
+
+    def embed_documents(self, texts: list[str]) -> Any:
+        return self.encoder.encode(texts)
+
+    def embed_query(self, text: str) -> Any:
+        return self.query[0] if self.query else self.encoder.encode_queries([text])[0].tolist()
+
+    async def aembed_query(self, text: str) -> Any:
+        return self.embed_query(text)
+
+
+@pytest.fixture(params=WRONG)
+def wrong(request: pytest.FixtureRequest) -> Wrong:
+    return Wrong(WRONG[request.param])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BUILD if kind != "bm25"])
+async def test_an_index_stays_as_it_was(kind: str, wrong: Wrong, tmp_path: Path) -> None:
+    index = build(kind)
+    index.encoder = wrong
+    index.save(tmp_path / "index")
+    before = content(index)
+    wrong.documents = True
+    with pytest.raises(PreciseRagError):
+        index.add(DOCUMENTS)
+    with pytest.raises(PreciseRagError):
+        type(index).build(DOCUMENTS, wrong)
+    assert content(index) == before
+    index.save(tmp_path / "index")
+    wrong.documents = False
+    assert content(type(index).load(tmp_path / "index", wrong)) == before
+    wrong.queries = True
+    with pytest.raises(PreciseRagError):
+        index.search("lamp")
+    with pytest.raises(PreciseRagError):
+        await index.asearch("lamp")
+    wrong.queries = False
+    index.add(DOCUMENTS)
+    assert index.search("boats")
+    count(WHAT, 4)
+
+
+async def test_an_index_with_the_embeddings_of_a_framework_stays_as_it_was(wrong: Wrong) -> None:
+    index = HybridIndex.build(LAMP, FrameworkEncoder(Embeddings(wrong)))
+    before = content(index)
+    wrong.documents = True
+    with pytest.raises(PreciseRagError):
+        index.add(DOCUMENTS)
+    assert content(index) == before
+    count(WHAT, 1)
+
+
+@pytest.mark.parametrize("vector", [None, [], [1.0] * 7, ["a"] * 8, [[1.0] * 8], [np.nan] * 8, {1: 2}, 7])
+async def test_queries_by_the_embeddings_of_a_framework_raise_one_error(vector: Any) -> None:
+    embeddings = Embeddings(Wrong(lambda rows: rows))
+    index = HybridIndex.build(LAMP, FrameworkEncoder(embeddings))
+    embeddings.query = [vector]
+    with pytest.raises(PreciseRagError):
+        index.search("lamp")
+    with pytest.raises(PreciseRagError):
+        await index.asearch("lamp")
+    count(WHAT, 2)
+
+
+def test_a_collection_of_a_database_stays_as_it_was(wrong: Wrong, tmp_path: Path) -> None:
+    pytest.importorskip("lancedb")
+    rows, others = tmp_path / "rows.lance", tmp_path / "others.lance"
+    index = DatabaseIndex.build(LAMP, wrong, location=rows)
+    before = [(c.id, c.score) for c in index.search("lamp")]
+    wrong.documents = True
+    with pytest.raises(PreciseRagError):
+        index.add(DOCUMENTS)
+    wrong.documents, wrong.queries = False, True
+    with pytest.raises(PreciseRagError):
+        index.search("lamp")
+    wrong.queries = False
+    assert [(c.id, c.score) for c in index.search("lamp")] == before
+    wrong.documents = True
+    with pytest.raises(PreciseRagError):
+        DatabaseIndex.build(DOCUMENTS, wrong, location=others)
+    wrong.documents = False
+    assert len(DatabaseIndex.build(DOCUMENTS, wrong, location=others)) == 4
+    count(WHAT, 3)
+
+
+def test_segmenters_filters_and_exports_raise_one_error(wrong: Wrong) -> None:
+    wrong.documents = True
+    for use in (
+        lambda: GreedySegmenter(wrong).segment(DOCUMENTS[0]),
+        lambda: list(GreedySegmenter(wrong).segment_many(DOCUMENTS)),
+        lambda: RedundancyFilter(encoder=wrong).filter(HITS),
+        lambda: list(weighted_sentences(DOCUMENTS, wrong)),
+        lambda: list(weighted_chunks(DOCUMENTS, wrong)),
+    ):
+        with pytest.raises(PreciseRagError):
+            use()
+    count(WHAT, 5)
+
+
+@pytest.mark.parametrize("counts", [None, [], [1], [1.5] * 9, ["a"], [[1]], -1, object()])
+def test_wrong_token_counts_raise_one_error(counts: Any) -> None:
+    encoder = HashEncoder(8)
+    encoder.count_tokens = lambda texts: counts  # type: ignore[method-assign]
+    index = build("hybrid")
+    index.encoder = encoder
+    before = content(index)
+    for use in (lambda: index.add(DOCUMENTS), lambda: GreedySegmenter(encoder).segment(DOCUMENTS[0])):
+        with pytest.raises(PreciseRagError):
+            use()
+    assert content(index) == before
+    count(WHAT, 2)

@@ -16,7 +16,13 @@ from precise_rag.cli.output import (
     show,
     temporary_page,
 )
-from precise_rag.cli.reading import Problems, add_reading_options, path_argument, read_given
+from precise_rag.cli.reading import (
+    Problems,
+    add_bad_file_options,
+    add_reading_options,
+    path_argument,
+    read_given,
+)
 from precise_rag.context import context_passages
 from precise_rag.documents import place_of
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
@@ -73,6 +79,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="a question to ask; can be repeated (default: prepared ones, or the titles of your documents)",
     )
     add_reading_options(parser)
+    add_bad_file_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per question")
     parser.set_defaults(run=run)
 

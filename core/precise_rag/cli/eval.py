@@ -231,7 +231,9 @@ def _write_questions(args: argparse.Namespace, llm: OpenAIChat | None, path: Pat
     if llm is None:
         raise InputError("--make-questions needs a chat model; add --llm MODEL")
     check_writable(path)
-    documents = read_documents(*args.documents, follow_links=args.follow_links, max_bytes=args.max_bytes)
+    documents = read_documents(
+        *args.documents, follow_links=args.follow_links, max_bytes=args.max_bytes, own_ids=True
+    )
     made = make_questions(
         list(documents),
         llm,

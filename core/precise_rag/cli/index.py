@@ -13,6 +13,7 @@ from precise_rag.cli.output import Subparsers, check_folder, is_terminal, print_
 from precise_rag.cli.reading import (
     STANDARD_INPUT,
     Problems,
+    add_bad_file_options,
     add_reading_options,
     index_argument,
     path_argument,
@@ -79,6 +80,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--watch", action="store_true", help="stay, and update the index whenever a file changes"
     )
     add_reading_options(parser)
+    add_bad_file_options(parser)
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     parser.set_defaults(run=run)

@@ -12,6 +12,8 @@ from precise_rag.documents import FileReport
 from precise_rag.index.storage.manifest import FILES, FILES_PART, MANIFEST
 
 _MOST_BYTES = 2**28
+_READING = 2
+"""Another number when the same file gives other documents; 2: ids of records are below their file."""
 
 
 class KnownFiles:
@@ -22,7 +24,7 @@ class KnownFiles:
     """
 
     def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
-        self._folder, self._options = folder, dict(options)
+        self._folder, self._options = folder, {**options, "reading": _READING}
         self._now: dict[str, list[Any]] = {}
         self.ids: set[str] = set()
         self.summary: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from precise_rag.cli.output import warn
-from precise_rag.documents import MAX_FILE_BYTES, FileReport, read_documents, read_standard_input
+from precise_rag.documents import MAX_FILE_BYTES, MAX_SECONDS, FileReport, read_documents, read_standard_input
 from precise_rag.errors import InputError
 from precise_rag.index.databases import is_database
 from precise_rag.types import Document
@@ -82,6 +82,18 @@ def add_reading_options(parser: "argparse.ArgumentParser | argparse._ArgumentGro
     )
 
 
+def add_bad_file_options(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Add the options of commands that go on after a bad file."""
+    parser.add_argument(
+        "--max-seconds",
+        type=float,
+        metavar="S",
+        default=MAX_SECONDS,
+        help="most time for all files that cannot be converted; after it the others that need the converter "
+        "are not read either (default: %(default)g)",
+    )
+
+
 def read_given(
     args: argparse.Namespace, skip: Callable[[Path, str], bool] | None = None
 ) -> tuple[list[Document], Problems]:
@@ -112,6 +124,7 @@ def _given(
         *(path for path in args.paths if path != STANDARD_INPUT),
         follow_links=args.follow_links,
         max_bytes=args.max_bytes,
+        max_seconds=args.max_seconds,
         on_error=problems.add,
         on_file=problems.files.append,
         skip=skip,

@@ -4,7 +4,13 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from precise_rag.cli.output import Subparsers, is_terminal, print_json, show
-from precise_rag.cli.reading import Problems, add_reading_options, iterate_given, path_argument
+from precise_rag.cli.reading import (
+    Problems,
+    add_bad_file_options,
+    add_reading_options,
+    iterate_given,
+    path_argument,
+)
 from precise_rag.segmentation import HEADER_PATH, Segmenter
 from precise_rag.types import Chunk, Document
 from precise_rag.viz.terminal import visible_line
@@ -41,6 +47,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     add_reading_options(parser)
+    add_bad_file_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per chunk")
     parser.set_defaults(run=run)
 

@@ -2,15 +2,18 @@
 
 reading.py     `read_documents`: files in, documents out, each file accounted for
 folders.py     which files there are at a path, and which are left out and why
+ignoring.py    the rules of .gitignore files
 kinds.py       what the name of a file says about its content
 opening.py     bytes of regular files, within a limit; their encoding
-records.py     records of JSON Lines, JSON and CSV files
+records.py     records of JSON Lines and JSON files, and what becomes of their fields
+tables.py      tables of values: CSV files
 conversion.py  HTML, PDF, Word, PowerPoint, EPUB and notebooks, by a converter in a process of its own
 converter.py   that process
 pdf.py         pages, headings and tables of a PDF
 places.py      the page and the headings of a place in a document
 """
 
+from precise_rag.documents.conversion import MAX_SECONDS
 from precise_rag.documents.folders import FileReport, document_files
 from precise_rag.documents.opening import MAX_FILE_BYTES, read_text
 from precise_rag.documents.places import Place, place_of
@@ -19,6 +22,7 @@ from precise_rag.documents.records import read_json_lines
 
 __all__ = [
     "MAX_FILE_BYTES",
+    "MAX_SECONDS",
     "FileReport",
     "Place",
     "document_files",

@@ -1,10 +1,11 @@
-"""The process that converts files to Markdown: `python -m precise_rag.documents.converter`.
+"""The process that converts files to Markdown; `conversion.py` starts it.
 
 It reads requests from standard input, each a line of JSON and then the bytes of the file, and writes a line
 of JSON for each. It never opens the file itself. What a file could make a converter do is refused from the
 first request on: network connections and other programs; its memory is limited where the system can.
 """
 
+import importlib.util
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import sys
 import warnings
 from typing import Any, BinaryIO
 
+_NEEDED = ("markitdown", "mammoth", "pdfplumber", "pptx")
 _MOST_MEMORY = 4 * 2**30
 _REFUSED = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "pty.")
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
@@ -24,19 +26,25 @@ def main() -> None:
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what converters print is not a reply
     warnings.simplefilter("ignore")
-    converters = _load()
+    missing = next((name for name in _NEEDED if importlib.util.find_spec(name) is None), None)
+    converters = {} if missing else _load()
     _close_doors()
     while line := requests.readline():
         request = json.loads(line)
-        data = requests.read(request["bytes"])
-        try:
-            reply = _convert(converters, request["suffix"], io.BytesIO(data))
-        except MemoryError:
-            reply = {"error": "it takes too much memory"}
-        except Exception as error:
-            reply = {"error": f"{type(error).__name__}: {error}"[:500]}
+        stream = io.BytesIO(requests.read(request["bytes"]))
+        reply = {"missing": missing} if missing else _reply(converters, request, stream)
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
+
+
+def _reply(converters: dict[str, Any], request: dict[str, Any], stream: BinaryIO) -> dict[str, Any]:
+    try:
+        reply = _convert(converters, request["suffix"], stream)
+    except MemoryError:
+        return {"error": "it takes too much memory"}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
+    return reply if len(reply["text"]) <= request["most"] else {**reply, "text": None}
 
 
 def _load() -> dict[str, Any]:
@@ -90,7 +98,3 @@ def _slides(markdown: str) -> tuple[str, list[int]]:
         starts.append(len(text))
         text += slide
     return text, starts
-
-
-if __name__ == "__main__":
-    main()

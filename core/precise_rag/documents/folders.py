@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import Literal, NoReturn
 
+from precise_rag.documents.ignoring import IgnoreRules, fits_part, part_of
 from precise_rag.documents.kinds import READABLE, kind_of
-from precise_rag.documents.opening import reason
+from precise_rag.documents.opening import read_bytes, reason
 from precise_rag.errors import InputError
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+_MOST_RULES = 2**16
+"""Bytes of a .gitignore file: every file in the folder is compared with every rule."""
+_IGNORED = "ignored by .gitignore"
 
 Report = Callable[[InputError], object]
 """Takes the error of a file or line that is left out."""
@@ -89,7 +92,8 @@ class _Walk:
         self._report_to, self._on_file, self._suffixes = report, on_file, suffixes
         self._inside = Path(os.path.realpath(root))
         self._found = 0
-        self._ignoring: dict[Path, GitIgnoreSpec] = {}
+        self._ignoring: dict[Path, IgnoreRules] = {}
+        self._is_below_ignored = False
 
     @property
     def readable(self) -> str:
@@ -103,22 +107,61 @@ class _Walk:
         parts = self._root.parts
         fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
         base = Path(*parts[:fixed])
-        for name in sorted(glob.glob(str(self._root), recursive=True)):
-            file = Path(name)
-            if file.is_file():
-                self._found += 1
-                if self.reads(file.name):
-                    yield file, file.relative_to(base).as_posix()
-                else:
-                    self._skip(file, f"this kind is not read ({file.suffix or 'no ending'})")
+        self._inside = Path(os.path.realpath(base))
+        try:
+            pattern = [part if part == "**" else part_of(part) for part in parts[fixed:]]
+        except ValueError as error:
+            self._report(InputError(f"{self._root}: is no pattern: {error}"))
+            return
+        for file in self._matching(base, pattern):
+            self._found += 1
+            if not self.reads(file.name):
+                self._skip(file, f"this kind is not read ({file.suffix or 'no ending'})")
+                continue
+            try:
+                self._check_link(file)
+            except InputError as error:
+                self._report(error)
+            else:
+                yield file, file.relative_to(base).as_posix()
         if not self._found:
             self._report_to(InputError(f"{self._root}: no file matches this pattern"))
 
+    def _matching(self, base: Path, pattern: Sequence[re.Pattern[str] | str]) -> Iterator[Path]:
+        """The files that fit a pattern, by path; a folder is entered once, however many ways fit it."""
+        entered: set[tuple[int, int]] = set()
+        waiting = [(base, _open({0}, pattern))]
+        while waiting:
+            path, places = waiting.pop()
+            try:
+                status = os.stat(path)
+                if not stat.S_ISDIR(status.st_mode):
+                    if len(pattern) in places:
+                        yield path
+                    continue
+                place = (status.st_dev, status.st_ino)
+                if place in entered or not (path == base or self._may_enter(path)):
+                    continue
+                entered.add(place)
+                below = (
+                    (name, _after(places, pattern, name)) for name in sorted(os.listdir(path), reverse=True)
+                )
+                waiting.extend((path / name, after) for name, after in below if after)
+            except InputError as error:
+                self._report(error)
+            except OSError as error:
+                if not path.is_symlink():
+                    self._report(InputError(f"{path}: {reason(error, path)}"))
+
     def files(self) -> Iterator[tuple[Path, str]]:
         """The files in the folder, by path; each folder is entered once."""
-        self._read_rules_above()
         entered: set[tuple[int, int]] = set()
         waiting = [self._root]
+        try:
+            self._read_rules_above()
+        except InputError as error:
+            waiting = []
+            self._report(error)
         while waiting:
             path = waiting.pop()
             try:
@@ -167,36 +210,45 @@ class _Walk:
 
     def _read_rules_above(self) -> None:
         """Read the .gitignore files between the top of the repository and the folder."""
-        above = [folder for folder in (self._inside, *self._inside.parents) if (folder / ".git").exists()]
+        above = [
+            folder for folder in (self._inside, *self._inside.parents) if os.path.exists(folder / ".git")
+        ]
         for folder in self._inside.parents if above else ():
             if folder.is_relative_to(above[0]):
                 self._read_rules(folder)
+                rules, names = self._ignoring.get(folder), self._inside.relative_to(folder).parts
+                for end in range(1, len(names) + 1) if rules else ():
+                    self._is_below_ignored |= bool(rules.check(names[:end], True))
 
     def _read_rules(self, folder: Path) -> None:
+        """Read the .gitignore of a folder. Raises InputError if it cannot be: the folder is not read then."""
         file = folder / ".gitignore"
-        if not file.is_file():
-            return
-        from pathspec import GitIgnoreSpec  # takes time, and few folders need it
-
-        try:
-            lines = file.read_text("utf-8", "replace")[:1_000_000].splitlines()
-            self._ignoring[Path(os.path.realpath(folder))] = GitIgnoreSpec.from_lines(lines)
-        except (OSError, ValueError) as error:
-            self._report_to(InputError(f"{file}: cannot be read as rules ({error})"))
+        if os.path.isfile(file):
+            try:
+                if os.path.getsize(file) > _MOST_RULES:
+                    raise InputError(f"{file}: has more than {_MOST_RULES:,} bytes; shorten it")
+                rules = read_bytes(file, _MOST_RULES).decode("utf-8-sig", "surrogateescape")
+            except (InputError, OSError) as error:
+                raise InputError(
+                    f"{error}. It says which files of {folder} to leave out, so none is read"
+                ) from error
+            self._ignoring[Path(os.path.realpath(folder))] = IgnoreRules(rules)
 
     def _ignored(self, path: Path, is_folder: bool) -> str:
         """Why a path is left out; empty if it is not."""
         if path.name.startswith("."):
             return "hidden"
+        if self._is_below_ignored:
+            return _IGNORED
         if is_folder and (path / "manifest.json").is_file() and any(path.glob("data-*")):
             return "an index"
         own = Path(os.path.realpath(path.parent)) / path.name
         for folder in own.parents:
             if folder in self._ignoring:
-                name = own.relative_to(folder).as_posix() + ("/" if is_folder else "")
-                found = self._ignoring[folder].check_file(name).include
+                names = own.parts[len(folder.parts) :]
+                found = self._ignoring[folder].check(names, is_folder)
                 if found is not None:
-                    return "ignored by .gitignore" if found else ""
+                    return _IGNORED if found else ""
         return ""
 
     def _may_enter(self, path: Path) -> bool:
@@ -216,6 +268,29 @@ class _Walk:
 
     def _is_within(self, path: Path) -> bool:
         return Path(os.path.realpath(path)).is_relative_to(self._inside)
+
+
+def _open(places: set[int], pattern: Sequence[re.Pattern[str] | str]) -> set[int]:
+    """The places in a pattern, and those after a `**`, which no folder at all fits, too."""
+    more = {place + 1 for place in places if place < len(pattern) and pattern[place] == "**"}
+    return places | _open(more, pattern) if more - places else places
+
+
+def _after(places: set[int], pattern: Sequence[re.Pattern[str] | str], name: str) -> set[int]:
+    """The places in a pattern after a name, of those before it."""
+    after = set()
+    for place in places:
+        part = pattern[place] if place < len(pattern) else ""
+        shown = not name.startswith(".")
+        if part == "**":
+            after |= {place} if shown else set()
+        elif fits_part(part, name) and (shown or _begins_with_dot(part)):
+            after.add(place + 1)
+    return _open(after, pattern)
+
+
+def _begins_with_dot(part: re.Pattern[str] | str) -> bool:
+    return part.startswith(".") if isinstance(part, str) else part.pattern.startswith("\\.")
 
 
 def raise_error(error: InputError) -> NoReturn:

@@ -1,7 +1,5 @@
-"""Records of JSON Lines, JSON and CSV files."""
+"""Records of JSON Lines and JSON files, and what becomes of the fields of a record."""
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -9,17 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag.documents.folders import Report, raise_error
+from precise_rag.documents.kinds import kind_of
 from precise_rag.documents.opening import MAX_FILE_BYTES, read_text
 from precise_rag.errors import InputError
 from precise_rag.types import Document
 
 _RECORD_FIELDS = ("id", "text", "sections", "sentences")
 """Fields of a record that do not become metadata."""
+_OWN_FIELDS = ("source", "pages", "headings", "record", "embedded_metadata", "relevance_score")
+"""Metadata that say where a text is from and how it is ranked: they are ours, never a record's …"""
+_OWN_BEGINNINGS = ("precise", "$")
+"""… and so is metadata with such a name."""
+_WITH_RECORDS = ("records", "json", "table")
 _MOST_LEVELS = 100
 """Objects and lists within each other in a record."""
 _MOST_DIGITS = 1_000
 """Digits of a whole number in a record."""
-_MOST_COLUMNS = 10_000
 
 
 def read_json_lines(
@@ -55,7 +58,7 @@ def read_json_lines(
             yield number, place, record
 
 
-def json_documents(text: str, name: str, file: Path) -> Iterator[Document]:
+def json_documents(text: str, name: str, file: Path, own_ids: bool = False) -> Iterator[Document]:
     """The documents of a JSON file.
 
     A list of records, or one record, is read as the lines of a .jsonl file are. Any other value is one
@@ -65,45 +68,11 @@ def json_documents(text: str, name: str, file: Path) -> Iterator[Document]:
     records = value if isinstance(value, list) else [value]
     if records and all(isinstance(one, dict) and {"text", "sections"} & one.keys() for one in records):
         for number, record in enumerate(records, start=1):
-            yield from_record(record, name, number if isinstance(value, list) else None, str(file))
+            place = number if isinstance(value, list) else None
+            yield from_record(record, name, place, str(file), own_ids)
         return
     parts = ("\n".join(_lines(one, "")) for one in records)
     yield Document(name, "\n\n".join(part for part in parts if part), {"source": name})
-
-
-def table_documents(text: str, name: str, file: Path) -> Iterator[Document]:
-    """The documents of a CSV file, whose first row has the names of the columns.
-
-    With a column "text" each row is a record, as the lines of a .jsonl file are. Otherwise the file is one
-    document with a paragraph for each row, such as `city: Oslo; country: Norway`.
-    """
-    header = text.partition("\n")[0]
-    delimiter = max(",;\t|", key=header.count)
-    try:
-        names, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    except (csv.Error, ValueError) as error:
-        if not text.strip():
-            yield Document(name, "", {"source": name})
-            return
-        raise InputError(f"{file}: cannot be read as a table ({error})") from error
-    if len(names) > _MOST_COLUMNS:
-        raise InputError(f"{file}: has {len(names):,} columns; at most {_MOST_COLUMNS:,} are read")
-    if "text" in names:
-        for number, row in enumerate(rows, start=1):
-            record = {key: value for key, value in zip(names, row, strict=False) if value}
-            if record:
-                yield from_record({"text": "", **record}, name, number, f"{file}, row {number}")
-        return
-    paragraphs = (
-        "; ".join(f"{key}: {value}" if key else value for key, value in _cells(names, row) if value.strip())
-        for row in rows
-    )
-    yield Document(name, "\n\n".join(filter(None, paragraphs)) or "; ".join(names), {"source": name})
-
-
-def _cells(names: list[str], row: list[str]) -> Iterator[tuple[str, str]]:
-    for number, value in enumerate(row):
-        yield (names[number].strip() if number < len(names) else ""), " ".join(value.split())
 
 
 def _lines(value: Any, path: str) -> Iterator[str]:
@@ -159,18 +128,41 @@ def _is_deep(value: Any) -> bool:
     return True
 
 
-def from_record(record: dict[str, Any], name: str, number: int | None, place: str) -> Document:
+def from_record(
+    record: dict[str, Any], name: str, number: int | None, place: str, own_ids: bool = False
+) -> Document:
     """Return the document of a record; the fields that are not its id or text become metadata.
 
-    name: of its file, which is also the metadata "source" unless the record has one.
+    name: of its file, which is the metadata "source". The id is below it: `<name>#<id>`.
     number: of the record in the file, for records without an id; None if it is the only one.
-    place: file and line for error messages.
+    place: file and line for error messages. own_ids: take the id of the record alone.
+    A field with the name of one of ours is kept in the metadata "record", a mapping.
     """
-    identifier = record.get("id", name if number is None else f"{name}#{number}")
-    if isinstance(identifier, bool) or not isinstance(identifier, str | int | float) or identifier == "":
+    identifier = record.get("id", number)
+    if "id" in record and not _is_id(identifier):
         raise InputError(f'{place}: "id" must be a filled string or a number, got {identifier!r:.100}')
+    whole = name if identifier is None else f"{name}#{identifier}"
     metadata = {key: value for key, value in record.items() if key not in _RECORD_FIELDS}
-    return Document(str(identifier), _record_text(record, place), {"source": name, **metadata})
+    claimed = {key: metadata.pop(key) for key in tuple(metadata) if _is_own(key)}
+    return Document(
+        str(identifier) if own_ids and "id" in record else whole,
+        _record_text(record, place),
+        {"source": name, **metadata, **({"record": claimed} if claimed else {})},
+    )
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+
+
+def _is_own(field: str) -> bool:
+    return field in _OWN_FIELDS or field.startswith(_OWN_BEGINNINGS)
+
+
+def names_record(name: str) -> bool:
+    """Whether the name of a file could be the id of a record of another file."""
+    ends = (at for at, mark in enumerate(name) if mark == "#")
+    return any(kind_of(name[:end].rpartition("/")[2]) in _WITH_RECORDS for end in ends)
 
 
 def _record_text(record: dict[str, Any], place: str) -> str:

@@ -108,7 +108,7 @@ def load_dataset(
 ) -> Dataset:
     """Load documents and the questions of one file.
 
-    documents: files or folders, see `read_documents`.
+    documents: files or folders, see `read_documents`; records have the ids that the questions name.
     questions: a .jsonl, .jsonl.gz or .csv file, see the module.
     name: default: the name of the question file.
     follow_links, max_bytes: see `read_documents`.
@@ -117,7 +117,7 @@ def load_dataset(
     line of a malformed record, of offsets outside the document and of an unknown document.
     """
     paths = [documents] if isinstance(documents, str | Path) else documents
-    read = read_documents(*paths, follow_links=follow_links, max_bytes=max_bytes)
+    read = read_documents(*paths, follow_links=follow_links, max_bytes=max_bytes, own_ids=True)
     collection = {document.id: document for document in read}
     path = Path(questions)
     asked, unplaced, seen = [], [], set[str]()

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from typing import Protocol
 
 from precise_rag._pickling import check_picklable
-from precise_rag._processes import of_one_process
+from precise_rag._processes import importing_safely, of_one_process
 from precise_rag._progress import progress_bar
 from precise_rag.errors import InputError, WorkerError
 from precise_rag.protocols import Encoder, SentenceSplitter
@@ -60,12 +60,14 @@ def _from_pool(
     segmenter: _Segmenter, texts: Iterable[str | Document], processes: int
 ) -> Iterator[list[Chunk]]:
     try:
-        with ProcessPoolExecutor(
-            processes, mp_context=get_context("spawn"), initializer=_start, initargs=(segmenter,)
-        ) as pool:
+        with importing_safely():
+            spawn = get_context("spawn")
+            pool = ProcessPoolExecutor(processes, spawn, initializer=_start, initargs=(segmenter,))
+        with pool:
             pending: deque[Future[list[list[Chunk]]]] = deque()
             for batch in _batches(texts):
-                pending.append(pool.submit(_segment_batch, batch))
+                with importing_safely():
+                    pending.append(pool.submit(_segment_batch, batch))
                 if len(pending) > 2 * processes:
                     yield from pending.popleft().result()
             while pending:

@@ -9,7 +9,7 @@ import pytest
 
 from precise_rag import Document, read_documents
 from precise_rag.documents import FileReport, conversion, place_of
-from precise_rag.documents.conversion import close_converter, convert
+from precise_rag.documents.conversion import Patience, close_converter, convert
 from precise_rag.errors import InputError
 from precise_rag.types import Chunk
 
@@ -151,8 +151,8 @@ def test_records_of_csv_and_json(tmp_path: Path) -> None:
         Document(
             "a.csv", "city: Oslo; country: Norway\n\ncity: Rome; country: Italy; x", {"source": "a.csv"}
         ),
-        Document("7", "One, two.", {"source": "b.csv", "year": "1999"}),
-        Document("j", "J.", {"source": "c.json"}),
+        Document("b.csv#7", "One, two.", {"source": "b.csv", "year": "1999"}),
+        Document("c.json#j", "J.", {"source": "c.json"}),
         Document("c.json#2", "K.", {"source": "c.json"}),
         Document("d.json", "price.adults: 12\nroutes: Island\nroutes: Cape", {"source": "d.json"}),
         Document("e.csv", "", {"source": "e.csv"}),
@@ -235,14 +235,51 @@ def test_a_converter_that_ends_costs_one_file(tmp_path: Path, monkeypatch: pytes
     file = tmp_path / "a.html"
     monkeypatch.setattr(conversion, "_SECONDS", 0.0)
     with pytest.raises(InputError, match="the converter ended"):
-        convert(HTML.encode(), ".html", file, 10**6)
+        convert(HTML.encode(), file, 10**6, Patience(100))
     monkeypatch.undo()
-    assert convert(HTML.encode(), ".html", file, 10**6).text.startswith("# Fares")
+    assert convert(HTML.encode(), file, 10**6, Patience(100)).text.startswith("# Fares")
     close_converter()
 
 
 def test_a_missing_converter_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(
+        conversion, "_BEGIN", "import sys; sys.modules['mammoth'] = None\n" + conversion._BEGIN
+    )
     (tmp_path / "a.html").write_text("<p>x</p>")
-    with pytest.raises(InputError, match=r"pip install 'precise-rag\[documents\]'"):
+    with pytest.raises(InputError, match=r"'mammoth' is not.*pip install 'precise-rag\[documents\]'"):
         list(read_documents(tmp_path))
+
+
+def test_files_that_cannot_be_converted_share_one_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file is named, also those for which no time is left, and plain ones are read."""
+    pytest.importorskip("markitdown")
+    slow = "import time, precise_rag.documents.converter as c; c._convert = lambda *_: time.sleep(1000)\n"
+    start = 'import_module("precise_rag.documents.converter").main()'
+    monkeypatch.setattr(conversion, "_BEGIN", conversion._BEGIN.replace(start, slow + start))
+    monkeypatch.setattr(conversion, "_SECONDS", 0.5)
+    for number in range(5):
+        (tmp_path / f"{number}.html").write_text("<p>x</p>")
+    (tmp_path / "z.md").write_text("Plain.")
+    reports: list[FileReport] = []
+    found = read_documents(tmp_path, max_seconds=0.8, on_error=lambda _: None, on_file=reports.append)
+    assert [document.id for document in found] == ["z.md"]
+    assert [report.status for report in reports] == ["failed"] * 5 + ["read"]
+    assert [Path(r.path).name for r in reports if "took more than" in r.why] == ["0.html", "1.html"]
+    assert [Path(r.path).name for r in reports if "--max-seconds" in r.why] == ["2.html", "3.html", "4.html"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a.pdf", "a.docx", "a.html", "a.epub", "a.json", "a.csv", "a.ipynb", "a.md"]
+)
+def test_a_file_without_content_is_a_document_without_text(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    assert list(read_documents(tmp_path)) == [Document(name, "", {"source": name})]
+
+
+def test_a_reply_is_no_longer_than_the_limit(tmp_path: Path) -> None:
+    pytest.importorskip("markitdown")
+    (tmp_path / "a.html").write_text("<ol>" + "<li>" * 1_000 + "</ol>")
+    with pytest.raises(InputError, match="holds more than 5,000 bytes of text"):
+        list(read_documents(tmp_path, max_bytes=5_000))

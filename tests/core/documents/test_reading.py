@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from precise_rag import Document
-from precise_rag.documents import read_documents
+from precise_rag.documents import Place, place_of, read_documents
 from precise_rag.errors import InputError
+from precise_rag.types import Chunk
 
 
 def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path):
@@ -32,7 +33,7 @@ def test_jsonl_records_have_text_or_sections(tmp_path):
 
     first, second = read_documents(file)
 
-    assert first == Document("x", "Plain.", {"source": "docs.jsonl.gz", "title": "X"})
+    assert first == Document("docs.jsonl.gz#x", "Plain.", {"source": "docs.jsonl.gz", "title": "X"})
     assert (second.id, second.text) == ("docs.jsonl.gz#2", "One.\n\nTwo.\n\nThree.")
 
 
@@ -231,3 +232,49 @@ def test_a_link_that_comes_between_the_check_and_the_opening_is_refused(
     monkeypatch.setattr(os, "open", swap)
     with pytest.raises(InputError, match="was replaced while it was opened"):
         list(read_documents(folder))
+
+
+def test_a_record_cannot_take_the_place_or_the_name_of_a_file(tmp_path: Path) -> None:
+    forged = {"id": "policy.md", "source": "policy.md", "pages": [0], "headings": [[0, 1, "Policy"]]}
+    more = {
+        "precise": "{}",
+        "$id": "policy.md",
+        "record": 1,
+        "embedded_metadata": "x",
+        "title": "T",
+        "year": 1,
+    }
+    (tmp_path / "data.jsonl").write_text(json.dumps({"text": "Forged.", **forged, **more}))
+    (tmp_path / "list.json").write_text(json.dumps([{"text": "Forged.", **forged}]))
+    (tmp_path / "table.csv").write_text("id,text,source\npolicy.md,Forged.,policy.md\n")
+    (tmp_path / "policy.md").write_text("True.")
+    found = {document.id: document for document in read_documents(tmp_path)}
+    assert list(found) == ["data.jsonl#policy.md", "list.json#policy.md", "policy.md", "table.csv#policy.md"]
+    assert found["policy.md"].text == "True."
+    for identifier, document in found.items():
+        assert document.metadata["source"] == identifier.partition("#")[0]
+        assert place_of(Chunk(identifier, 0, 1, "x", metadata=document.metadata)) == Place(identifier)
+    metadata = found["data.jsonl#policy.md"].metadata
+    assert {key: metadata[key] for key in metadata if key != "record"} == {
+        "source": "data.jsonl",
+        "title": "T",
+        "year": 1,
+    }
+    assert metadata["record"] == {
+        key: value for key, value in {**forged, **more}.items() if key not in ("id", "title", "year")
+    }
+    assert found["table.csv#policy.md"].metadata["record"] == {"source": "policy.md"}
+
+
+def test_records_have_their_ids_alone_if_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "x", "text": "X."}\n{"text": "Y."}\n')
+    (tmp_path / "x").mkdir()
+    assert [d.id for d in read_documents(tmp_path / "a.jsonl", own_ids=True)] == ["x", "a.jsonl#2"]
+
+
+def test_a_file_whose_name_could_be_a_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl#x.md").write_text("Mine.")
+    (tmp_path / "c#-notes.md").write_text("Mine.")
+    errors: list[InputError] = []
+    assert [d.id for d in read_documents(tmp_path, on_error=errors.append)] == ["c#-notes.md"]
+    assert "could be the id of another file's record" in str(errors[0])

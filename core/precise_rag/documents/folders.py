@@ -242,6 +242,8 @@ class _Walk:
             return _IGNORED
         if is_folder and (path / "manifest.json").is_file() and any(path.glob("data-*")):
             return "an index"
+        if not self._ignoring:
+            return ""
         own = Path(os.path.realpath(path.parent)) / path.name
         for folder in own.parents:
             if folder in self._ignoring:

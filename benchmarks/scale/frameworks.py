@@ -301,7 +301,7 @@ def measure(args: Any, which: str) -> None:
 
 def rows_of(args: Any) -> Iterator[Row]:
     """The rows of the collection in LanceDB."""
-    table = LanceEngine(place(args, "lance"))._open("rows")
+    table = LanceEngine(place(args, "lance"))._open()
     columns = table.search().where("place >= 0").select(["id", "text", "vector"]).limit(None)
     for batch in columns.to_batches(BATCH):
         found = arrow.Table.from_batches([batch])

@@ -17,7 +17,8 @@ from benchmarks.scale.collection import turned
 from precise_rag.index import HybridIndex
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.databases.lance import LanceEngine
-from precise_rag.index.databases.lance.rows import LOTTERY, plain
+from precise_rag.index.databases.lance.counts import change, entries, numbers_at
+from precise_rag.index.databases.lance.rows import LOTTERY, NONE, plain, select
 from precise_rag.index.databases.postgres import PostgresEngine
 from precise_rag.index.segments import Part, Segment
 from precise_rag.types import FloatArray
@@ -50,11 +51,11 @@ def repeat_lance(once: LanceEngine, engine: LanceEngine, times: int, spent: Spen
     """Copy the rows of one collection to a new one, a number of times."""
     made = once.settings()
     assert made is not None
-    table = once._open("rows").to_arrow()
+    table = select(once._open(), "place >= -1", once._open().schema.names)
     n_rows, dimension = len(table), table["vector"].type.list_size
     vectors = table["vector"].combine_chunks().flatten().to_numpy().reshape(n_rows, dimension)
     engine.create(made, dimension)
-    terms, totals = once._present_frequencies(n_rows)
+    counts = change(numbers_at(table), NONE)
     for number in range(times):
         rows = of_copy(vectors, number)
         columns = {name: table[name] for name in table.column_names}
@@ -63,10 +64,9 @@ def repeat_lance(once: LanceEngine, engine: LanceEngine, times: int, spent: Spen
         columns["lottery"] = np.random.default_rng(number).integers(0, LOTTERY, n_rows).astype(np.int32)
         columns["scoring"] = arrow.array(rescored(table["scoring"].to_pylist(), rows), arrow.binary())
         columns["vector"] = arrow.FixedSizeListArray.from_arrays(arrow.array(rows.ravel()), dimension)
-        copy = arrow.table(columns).cast(plain(table.schema))
-        spent("write copies", lambda copy=copy: engine._open("rows").add(copy))
-    counts = arrow.table({"term": terms.astype(np.int32), "change": times * totals})
-    engine._open("frequencies").add(counts)
+        its = arrow.table(columns).cast(plain(table.schema))
+        copy = arrow.concat_tables([its, entries(table.schema, counts)])
+        spent("write copies", lambda copy=copy: engine._open().add(copy))
 
 
 def rescored(column: list[bytes], vectors: FloatArray) -> list[bytes]:

@@ -12,7 +12,13 @@ from precise_rag.encoded import encode_queries
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.candidates import limit_tokens
-from precise_rag.index.databases.engine import Engine, StateChangedError, StoredDocument, View
+from precise_rag.index.databases.engine import (
+    Engine,
+    StateChangedError,
+    StoredDocument,
+    View,
+    readable,
+)
 from precise_rag.index.databases.location import load_engine
 from precise_rag.index.databases.reading import check_document, read_documents
 from precise_rag.index.databases.search import Searcher
@@ -93,13 +99,13 @@ class DatabaseIndex(Portable):
     def __len__(self) -> int:
         if not self._exists:
             return 0
-        with self.engine.view() as view:
-            return view.count()
+        return self._viewed(lambda view: view.count())
 
     @property
     def document_ids(self) -> tuple[str, ...]:
         """Ids of all documents, including those without text, in no order."""
-        return tuple(self.engine.digests()) if self._exists else ()
+        with readable(self.engine.location):
+            return tuple(self.engine.digests()) if self._exists else ()
 
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index.
@@ -125,7 +131,8 @@ class DatabaseIndex(Portable):
     @property
     def empty_document_ids(self) -> tuple[str, ...]:
         """Ids of the documents without text; searches cannot find them."""
-        sizes = self.engine.sizes() if self._exists else {}
+        with readable(self.engine.location):
+            sizes = self.engine.sizes() if self._exists else {}
         return tuple(identifier for identifier, size in sizes.items() if size == 0)
 
     def add(
@@ -156,22 +163,26 @@ class DatabaseIndex(Portable):
                     raise InputError(f"two documents have the id {document.id!r}; give each its own id")
                 seen.add(document.id)
                 check_document(document)
-            self._write(batch, vectors or {}, show_progress)
+            with readable(self.engine.location):
+                self._write(batch, vectors or {}, show_progress)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Delete documents by id. Raises InputError, and changes nothing, if an id is unknown."""
         wanted = {ids} if isinstance(ids, str) else set(ids)
         if not wanted:
             return
-        known = self.engine.digests(wanted) if self._exists else {}
+        with readable(self.engine.location):
+            known = self.engine.digests(wanted) if self._exists else {}
         if unknown := sorted(wanted - known.keys()):
             raise InputError(f"no document {unknown[0]!r} in the index ({len(unknown)} unknown ids)")
-        self.engine.delete(sorted(wanted))
+        with readable(self.engine.location):
+            self.engine.delete(sorted(wanted))
 
     def optimize(self) -> None:
         """Build or update the database's indexes; after large changes, searches are faster for it."""
         if self._exists:
-            self.engine.optimize()
+            with readable(self.engine.location):
+                self.engine.optimize()
 
     def close(self) -> None:
         """End the connections to the database; the next use opens them again."""
@@ -266,7 +277,7 @@ class DatabaseIndex(Portable):
         """Read one state of the collection."""
         for _ in range(_ATTEMPTS):
             try:
-                with self.engine.view() as view:
+                with readable(self.engine.location), self.engine.view() as view:
                     return read(view)
             except StateChangedError:
                 continue

@@ -26,7 +26,6 @@ class _DatabaseContract(SearchContract):
 
 class TestLance(_DatabaseContract):
     engine = "lance"
-    counts_are_of_one_state = False  # rows and counts are two commits
 
 
 class TestPostgres(_DatabaseContract):

@@ -157,7 +157,7 @@ def test_the_index_of_lancedb_finds_what_meets_a_filter_far_from_the_question(
     engine = LanceEngine(tmp_path / "rows.lance", nprobes=1)
     index = far_and_near(engine)
     index.optimize()  # which joins small partitions
-    engine._open("rows").create_index("vector", config=kinds.IvfRq(distance_type="dot", num_partitions=8))
+    engine._open().create_index("vector", config=kinds.IvfRq(distance_type="dot", num_partitions=8))
     check_far_is_found(index)
 
 

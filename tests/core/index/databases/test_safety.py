@@ -260,33 +260,56 @@ def test_a_new_title_is_read_anew(location: str) -> None:
     assert index.search("felines", 1)[0].scores["dense"] > before + 0.1
 
 
-def test_in_lancedb_only_counts_of_words_are_behind_while_rows_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stopped_at", ["add", "delete"])
+def test_in_lancedb_each_commit_keeps_counts_and_rows_together(
+    stopped_at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the commit of the rows and that of the counts, rows are new and idf is old."""
+    """A writer that stops before or after any commit leaves the counts of the rows that are there."""
     pytest.importorskip("lancedb")
+    from lancedb.table import LanceTable
+
+    class Stopped(Exception):
+        pass
+
+    def stop(*_: object, **__: object) -> None:
+        raise Stopped
+
     documents = [Document(f"d{i}", f"The cat number {i} sleeps. Dogs bark.") for i in range(5)]
     index = DatabaseIndex.build(documents, HashEncoder(), location=tmp_path / "rows.lance")
-    reader = DatabaseIndex(tmp_path / "rows.lance", HashEncoder())
-    between: list[dict[str, Mapping[str, float]]] = []
 
     def found() -> dict[str, Mapping[str, float]]:
-        return {c.id: c.scores for c in reader.search("Which cat sleeps?", 100, returns="sentence")}
+        return {c.id: c.scores for c in index.search("Which cat sleeps?", 100, returns="sentence")}
 
-    engine = index.engine
-    count = engine._count  # type: ignore[attr-defined]
+    before = found()
+    monkeypatch.setattr(LanceTable, stopped_at, stop)
+    with pytest.raises(Stopped):
+        index.delete(["d0"])
+    monkeypatch.undo()
+    assert found() == {identifier: pytest.approx(scores) for identifier, scores in before.items()}
+    index.delete(["d0"])
+    rebuilt = DatabaseIndex.build(documents[1:], HashEncoder(), location=tmp_path / "rebuilt.lance")
+    after = {c.id: c.scores for c in rebuilt.search("Which cat sleeps?", 100, returns="sentence")}
+    assert found() == {identifier: pytest.approx(scores) for identifier, scores in after.items()}
 
-    def search_and_count(*changes: object) -> None:
-        between.append(found())
-        count(*changes)
 
-    monkeypatch.setattr(engine, "_count", search_and_count)
-    index.add([Document("new", "The cat purrs. The cat eats.")])
-    (during,), after = between, found()
-    assert during.keys() == after.keys()
-    for identifier, scores in after.items():
-        assert during[identifier]["dense"] == pytest.approx(scores["dense"], abs=1e-6)
-    assert during["new:0-14"]["bm25"] > after["new:0-14"]["bm25"] + 0.01  # "cat" was rarer
+def test_in_lancedb_entries_of_counts_are_summed_up(tmp_path: Path) -> None:
+    """They stay few, and each change of a long run is in their sum."""
+    pytest.importorskip("lancedb")
+    index = DatabaseIndex(tmp_path / "rows.lance", HashEncoder())
+    for number in range(70):
+        index.add([Document("a", f"The cat number {number} sleeps."), Document(f"d{number % 3}", "A dog.")])
+    engine: Any = index.engine
+    entries = engine._counts.read(engine._open())
+    assert len(entries) <= 33
+    assert len(index) == 4
+    rebuilt = DatabaseIndex.build(
+        [index.document(i) for i in index.document_ids], HashEncoder(), location=tmp_path / "rebuilt.lance"
+    )
+    scores = [
+        {c.id: c.scores for c in its.search("Which cat sleeps?", 9, returns="sentence")}
+        for its in (index, rebuilt)
+    ]
+    assert scores[0] == {identifier: pytest.approx(its) for identifier, its in scores[1].items()}
 
 
 @pytest.mark.parametrize("change", ["replaced", "deleted"])
@@ -464,7 +487,7 @@ def test_collections_of_an_earlier_version_say_what_to_do(
         monkeypatch.setattr(entities, "row_schema", later)
         remedy = "delete the collections test_.* first"
     else:
-        rows = engine._open("rows")
+        rows = engine._open()
         columns = rows.to_arrow().drop_columns(["above"])
         engine._connected().create_table("rows", columns, mode="overwrite")
         remedy = "delete it first"
@@ -475,3 +498,14 @@ def test_collections_of_an_earlier_version_say_what_to_do(
 def test_a_folder_may_have_the_name_of_a_database() -> None:
     assert not is_database("postgres")
     assert not is_database("postgresql")
+
+
+def test_rows_that_another_program_deleted_are_an_error(tmp_path: Path) -> None:
+    lancedb = pytest.importorskip("lancedb")
+    path = tmp_path / "rows.lance"
+    index = DatabaseIndex.build(
+        [Document("a", "A cat."), Document("b", "A dog.")], HashEncoder(), location=path
+    )
+    lancedb.connect(path).open_table("rows").delete("doc_id = 'a'")
+    with pytest.raises(IndexFormatError, match=r"rows\.lance: the column 'counts' counts 2 rows where 1 are"):
+        index.search("cat")

@@ -2,6 +2,7 @@
 
 engine.py    LanceEngine: writes, one commit at a time
 rows.py      rows as Arrow tables
+counts.py    how many rows have each word, and how they stay those of the rows
 view.py      searches in one version
 filters.py   filters as SQL
 """

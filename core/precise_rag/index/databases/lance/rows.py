@@ -16,7 +16,8 @@ _PLACE = ("doc_id", "place", "start", "end", "n_tokens", "passage_start", "passa
 READ = (*_PLACE, "text", "above", "metadata")
 """Columns of a FoundSentence."""
 LOTTERY = 2**31 - 1
-"""Each row has a random number below this one, so that a range of numbers is a random sample."""
+"""Each row has a random number below this one, so that a range of numbers is a random sample. The entries of
+`counts` have this one."""
 NONE = np.zeros(0, dtype=np.int64)
 SETTINGS = b"precise-rag"
 """Where the schema holds them."""
@@ -35,6 +36,7 @@ def row_schema(dimension: int, settings: bytes) -> Any:
         *((name, arrow.int32()) for name in ("passage_start", "passage_end", "lottery")),
         *((name, arrow.string()) for name in ("text", "above", "words", "metadata", "digest")),
         ("scoring", arrow.binary()),
+        ("counts", arrow.binary()),
         ("vector", arrow.list_(arrow.float32(), dimension)),
         ("facets", arrow.list_(arrow.string())),
         ("compared", arrow.json_(arrow.utf8())),
@@ -75,6 +77,7 @@ def row_table(schema: Any, documents: Sequence[StoredDocument]) -> Any:
         "words": [" ".join(map(str, s.words.tolist())) for _, _, s in pairs] + [""] * len(empty),
         "digest": [document.digest for document in owners],
         "scoring": [_scoring(s, precision) for _, _, s in pairs] + [b""] * len(empty),
+        "counts": arrow.nulls(len(owners), arrow.binary()),
         "vector": arrow.FixedSizeListArray.from_arrays(arrow.array(vectors.ravel()), dimension),
         **metadata_columns([d.id for d in owners], {d.id: d.metadata for d in documents}),
     }
@@ -123,6 +126,11 @@ def plain(schema: Any) -> Any:
     arrow = require("pyarrow", extra="lancedb")
     fields = [arrow.field(f.name, arrow.json_(arrow.utf8())) if f.name == "compared" else f for f in schema]
     return arrow.schema(fields)
+
+
+def select(table: Any, where: str, columns: Sequence[str], limit: int | None = None) -> Any:
+    """Columns of the rows that meet a condition."""
+    return table.search().where(where).select(list(columns)).limit(limit).to_arrow()
 
 
 def _json_column(values: Sequence[str]) -> Any:

@@ -1,15 +1,17 @@
 """One version of the rows in LanceDB, as searches read it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from precise_rag._extras import require
 from precise_rag.filters import Filter
-from precise_rag.index.databases.engine import FoundSentence, Pool, Sample
+from precise_rag.index.databases.engine import DamagedRowError, FoundSentence, Pool, Sample
 from precise_rag.index.databases.lance import filters
+from precise_rag.index.databases.lance.counts import SENTENCES, WITHOUT_TEXT, EntryReader, WordCounts
 from precise_rag.index.databases.lance.rows import (
     LOTTERY,
     READ,
@@ -17,6 +19,7 @@ from precise_rag.index.databases.lance.rows import (
     numbers_of,
     precision_of,
     scored_rows,
+    select,
     sentences,
 )
 from precise_rag.types import FloatArray, IntArray
@@ -26,22 +29,26 @@ from precise_rag.vectors import dots
 class LanceView:
     """One version of the rows; see `View`.
 
-    rows: the table. frequencies: from the number of rows to the numbers of all words, ascending, and in how
-    many rows each is. nprobes: partitions of the approximate index that a search reads.
+    rows: the table. counts: reads the entries. nprobes: partitions of the approximate index that a search
+    reads.
     """
 
-    def __init__(
-        self, rows: Any, frequencies: Callable[[int], tuple[IntArray, IntArray]], nprobes: int
-    ) -> None:
-        self._rows, self._known, self._nprobes = rows, frequencies, nprobes
-        self._count: int | None = None
+    def __init__(self, rows: Any, counts: EntryReader, nprobes: int) -> None:
+        self._rows, self._reader, self._nprobes = rows, counts, nprobes
+
+    @cached_property
+    def _entries(self) -> list[WordCounts]:
+        """The entries. Raises DamagedRowError if they do not count all rows of the table."""
+        entries = list(self._reader.read(self._rows).values())
+        counted = sum(int(its.of(np.array([WITHOUT_TEXT, SENTENCES])).sum()) for its in entries)
+        present = self._rows.count_rows() - len(entries)
+        if counted != present:
+            raise DamagedRowError("counts", f"counts {counted} rows where {present} are")
+        return entries
 
     def count(self) -> int:
         """See `View`."""
-        if self._count is None:
-            n_rows: int = self._rows.count_rows()
-            self._count = n_rows if n_rows > 1_000 else int(self._rows.count_rows("place >= 0"))
-        return self._count
+        return int(self._totals(np.array([SENTENCES]))[0])
 
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
         """See `View`."""
@@ -50,10 +57,7 @@ class LanceView:
             return np.bincount(_places(terms, numbers_of(found["words"])), minlength=len(terms) + 1)[
                 :-1
             ], len(found)
-        count = self.count()
-        known, totals = self._known(count)
-        places = _places(known, terms)
-        return np.append(totals, 0)[places], count
+        return self._totals(terms), self.count()
 
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
         """See `View`."""
@@ -98,6 +102,9 @@ class LanceView:
         by_key = dict(zip(found["_rowid"].to_pylist(), sentences(found), strict=True))
         return [by_key[key] for key in keys]
 
+    def _totals(self, terms: IntArray) -> IntArray:
+        return sum((its.of(terms) for its in self._entries), np.zeros(len(terms), dtype=np.int64))
+
     def _scored(self, column: Any) -> ScoredRows:
         schema = self._rows.schema
         return scored_rows(column, schema.field("vector").type.list_size, precision_of(schema))
@@ -128,11 +135,6 @@ class LanceView:
     def has_field(self, field: str) -> bool:
         """See `View`."""
         return bool(select(self._rows, filters.has_field(field), ["place"], limit=1).num_rows)
-
-
-def select(table: Any, where: str, columns: Sequence[str], limit: int | None = None) -> Any:
-    """Columns of the rows that meet a condition."""
-    return table.search().where(where).select(list(columns)).limit(limit).to_arrow()
 
 
 def _best(search: Any, score: str, where: str | None, size: int) -> IntArray:

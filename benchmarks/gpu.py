@@ -84,7 +84,7 @@ def parts_of(args: Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
         "encode": partial(encode, args),
     }
     for kind in INDEXES:
-        parts[f"build {kind.kind}"] = partial(build, args, kind)
+        parts[f"build {kind.scheme_type.kind}"] = partial(build, args, kind)
     for size in map(int, args.vectors.split(",")):
         parts[f"search torch {size:,}"] = partial(search_torch, args, size)
         parts[f"search faiss {size:,}"] = partial(search_faiss, args, size)

@@ -106,7 +106,7 @@ def measure(dataset: Dataset, encoder: Encoder) -> dict:
 
 def filter_speeds(index: WordSentenceIndex, dataset: Dataset, n_questions: int = 20) -> dict:
     """Questions a second of the word filter alone: ours in arrays, and the paper's in sets and a loop."""
-    columns = index._parts[0].segment.collection.columns
+    columns = index._rows.parts[0].segment.collection.columns
     ends = np.cumsum(columns["pieces.lengths"])
     rows = [set(part.tolist()) for part in np.split(columns["pieces.values"], ends[:-1])]
     questions = [question.text for question in dataset.questions[:n_questions]]

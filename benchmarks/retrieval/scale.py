@@ -26,11 +26,11 @@ from benchmarks.retrieval.real import real_documents
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown
-from precise_rag.index import DenseIndex, DocumentIndex, FaissIndex, HybridIndex, SentenceContextIndex
+from precise_rag.index import DenseIndex, DocumentIndex, HybridIndex, SentenceContextIndex
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.vectors import vector_columns
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.segments import Part, Segment
+from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
@@ -89,7 +89,7 @@ def measure(kind: str, rows: Rows, device: str | None, expected: list[set[str]])
     hits = sum(len(a & b) for a, b in zip(found, expected, strict=True))
     return {
         "build s": round(built, 1),
-        "vectors MB": round(index._parts[0].segment.collection.columns["vectors"].nbytes / 1e6),
+        "vectors MB": round(index._rows.parts[0].segment.collection.columns["vectors"].nbytes / 1e6),
         "peak memory MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "p50 ms": round(1000 * float(np.percentile(seconds, 50)), 1),
         "p95 ms": round(1000 * float(np.percentile(seconds, 95)), 1),
@@ -119,8 +119,7 @@ def made(kind: str, rows: Rows, device: str | None) -> DocumentIndex:
         backend = f"torch:{device}" if device else "numpy"
         index = FAMILIES[family](encoder, precision=precision or "float32", backend=backend)
     else:
-        factory, _, search = kind.partition("@")
-        index = FaissIndex(encoder, factory=factory.replace("+", ","), search=search)
+        index = DenseIndex(encoder, backend=f"faiss:{kind.replace('+', ',')}")
     wanted = {"spans", "n_tokens"} | {
         name
         for name in rows.collection.columns
@@ -130,7 +129,7 @@ def made(kind: str, rows: Rows, device: str | None) -> DocumentIndex:
     columns = {name: rows.collection.columns[name] for name in wanted}
     vectors = vector_columns(rows.collection.columns["vectors"], index.settings.precision)
     collection = Collection(rows.collection.documents, rows.collection.offsets, {**columns, **vectors})
-    index._parts = (Part(Segment(collection, Vocabulary(index._stop_words, rows.words))),)
+    index._rows.parts = (Part(Segment(collection, Vocabulary(index.scheme.stop_words, rows.words))),)
     return index
 
 
@@ -148,7 +147,7 @@ def real_rows(args: argparse.Namespace) -> Rows:
     vectors = encoder.encode_queries(questions)
     what = f"real text, {len(index.document_ids):,} documents, {len(questions)} questions of SQuAD"
     index.compact()
-    segment = index._parts[0].segment
+    segment = index._rows.parts[0].segment
     return Rows(segment.collection, segment.words.words(), questions, vectors, what)
 
 

@@ -23,7 +23,7 @@ from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import HybridIndex
 from precise_rag.index.arrays import rough
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.segments import Part, Segment
+from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -62,7 +62,7 @@ def main() -> None:
 def index_of(rows: Rows) -> HybridIndex:
     """An index of rows that are encoded, as one segment."""
     index = HybridIndex(HashEncoder(DIMENSION), headings=False)
-    index._parts = (Part(Segment(rows.collection, Vocabulary(index._stop_words, rows.words))),)
+    index._rows.parts = (Part(Segment(rows.collection, Vocabulary(index.scheme.stop_words, rows.words))),)
     index.search(rows.queries[0], TOP_K, vector=rows.vectors[0])
     return index
 
@@ -86,12 +86,12 @@ def changes(times: Any, index: HybridIndex, path: Path, rows: Rows) -> None:
     for i in range(ADDED):
         document = Document(f"new {i}", f"The quartz cat number {i} sleeps. It purrs. Dogs bark at it.")
         timed(times, "add one document", lambda document=document: index.add([document]))
-        timed(times, "prepare the next search", index._prepared_snapshot)
+        timed(times, "prepare the next search", index._rows.snapshot)
         if i % 10 == 0:
             timed(times, "save after it", lambda: index.save(path))
     for identifier in index.document_ids[:10]:
         timed(times, "delete one document", lambda identifier=identifier: index.delete([identifier]))
-        timed(times, "prepare the next search", index._prepared_snapshot)
+        timed(times, "prepare the next search", index._rows.snapshot)
         timed(times, "save after deleting", lambda: index.save(path))
     searches(times, "search after all that", index, rows)
     timed(times, "load, checking shapes", lambda: HybridIndex.load(path, index.encoder, verify="shape"))

@@ -20,7 +20,7 @@ from precise_rag.index.databases.lance import LanceEngine
 from precise_rag.index.databases.lance.counts import change, entries, numbers_at
 from precise_rag.index.databases.lance.rows import LOTTERY, NONE, plain, select
 from precise_rag.index.databases.postgres import PostgresEngine
-from precise_rag.index.segments import Part, Segment
+from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.types import FloatArray
 
 Spend = Callable[[str, Callable[[], Any]], Any]
@@ -30,7 +30,7 @@ Spend = Callable[[str, Callable[[], Any]], Any]
 def repeat_folder(index: HybridIndex, times: int) -> None:
     """Repeat all documents of an index as one segment."""
     index.compact()
-    segment = index._parts[0].segment
+    segment = index._rows.parts[0].segment
     once = segment.collection
     columns = {
         name: np.tile(column, (times,) + (1,) * (column.ndim - 1)) for name, column in once.columns.items()
@@ -44,7 +44,7 @@ def repeat_folder(index: HybridIndex, times: int) -> None:
         for name, document in once.documents.items()
     }
     offsets = np.concatenate([[0], np.cumsum(np.tile(np.diff(once.offsets), times))])
-    index._parts = (Part(Segment(Collection(documents, offsets, columns), segment.words)),)
+    index._rows.parts = (Part(Segment(Collection(documents, offsets, columns), segment.words)),)
 
 
 def repeat_lance(once: LanceEngine, engine: LanceEngine, times: int, spent: Spend) -> None:

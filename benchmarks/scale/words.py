@@ -22,7 +22,7 @@ from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import WordSentenceIndex
 from precise_rag.index.arrays.collection import Collection
-from precise_rag.index.segments import Part, Segment
+from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -38,7 +38,7 @@ def main() -> None:
     asked = load_development_set("squad", args.data).sample(args.queries).questions
     encoder = HashEncoder(DIMENSION)
     index = repeated(WordSentenceIndex(encoder), real_documents(args.data), args.sentences)
-    vectors = index._parts[0].segment.collection.columns["vectors"]
+    vectors = index._rows.parts[0].segment.collection.columns["vectors"]
     spent, shares, same = np.zeros((ROUNDS, 2)), [], 0.0
     for number in range(ROUNDS + 1):  # the first round brings everything into memory
         shares, same = [], 0.0
@@ -79,7 +79,7 @@ def repeated(index: WordSentenceIndex, documents: object, n_sentences: int) -> W
     while len(index) < min(REAL, n_sentences) and (more := list(islice(documents, 50))):  # type: ignore[call-overload]
         index.add(more)
     index.compact()
-    segment = index._parts[0].segment
+    segment = index._rows.parts[0].segment
     once, random = segment.collection, np.random.default_rng(0)
     times = max(1, n_sentences // len(once))
     columns = {
@@ -97,7 +97,7 @@ def repeated(index: WordSentenceIndex, documents: object, n_sentences: int) -> W
         for name, document in once.documents.items()
     }
     collection = Collection(named, np.concatenate([[0], np.cumsum(sizes)]), columns)
-    index._parts = (Part(Segment(collection, segment.words)),)
+    index._rows.parts = (Part(Segment(collection, segment.words)),)
     index.search("warm", TOP_K)
     return index
 

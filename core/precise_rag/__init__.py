@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from precise_rag.index import BM25Index as BM25Index
     from precise_rag.index import DatabaseIndex as DatabaseIndex
     from precise_rag.index import DenseIndex as DenseIndex
-    from precise_rag.index import FaissIndex as FaissIndex
     from precise_rag.index import HybridIndex as HybridIndex
     from precise_rag.index import SentenceContextIndex as SentenceContextIndex
     from precise_rag.index import WordSentenceIndex as WordSentenceIndex
@@ -80,7 +79,6 @@ _MODULE = {
     "EmptyIndexError": "errors",
     "EvidenceExtractor": "evidence",
     "EvidenceGrower": "evidence",
-    "FaissIndex": "index",
     "FeedbackController": "feedback",
     "Field": "filters",
     "Filter": "filters",

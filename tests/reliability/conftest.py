@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from precise_rag.index import nearest
 from precise_rag.index.arrays import rough
+from precise_rag.index.rows import nearest
 
 _SECONDS = 300
 

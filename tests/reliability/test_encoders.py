@@ -15,7 +15,7 @@ from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, Document
 from support.figures import count
-from support.saved_indexes import BUILD, build, content
+from support.saved_indexes import BUILD, build, content, replace_encoder
 
 WHAT = "encoders that return no vectors in indexes, segmenters and filters, refused"
 WRONG: dict[str, Callable[[Any], Any]] = {
@@ -95,7 +95,7 @@ def wrong(request: pytest.FixtureRequest) -> Wrong:
 @pytest.mark.parametrize("kind", [kind for kind in BUILD if kind != "bm25"])
 async def test_an_index_stays_as_it_was(kind: str, wrong: Wrong, tmp_path: Path) -> None:
     index = build(kind)
-    index.encoder = wrong
+    replace_encoder(index, wrong)
     index.save(tmp_path / "index")
     before = content(index)
     wrong.documents = True
@@ -180,7 +180,7 @@ def test_wrong_token_counts_raise_one_error(counts: Any) -> None:
     encoder = HashEncoder(8)
     encoder.count_tokens = lambda texts: counts  # type: ignore[method-assign]
     index = build("hybrid")
-    index.encoder = encoder
+    replace_encoder(index, encoder)
     before = content(index)
     for use in (lambda: index.add(DOCUMENTS), lambda: GreedySegmenter(encoder).segment(DOCUMENTS[0])):
         with pytest.raises(PreciseRagError):

@@ -1,6 +1,5 @@
 """Saving touches nothing that is not an index's, and reads back what it wrote, exactly."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +16,10 @@ from precise_rag.index import BM25Index, HybridIndex, load_index
 from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE
 from precise_rag.types import Document
 from support.saved_indexes import (
-    BUILD,
     DOCUMENTS,
     ENCODER,
-    as_version,
     build,
     content,
-    encoder_of,
-    read_manifest,
-    sign,
 )
 
 
@@ -94,39 +88,6 @@ def test_what_interrupted_saves_left_is_cleared_and_a_damaged_index_replaced(tmp
     index.save(tmp_path)
     assert content(load_index(tmp_path)) == content(index)
     assert len(list(tmp_path.glob("data-*"))) == 1
-
-
-@pytest.mark.parametrize("kind", BUILD)
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_an_index_of_an_older_version_is_read_and_saved_as_the_newest(
-    version: int, kind: str, tmp_path: Path
-) -> None:
-    index = build(kind)
-    if kind == "hybrid" and version < 3:
-        index = HybridIndex.build(DOCUMENTS, ENCODER, passages=2, headings=False)
-    index.save(tmp_path)
-    as_version(version, tmp_path)
-    (documents,) = tmp_path.glob("data-*/documents.jsonl")
-    if version == 1:
-        records = [json.loads(line) for line in documents.read_text("utf-8").splitlines()]
-        documents.write_text("".join(json.dumps(record) + "\n" for record in records))
-    loaded = load_index(tmp_path, encoder_of(kind))
-    assert content(loaded) == content(index)
-    loaded.save(tmp_path)
-    assert read_manifest(tmp_path)["version"] == 4
-    assert len(list(tmp_path.glob("data-*"))) == 1
-    assert content(load_index(tmp_path, encoder_of(kind))) == content(index)
-
-
-def test_an_index_of_version_1_with_too_many_words_is_read(tmp_path: Path) -> None:
-    """A failed add left words without rows in the vocabulary, which a save then kept."""
-    build("bm25").save(tmp_path)
-    as_version(3, tmp_path)
-    manifest = read_manifest(tmp_path)
-    manifest["vocabulary"] += ["zephyrs", "quartz"]
-    sign(tmp_path, manifest)
-    loaded = load_index(tmp_path)
-    assert len(loaded.search("zephyrs lamp", 5)) > 0
 
 
 values = st.recursive(

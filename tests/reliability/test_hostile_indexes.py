@@ -17,7 +17,7 @@ import pytest
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
-from precise_rag.index import BM25Index, DenseIndex, FaissIndex, HybridIndex, load_index
+from precise_rag.index import BM25Index, DenseIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document
 from support.figures import count
@@ -223,7 +223,7 @@ def test_names_of_arrays_stay_inside_the_folder(name: str, tmp_path: Path) -> No
     sign_segment(tmp_path / "index", files)
     with pytest.raises(IndexFormatError, match="is not the name of an array"):
         load_index(tmp_path / "index", ENCODER)
-    collection = index._parts[0].segment.collection
+    collection = index._rows.parts[0].segment.collection
     object.__setattr__(collection, "columns", {**collection.columns, name: np.zeros(len(index))})
     with pytest.raises(PreciseRagError):
         index.save(tmp_path / "new")
@@ -357,14 +357,14 @@ def test_a_saved_faiss_index_is_read_only_if_it_is_trusted(
 ) -> None:
     """faiss trusts the numbers in it; checksums that agree do not make them true."""
     faiss = pytest.importorskip("faiss")
-    index = FaissIndex.build(DOCUMENTS, ENCODER, factory="HNSW8")
+    index = DenseIndex.build(DOCUMENTS, ENCODER, backend="faiss:HNSW8")
     index.save(tmp_path)
     (file,) = tmp_path.glob("data-*/faiss.npy")
     blob = np.load(file)
     for odd in (blob[:0], blob[:10], blob[: len(blob) // 2], np.zeros_like(blob), blob[::-1]):
         replace_array(tmp_path, "extras", "faiss", odd.copy())
         with pytest.raises(IndexFormatError, match="damaged"):
-            FaissIndex.load(tmp_path, ENCODER, trusted=True)
+            DenseIndex.load(tmp_path, ENCODER, trusted=True)
     monkeypatch.setattr(faiss, "deserialize_index", lambda *_: pytest.fail("was read"))
     manifest = read_manifest(tmp_path)
     for settings in (manifest["settings"], {**manifest["settings"], "trusted": True}):

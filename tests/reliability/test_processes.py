@@ -264,8 +264,8 @@ def test_a_segmenter_that_cannot_be_sent_to_processes_says_so():
 def test_locks_of_an_index_are_free_in_a_child(kind, held):
     index = kind.build(DOCUMENTS, HashEncoder())
     expected = found(index)
-    held(index._writing)
-    held(index._preparing)
+    held(index._rows.writing)
+    held(index._rows.preparing)
 
     def work():
         before = found(index)

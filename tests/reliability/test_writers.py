@@ -170,7 +170,7 @@ def test_an_index_is_read_while_another_process_saves_other_kinds_in_its_place(
         process.kill()
         process.communicate()
     assert all(index.search("the writer, the lamp") for index in found)
-    assert len({(index.kind, index.encoder and index.encoder.dimension) for index in found}) > 1
+    assert len({(type(index), index.encoder and index.encoder.dimension) for index in found}) > 1
     count("reads of a folder while another process saves indexes of other kinds there", reads)
 
 
@@ -192,7 +192,7 @@ def test_save_waits_for_a_while(
 ) -> None:
     index = load_index(tmp_path / "index", ENCODER)
     index.delete(["lamp"])
-    monkeypatch.setattr("precise_rag.index.saved_base.locked", partial(locked, timeout=0.2))
+    monkeypatch.setattr("precise_rag.index.document_index.locked", partial(locked, timeout=0.2))
     with pytest.raises(IndexLockedError):
         index.save(tmp_path / "index")
     assert "lamp" in load_index(tmp_path / "index", ENCODER).document_ids

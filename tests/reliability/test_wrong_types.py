@@ -44,7 +44,6 @@ KINDS = [
     pr.WordSentenceIndex,
     pr.BM25Index,
     pr.DenseIndex,
-    pr.FaissIndex,
 ]
 LLM = ScriptedLLM(lambda messages: "yes")
 
@@ -75,7 +74,7 @@ def index_uses(kind: Any) -> dict[str, Use]:
         "load verify": lambda value: kind.load("nowhere", ENCODER, verify=value),
         "lock": lambda value: kind.lock("locked", value).__enter__(),
     }
-    for field in fields(kind.settings_type):
+    for field in fields(kind.scheme_type.settings_type):
         uses[f"setting {field.name}"] = partial(with_setting, field.name)
     return {f"{kind.__name__} {name}": use for name, use in uses.items()}
 
@@ -168,8 +167,6 @@ for _kind in KINDS:
 def test_a_value_of_the_wrong_kind_is_one_error(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if name.startswith("FaissIndex"):
-        pytest.importorskip("faiss")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("The lamp is lit.")
     for what, value in ODD.items():

@@ -14,11 +14,11 @@ from precise_rag.index import (
     BM25Index,
     DenseIndex,
     DocumentIndex,
-    FaissIndex,
     HybridIndex,
     SentenceContextIndex,
     WordSentenceIndex,
 )
+from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -34,7 +34,7 @@ QUERIES = ("Who keeps the lamp?", "otters in March", "zyzzyva")
 BUILD: dict[str, Callable[[], DocumentIndex]] = {
     "bm25": lambda: BM25Index.build(DOCUMENTS),
     "dense": lambda: DenseIndex.build(DOCUMENTS, ENCODER, chunks="sentences", precision="int8"),
-    "faiss": lambda: FaissIndex.build(DOCUMENTS, ENCODER, chunks="sentences", factory="HNSW8"),
+    "faiss": lambda: DenseIndex.build(DOCUMENTS, ENCODER, chunks="sentences", backend="faiss:HNSW8"),
     "hybrid": lambda: HybridIndex.build(DOCUMENTS, ENCODER, passages=2),
     "sentence-context": lambda: SentenceContextIndex.build(DOCUMENTS, ENCODER, context="encode"),
     "word-sentence": lambda: WordSentenceIndex.build(DOCUMENTS, ENCODER),
@@ -53,6 +53,13 @@ def build(kind: str) -> DocumentIndex:
 def encoder_of(kind: str) -> HashEncoder | None:
     """The encoder that `build` gave an index of this kind."""
     return None if kind == "bm25" else ENCODER
+
+
+def replace_encoder(index: DocumentIndex, encoder: Encoder | None) -> None:
+    """Give an index another encoder."""
+    for scheme in (index.scheme, getattr(index.scheme, "_dense", None)):
+        if scheme is not None:
+            scheme.encoder = encoder
 
 
 def content(index: DocumentIndex) -> tuple[list[Any], list[Any]]:
@@ -97,24 +104,6 @@ def sign_segment(path: Path, files: dict[str, Any]) -> None:
     manifest = read_manifest(path)
     manifest["segments"][0]["sha256"] = digest
     sign(path, manifest)
-
-
-def as_version(version: int, path: Path) -> None:
-    """Give the index in `path` the form of an older version."""
-    manifest, files = read_manifest(path), read_segment(path)
-    data = data_folder(path)
-    (data / "segment.json").unlink()
-    old = {**manifest, **files, "version": version, "data": data.name}
-    del old["segments"], old["sha256"]
-    old["extras"] = {name: entry for name, entry in files["extras"].items() if name.endswith(".norms")}
-    if version < 3:
-        old["settings"].pop("headings", None)
-    if version == 1:
-        old |= {part: sorted(old[part]) for part in ("columns", "extras")}
-        del old["offsets"], old["documents"]
-        (path / "manifest.json").write_text(json.dumps(old, indent=1))
-    else:
-        sign(path, old)
 
 
 def replace_array(path: Path, part: str, name: str, array: np.ndarray[Any, Any]) -> None:

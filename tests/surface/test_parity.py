@@ -25,7 +25,8 @@ from precise_rag import (
     read_facts,
 )
 from precise_rag.facts import piece_id
-from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex, nearest
+from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.index.rows import nearest
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder, ScriptedLLM

@@ -4,8 +4,7 @@ import argparse
 
 from precise_rag.cli.reading import index_argument
 from precise_rag.encoders import load_encoder
-from precise_rag.index import DatabaseIndex, load_index
-from precise_rag.index.base import DocumentIndex
+from precise_rag.index import DatabaseIndex, DocumentIndex, load_index
 
 
 def add_index_options(parser: argparse.ArgumentParser) -> None:

@@ -1,21 +1,27 @@
 """BM25 over chunks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
-from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.bm25_matrix import BM25Settings
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.forms import Forms, check_numbers
+from precise_rag.index.arrays.stop_words import load_stop_words
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.bm25_base import BM25Base
-from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
-from precise_rag.index.segments import Segment
-from precise_rag.index.snapshot import Hits, Snapshot
-from precise_rag.types import FloatArray, ScoreScale, SentenceTable
+from precise_rag.index.arrays.words import WORD_FORMS, Vocabulary
+from precise_rag.index.chunks import ChunkSettings, cut_chunks
+from precise_rag.index.document_index import DocumentIndex
+from precise_rag.index.rows.segments import Segment
+from precise_rag.index.rows.snapshot import Hits, Snapshot
+from precise_rag.index.scheme import Checks, Scheme
+from precise_rag.index.word_counts import kept_matrix, matrix_checks, word_scores
+from precise_rag.protocols import Encoder
+from precise_rag.types import Document, FloatArray, ScoreScale
+
+_MATRIX = "chunks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,32 +33,57 @@ class ChunkBM25Settings(ChunkSettings, BM25Settings):
         BM25Settings.__post_init__(self)
 
 
-class BM25Index(BM25Base, ChunkIndex):
+class BM25Scheme(Scheme):
+    """Rows are chunks with their words."""
+
+    kind = "bm25"
+    settings_type = ChunkBM25Settings
+    score_scale: ClassVar[ScoreScale] = "bm25"
+    search_settings = frozenset({"filter_statistics"})
+    needs_encoder = False
+
+    def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
+        super().__init__(encoder, **settings)
+        self.stop_words = load_stop_words(self.settings.stop_words)
+
+    def forms(self) -> Forms:
+        """See `Scheme`."""
+        return WORD_FORMS
+
+    def read(
+        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
+    ) -> Iterator[Columns]:
+        """See `Scheme`."""
+        tables = self.tables(documents, show_progress, vectors=False)
+        for chunks in cut_chunks(tables, self.settings.chunks):
+            yield {**chunks.columns, **words.columns(chunks.texts)}
+
+    def check_columns(self, rows: Collection, n_words: int) -> None:
+        """See `Scheme`."""
+        check_numbers("words.values", rows.columns["words.values"], 0, n_words)
+
+    def kept_checks(self, rows: Collection, n_words: int) -> Checks:
+        """See `Scheme`."""
+        return matrix_checks(n_words, [(_MATRIX, len(rows))])
+
+    def prepare(self, segment: Segment) -> Any:
+        """Return the matrix of the chunks; see `Scheme`."""
+        return kept_matrix(segment, _MATRIX)
+
+    def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
+        """See `Scheme`."""
+        found = word_scores(snapshot, query, lambda prepared: {_MATRIX: prepared}, self.settings)
+        scores = np.concatenate(found[_MATRIX])
+        if snapshot.matching is not None:
+            scores = np.where(snapshot.matching, scores, np.float32(0))
+        rows = top_rows(scores, top_k)
+        return Hits.of(rows[scores[rows] > 0], scores, {"bm25": scores})
+
+
+class BM25Index(DocumentIndex):
     """Chunks scored by Okapi BM25; chunks without a word of the query are not returned.
 
     The encoder is optional: only its tokenizer is used, to count tokens.
     """
 
-    kind = "bm25"
-    settings_type: ClassVar[type] = ChunkBM25Settings
-    score_scale: ClassVar[ScoreScale] = "bm25"
-    needs_encoder = False
-    search_settings = frozenset({"filter_statistics"})
-
-    def _describe(
-        self, texts: Sequence[str], table: SentenceTable, groups: Groups, words: Vocabulary
-    ) -> Columns:
-        return words.columns(texts)
-
-    def _prepare(self, segment: Segment) -> Any:
-        return self._matrix(segment, "chunks")
-
-    def _matrices(self, prepared: Any) -> Mapping[str, BM25Matrix]:
-        return {"chunks": prepared}
-
-    def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        scores = np.concatenate(self._bm25(snapshot, query)["chunks"])
-        if snapshot.matching is not None:
-            scores = np.where(snapshot.matching, scores, np.float32(0))
-        rows = top_rows(scores, top_k)
-        return Hits.of(rows[scores[rows] > 0], scores, {"bm25": scores})
+    scheme_type = BM25Scheme

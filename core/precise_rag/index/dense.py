@@ -1,6 +1,6 @@
-"""Exact dense search over chunks."""
+"""Dense search over chunks: exact, or by a faiss index."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -10,18 +10,20 @@ from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
-from precise_rag.index.arrays.collection import Columns
+from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.context import check_alpha
-from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.forms import Forms
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.vectors import VectorSettings, vector_columns
+from precise_rag.index.arrays.vectors import VectorSettings, check_vectors, vector_columns, vector_forms
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.chunk_base import ChunkIndex, ChunkSettings
-from precise_rag.index.nearest import nearest_rows
-from precise_rag.index.segments import Part, Segment
-from precise_rag.index.snapshot import Hits, Snapshot
-from precise_rag.types import FloatArray, IntArray, ScoreScale, SentenceTable
+from precise_rag.index.chunks import ChunkSettings, DocumentChunks, cut_chunks
+from precise_rag.index.document_index import DocumentIndex
+from precise_rag.index.rows.nearest import nearest_rows
+from precise_rag.index.rows.segments import Part, Segment
+from precise_rag.index.rows.snapshot import Hits, Snapshot
+from precise_rag.index.scheme import Scheme
+from precise_rag.types import Document, FloatArray, IntArray, ScoreScale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,59 +48,91 @@ class DenseSettings(ChunkSettings, VectorSettings):
             )
 
 
-class DenseIndex(ChunkIndex):
-    """Chunks scored by cosine with the query; every chunk is compared."""
+class DenseScheme(Scheme):
+    """Rows are chunks with a vector, which is compared with that of the query."""
 
     kind = "dense"
-    settings_type: ClassVar[type] = DenseSettings
+    settings_type = DenseSettings
     score_scale: ClassVar[ScoreScale] = "cosine"
     search_settings = frozenset({"backend"})
 
-    def _needs_sentence_vectors(self) -> bool:
-        return bool(self.settings.chunk_vectors != "encode" or self.settings.chunks == "sentences")
+    def forms(self) -> Forms:
+        """See `Scheme`."""
+        return vector_forms(self.settings.precision)
 
-    def _describe(
-        self, texts: Sequence[str], table: SentenceTable, groups: Groups, words: Vocabulary
-    ) -> Columns:
-        assert self.encoder is not None
+    def read(
+        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
+    ) -> Iterator[Columns]:
+        """See `Scheme`."""
+        needs_sentences = self.settings.chunk_vectors != "encode" or self.settings.chunks == "sentences"
+        tables = self.tables(documents, show_progress, vectors=needs_sentences)
+        for chunks in cut_chunks(tables, self.settings.chunks):
+            yield {**chunks.columns, **vector_columns(self._vectors(chunks), self.settings.precision)}
+
+    def _vectors(self, chunks: DocumentChunks) -> FloatArray:
+        table, groups = chunks.table, chunks.groups
         if table.vectors is None:
-            return vector_columns(encode_documents(self.encoder, texts), self.settings.precision)
+            assert self.encoder is not None
+            return encode_documents(self.encoder, chunks.texts)
         alpha = self.settings.alpha if self.settings.chunk_vectors == "context" else 1.0
         ends = groups.starts + groups.sizes
-        vectors = chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
-        return vector_columns(vectors, self.settings.precision)
+        return chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
 
-    def _prepare(self, segment: Segment) -> Any:
-        kept = segment.kept if self._faiss() is None else None
+    def check_columns(self, rows: Collection, n_words: int) -> None:
+        """See `Scheme`."""
+        check_vectors(rows.columns, self.settings.precision)
+
+    def prepare(self, segment: Segment) -> Any:
+        """Return the products of a query with the rows; see `Scheme`."""
+        kept = segment.kept if self.faiss is None else None
         return load_products(segment.collection.columns, self.settings.backend, kept)
 
-    def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        direction = self._query_vector(query, vector)
+    def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
+        """See `Scheme`."""
+        direction = self.direction(snapshot, query, vector)
         rows = None if snapshot.matching is None else np.flatnonzero(snapshot.matching)
-        return self._best_of(snapshot, rows, direction, top_k)
+        return best_by_product(snapshot, [part.prepared for part in snapshot.parts], rows, direction, top_k)
 
-    def _products(self, part: Part) -> Products:
-        """The products of a query with the rows of a part."""
-        products: Products = part.prepared
-        return products
 
-    def _best_of(self, snapshot: Snapshot, rows: IntArray | None, direction: FloatArray, top_k: int) -> Hits:
-        """The best of some rows, by their product with a query's vector (d,).
+def best_by_product(
+    snapshot: Snapshot,
+    products: Sequence[Products],
+    rows: IntArray | None,
+    direction: FloatArray,
+    top_k: int,
+) -> Hits:
+    """Return the best of some rows, by their product with a query's vector (d,).
 
-        rows: ascending; None for all.
-        """
-        every = ((part, None) for part in snapshot.parts)
-        asked = every if rows is None else snapshot.split(rows)
-        found = [self._best_of_part(part, own, direction, top_k) for part, own in asked]
-        numbered = [own + first for (own, _), first in zip(found, snapshot.firsts.tolist(), strict=False)]
-        rows, scores = np.concatenate(numbered), np.concatenate([scores for _, scores in found])
-        best = top_rows(scores, top_k)
-        return Hits(rows[best], scores[best], {"dense": scores[best]})
+    products: of the query with the rows of each part.
+    rows: ascending; None for all.
+    """
+    every = ((part, None) for part in snapshot.parts)
+    asked = every if rows is None else snapshot.split(rows)
+    found = [
+        _best_of_part(part, own, direction, top_k, its)
+        for (part, own), its in zip(asked, products, strict=True)
+    ]
+    numbered = [own + first for (own, _), first in zip(found, snapshot.firsts.tolist(), strict=False)]
+    rows, scores = np.concatenate(numbered), np.concatenate([scores for _, scores in found])
+    best = top_rows(scores, top_k)
+    return Hits(rows[best], scores[best], {"dense": scores[best]})
 
-    def _best_of_part(
-        self, part: Part, rows: IntArray | None, direction: FloatArray, top_k: int
-    ) -> tuple[IntArray, FloatArray]:
-        found = None
-        if part.segment.near is not None:
-            found = nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
-        return self._products(part).best(direction, top_k, rows) if found is None else found
+
+def _best_of_part(
+    part: Part, rows: IntArray | None, direction: FloatArray, top_k: int, products: Products
+) -> tuple[IntArray, FloatArray]:
+    found = None
+    if part.segment.near is not None:
+        found = nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
+    return products.best(direction, top_k, rows) if found is None else found
+
+
+class DenseIndex(DocumentIndex):
+    """Chunks scored by cosine with the query.
+
+    Every chunk is compared, unless `backend` names an index of faiss, such as "faiss:HNSW32@efSearch=64".
+    Then each large segment of documents has one. It is built when the segment is first searched after a
+    change or after `load`, unless you trust the one that was saved.
+    """
+
+    scheme_type = DenseScheme

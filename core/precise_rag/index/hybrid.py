@@ -11,26 +11,34 @@ from precise_rag._processes import side_by_side
 from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
-from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.context import GroupMeans, check_alpha, group_norms
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.context import GroupMeans, check_alpha, check_norms, group_norms
+from precise_rag.index.arrays.forms import Form, Forms, check_numbers
 from precise_rag.index.arrays.fusion import min_max, pooled, weighted_sum, z_score
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import (
+    HEADING_FORMS,
     Headings,
     HeadingTexts,
+    check_heading_texts,
+    check_headings,
     heading_columns,
     heading_texts,
     headings_above,
 )
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
 from precise_rag.index.arrays.products import Products, load_products
+from precise_rag.index.arrays.stop_words import load_stop_words
 from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
-from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.bm25_base import BM25Base
-from precise_rag.index.nearest import nearest_rows
-from precise_rag.index.segments import Segment
-from precise_rag.index.sentence_base import Returns, SentenceIndex, check_returns
-from precise_rag.index.snapshot import Snapshot
+from precise_rag.index.arrays.words import WORD_FORMS, Vocabulary
+from precise_rag.index.rows.nearest import nearest_rows
+from precise_rag.index.rows.segments import Segment
+from precise_rag.index.rows.snapshot import Snapshot
+from precise_rag.index.scheme import Checks
+from precise_rag.index.sentence_index import SentenceIndex
+from precise_rag.index.sentence_scheme import Returns, SentenceScheme, check_returns
+from precise_rag.index.word_counts import kept_matrix, matrix_checks, word_scores
+from precise_rag.protocols import Encoder
 from precise_rag.titles import title_of
 from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
@@ -100,39 +108,56 @@ class _Prepared:
     headings: Headings | None
 
 
-class HybridIndex(BM25Base, SentenceIndex):
-    """Sentences scored by meaning and by word, each together with its passage and its surroundings.
-
-    A dense score is `alpha * sentence + (1 - alpha) * mean(passage, surroundings)` of cosines with the
-    query; passages and surroundings have the mean vector of their sentences and of the heading above them,
-    and hold its words. A BM25 score is the same of BM25 scores, each scaled to [0, 1]. The best sentences by
-    each kind of score are pooled; in the pool both are scaled to [0, 1], weighted and added. By default a
-    search returns the passage of the best sentence, then single sentences.
-
-    Only the order of fused scores has a meaning (`score_scale="rank"`). `Candidate.scores` has "dense"
-    (the dense score), "core" (cosine of the sentence), "bm25" (of the sentence) and "bm25_passage".
-
-    Source: ChunkRAG's hybrid retrieval. Differs: contexts, and adaptive weights instead of 0.5 and 0.5;
-    see docs/decisions/0008-scored-and-returned-unit.md and 0013-adaptive-dense-weight.md.
-    """
+class HybridScheme(SentenceScheme):
+    """Rows are sentences with vectors and words, their passages and surroundings, and the headings above."""
 
     kind = "hybrid"
-    settings_type: ClassVar[type] = HybridSettings
+    settings_type = HybridSettings
     score_scale: ClassVar[ScoreScale] = "rank"
     search_settings = frozenset(
         {"alpha", "dense_weight", "adaptive", "pool", "returns", "backend", "filter_statistics"}
     )
     settings: HybridSettings
 
+    def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
+        super().__init__(encoder, **settings)
+        self.stop_words = load_stop_words(self.settings.stop_words)
+
     @property
     def returns(self) -> Returns:
-        """Default of `returns` in `search`."""
+        """See `SentenceScheme`."""
         return self.settings.returns
 
-    def _read(
+    def forms(self) -> Forms:
+        """See `Scheme`."""
+        forms = {**super().forms(), **WORD_FORMS}
+        if self.settings.surroundings is not None:
+            forms["surroundings"] = Form("i", 1)
+        return {**forms, **HEADING_FORMS} if self.settings.headings else forms
+
+    def check_columns(self, rows: Collection, n_words: int) -> None:
+        """See `Scheme`."""
+        super().check_columns(rows, n_words)
+        check_numbers("words.values", rows.columns["words.values"], 0, n_words)
+        if self.settings.headings:
+            check_headings(rows, n_words)
+
+    def kept_checks(self, rows: Collection, n_words: int) -> Checks:
+        """See `Scheme`."""
+        sizes = [len(groups.starts) for groups in _level_groups(rows)]
+        matrices = [("sentences", len(rows)), *((f"level{place}", n) for place, n in enumerate(sizes))]
+        norms = {
+            f"means{place}": partial(check_norms, f"means{place}", n_groups=n)
+            for place, n in enumerate(sizes)
+        }
+        above = {"above": partial(check_heading_texts, rows.columns)}
+        return {**super().kept_checks(rows, n_words), **matrix_checks(n_words, matrices), **norms, **above}
+
+    def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
-        blocks = super()._read(documents, words, show_progress)
+        """See `Scheme`."""
+        blocks = super().read(documents, words, show_progress)
         if not self.settings.headings:
             return blocks
         assert self.encoder is not None
@@ -142,21 +167,22 @@ class HybridIndex(BM25Base, SentenceIndex):
         added = heading_columns(above, encode, words.columns, self.encoder.dimension)
         return ({**block, **columns} for block, columns in zip(read, added, strict=True))
 
-    def _reads_same(self, known: Document, given: Document) -> bool:
+    def reads_same(self, known: Document, given: Document) -> bool:
+        """See `Scheme`."""
         above_same = not self.settings.headings or title_of(known.metadata) == title_of(given.metadata)
-        return above_same and super()._reads_same(known, given)
+        return above_same and super().reads_same(known, given)
 
-    def _columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
-        columns = super()._columns(document, table, words)
+    def columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
+        """See `SentenceScheme`."""
+        columns = super().columns(document, table, words)
         if self.settings.surroundings is not None:
             columns["surroundings"] = passage_ids(document, table, self.settings.surroundings)
         texts = (document.text[start:end] for start, end in columns["spans"])
         return columns | words.columns(texts)
 
-    def _prepare(self, segment: Segment) -> Any:
+    def prepare(self, segment: Segment) -> Any:
+        """See `Scheme`."""
         collection, columns = segment.collection, segment.collection.columns
-        owners = collection.owners(np.arange(len(collection)))
-        keys = [columns[name] for name in ("passage_spans", "surroundings") if name in columns]
         headings = Headings.of(columns)
         if headings is not None:
             texts = segment.kept(
@@ -164,26 +190,16 @@ class HybridIndex(BM25Base, SentenceIndex):
             )
             segment.above = HeadingTexts.of(headings, texts)
         levels = [
-            self._level(segment, place, Groups.by_change(key, owners), headings)
-            for place, key in enumerate(keys)
+            _level(segment, place, groups, headings) for place, groups in enumerate(_level_groups(collection))
         ]
-        sentences = self._matrix(segment, "sentences")
+        sentences = kept_matrix(segment, "sentences")
         products = load_products(columns, self.settings.backend, segment.kept)
         return _Prepared(levels[0].means.groups, sentences, levels, products, headings)
 
-    def _level(self, segment: Segment, place: int, groups: Groups, headings: Headings | None) -> _Level:
-        columns = segment.collection.columns
-        kept = segment.kept(f"means{place}", lambda: {"norms": group_norms(columns, groups, headings)})
-        means = GroupMeans.of(columns, groups, kept["norms"], headings)
-        return _Level(means, self._matrix(segment, f"level{place}", groups, headings))
-
-    def _matrices(self, prepared: _Prepared) -> Mapping[str, BM25Matrix]:
-        levels = {f"level{place}": level.bm25 for place, level in enumerate(prepared.levels)}
-        return {"sentences": prepared.sentences, **levels}
-
-    def _scores(
+    def score(
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+        """See `SentenceScheme`."""
         rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
         by_meaning = partial(self._by_meaning, snapshot, vector, alpha)
         by_word = partial(self._by_word, snapshot, query, alpha, rows)
@@ -213,7 +229,7 @@ class HybridIndex(BM25Base, SentenceIndex):
         self, snapshot: Snapshot, query: str, alpha: float, rows: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """BM25 in context of some rows, and (n,) of each sentence and of its passage."""
-        words = self._bm25(snapshot, query)
+        words = word_scores(snapshot, query, _matrices, self.settings)
         sentence = _joined(words.pop("sentences"))
         wider = [_of_rows(snapshot, place, scores) for place, scores in enumerate(words.values())]
         bm25 = weighted_scales(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
@@ -241,7 +257,8 @@ class HybridIndex(BM25Base, SentenceIndex):
         adapted = adaptive_weight(core, best) if self.settings.adaptive else 1.0
         return self.settings.dense_weight * adapted
 
-    def _scored_vectors(self, segment: Segment) -> FloatArray:
+    def scored_vectors(self, segment: Segment) -> FloatArray:
+        """See `Scheme`."""
         columns, prepared = segment.collection.columns, segment.prepared
         total = self.settings.alpha * read_vectors(columns, slice(None))
         for level in prepared.levels:
@@ -249,7 +266,8 @@ class HybridIndex(BM25Base, SentenceIndex):
             total += share * level.means.vectors(columns, prepared.headings)
         return total
 
-    def _decides_vectors(self) -> dict[str, Any]:
+    def vector_settings(self) -> dict[str, Any]:
+        """See `Scheme`."""
         return {"alpha": self.settings.alpha}
 
 
@@ -315,6 +333,25 @@ class _DenseSearch:
         return self.core[rows], weighted_scales(self.alpha, self.core[rows], wider)
 
 
+def _level_groups(rows: Collection) -> list[Groups]:
+    """The groups of rows of each wider scale: passages, and surroundings if there are any."""
+    owners = rows.owners(np.arange(len(rows)))
+    names = [name for name in ("passage_spans", "surroundings") if name in rows.columns]
+    return [Groups.by_change(rows.columns[name], owners) for name in names]
+
+
+def _level(segment: Segment, place: int, groups: Groups, headings: Headings | None) -> _Level:
+    columns = segment.collection.columns
+    kept = segment.kept(f"means{place}", lambda: {"norms": group_norms(columns, groups, headings)})
+    means = GroupMeans.of(columns, groups, kept["norms"], headings)
+    return _Level(means, kept_matrix(segment, f"level{place}", groups, headings))
+
+
+def _matrices(prepared: _Prepared) -> Mapping[str, BM25Matrix]:
+    levels = {f"level{place}": level.bm25 for place, level in enumerate(prepared.levels)}
+    return {"sentences": prepared.sentences, **levels}
+
+
 def _of_rows(snapshot: Snapshot, place: int, scores: Sequence[FloatArray]) -> FloatArray:
     """(n,) scores of the group of each row; place: of the level. scores: of its groups, for each part."""
     levels = [part.prepared.levels[place] for part in snapshot.parts]
@@ -345,3 +382,22 @@ def weighted_scales(alpha: float, sentence: FloatArray, wider: Sequence[FloatArr
     total *= (1 - alpha) / len(wider)
     total += alpha * sentence
     return total
+
+
+class HybridIndex(SentenceIndex):
+    """Sentences scored by meaning and by word, each together with its passage and its surroundings.
+
+    A dense score is `alpha * sentence + (1 - alpha) * mean(passage, surroundings)` of cosines with the
+    query; passages and surroundings have the mean vector of their sentences and of the heading above them,
+    and hold its words. A BM25 score is the same of BM25 scores, each scaled to [0, 1]. The best sentences by
+    each kind of score are pooled; in the pool both are scaled to [0, 1], weighted and added. By default a
+    search returns the passage of the best sentence, then single sentences.
+
+    Only the order of fused scores has a meaning (`score_scale="rank"`). `Candidate.scores` has "dense"
+    (the dense score), "core" (cosine of the sentence), "bm25" (of the sentence) and "bm25_passage".
+
+    Source: ChunkRAG's hybrid retrieval. Differs: contexts, and adaptive weights instead of 0.5 and 0.5;
+    see docs/decisions/0008-scored-and-returned-unit.md and 0013-adaptive-dense-weight.md.
+    """
+
+    scheme_type = HybridScheme

@@ -8,12 +8,11 @@ from precise_rag.checks import as_path
 from precise_rag.encoders.load import DEFAULT_ENCODER, load_encoder, load_packaged_encoder
 from precise_rag.encoders.packaged import MINILM_COMMAND
 from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
-from precise_rag.index.base import DocumentIndex
 from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.databases import DatabaseIndex, is_database
 from precise_rag.index.databases.location import load_engine
 from precise_rag.index.dense import DenseIndex
-from precise_rag.index.faiss import FaissIndex
+from precise_rag.index.document_index import DocumentIndex
 from precise_rag.index.hybrid import HybridIndex
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.index.storage.files import Verify
@@ -22,8 +21,8 @@ from precise_rag.index.word_sentence import WordSentenceIndex
 from precise_rag.protocols import Encoder
 
 KINDS: dict[str, type[DocumentIndex]] = {
-    cls.kind: cls
-    for cls in (DenseIndex, FaissIndex, BM25Index, SentenceContextIndex, WordSentenceIndex, HybridIndex)
+    cls.scheme_type.kind: cls
+    for cls in (DenseIndex, BM25Index, SentenceContextIndex, WordSentenceIndex, HybridIndex)
 }
 
 

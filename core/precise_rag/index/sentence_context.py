@@ -10,16 +10,19 @@ import numpy as np
 from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
+from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.context import SentenceContexts, check_alpha
+from precise_rag.index.arrays.forms import Form, Forms, ensure
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages, check_passages
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.nearest import nearest_rows
-from precise_rag.index.segments import Segment
-from precise_rag.index.sentence_base import SentenceIndex
-from precise_rag.index.snapshot import Hits, Snapshot
+from precise_rag.index.rows.nearest import nearest_rows
+from precise_rag.index.rows.segments import Segment
+from precise_rag.index.rows.snapshot import Hits, Snapshot
+from precise_rag.index.sentence_index import SentenceIndex
+from precise_rag.index.sentence_scheme import SentenceScheme
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 _NEAR, _LONG_PASSAGE = 1_000, 20
@@ -52,44 +55,30 @@ class ContextSettings(VectorSettings):
         check_passages("passages", self.passages)
 
 
-class SentenceContextIndex(SentenceIndex):
-    """Sentences scored by `alpha * core + (1 - alpha) * context`.
-
-    The core is the sentence; its context is the rest of its passage. A sentence that is alone in its
-    passage has no context.
-
-    Source: ParetoRAG, section 3. Differs: the defaults; `alpha=0.8, context="encode",
-    similarity="dot"` is the paper. See docs/decisions/0009-contexts-are-arithmetic.md.
-    """
+class ContextScheme(SentenceScheme):
+    """Rows are sentences with vectors, and with those of their contexts if these are encoded."""
 
     kind = "sentence-context"
-    settings_type: ClassVar[type] = ContextSettings
+    settings_type = ContextSettings
     score_scale: ClassVar[ScoreScale] = "cosine"
     search_settings = frozenset({"alpha", "similarity", "backend"})
     settings: ContextSettings
 
-    def weighted_vectors(self, alpha: float | None = None) -> Iterator[tuple[Candidate, FloatArray]]:
-        """Yield every sentence with its weighted vector (d,), for your own vector store.
+    def forms(self) -> Forms:
+        """See `Scheme`."""
+        encoded = {"context": Form("f", 2)} if self.settings.context == "encode" else {}
+        return {**super().forms(), **encoded}
 
-        A search of that store with the query's vector gives the ranking of this index.
-        alpha: weight of a sentence against its context (0 to 1); default: the index's setting.
-        """
-        if not len(self):
-            return
-        snapshot = self._ready(top_k=1)
-        normalise = self.settings.similarity == "cosine"
-        for part, rows in snapshot.slices():
-            vectors = part.prepared.contexts.vectors(
-                read_vectors(part.segment.collection.columns, slice(None)),
-                self._alpha(alpha),
-                normalise=normalise,
-            )
-            alive = np.arange(len(vectors)) if part.rows is None else np.flatnonzero(part.rows)
-            hits = Hits(alive + rows.start, np.zeros(len(alive), dtype=np.float32))
-            yield from zip(snapshot.candidates(hits, self.score_scale), vectors[alive], strict=True)
+    def check_columns(self, rows: Collection, n_words: int) -> None:
+        """See `Scheme`."""
+        super().check_columns(rows, n_words)
+        if self.settings.context == "encode":
+            same = rows.columns["context"].shape == rows.columns["vectors"].shape
+            ensure(same, "context and vectors differ in shape")
 
-    def _columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
-        columns = super()._columns(document, table, words)
+    def columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
+        """See `SentenceScheme`."""
+        columns = super().columns(document, table, words)
         if self.settings.context == "encode":
             columns["context"] = self._encoded_contexts(document, columns["spans"], columns["passage_spans"])
         return columns
@@ -109,7 +98,8 @@ class SentenceContextIndex(SentenceIndex):
             rows[list(others)] = encode_documents(self.encoder, list(others.values()))
         return rows
 
-    def _prepare(self, segment: Segment) -> Any:
+    def prepare(self, segment: Segment) -> Any:
+        """See `Scheme`."""
         columns = segment.collection.columns
         owners = segment.collection.owners(np.arange(len(segment.collection)))
         passages = Groups.by_change(columns["passage_spans"], owners)
@@ -121,9 +111,10 @@ class SentenceContextIndex(SentenceIndex):
         context_products = load_products({"vectors": encoded}, self.settings.backend)
         return _Prepared(passages, contexts, products, context_products)
 
-    def _scores(
+    def score(
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+        """See `SentenceScheme`."""
         n_near = max(_NEAR, _LONG_PASSAGE * top_k)
         found = []
         for part, rows in snapshot.slices():
@@ -162,7 +153,8 @@ class SentenceContextIndex(SentenceIndex):
         cosines[rows] = core[places]
         return scores, cosines
 
-    def _scored_vectors(self, segment: Segment) -> FloatArray:
+    def scored_vectors(self, segment: Segment) -> FloatArray:
+        """See `Scheme`."""
         normalise = self.settings.similarity == "cosine"
         vectors = read_vectors(segment.collection.columns, slice(None))
         weighted: FloatArray = segment.prepared.contexts.vectors(
@@ -170,7 +162,8 @@ class SentenceContextIndex(SentenceIndex):
         )
         return weighted
 
-    def _decides_vectors(self) -> dict[str, Any]:
+    def vector_settings(self) -> dict[str, Any]:
+        """See `Scheme`."""
         return {"alpha": self.settings.alpha, "similarity": self.settings.similarity}
 
 
@@ -182,3 +175,37 @@ class _Prepared:
     contexts: SentenceContexts
     products: Products
     context_products: Products | None = None
+
+
+class SentenceContextIndex(SentenceIndex):
+    """Sentences scored by `alpha * core + (1 - alpha) * context`.
+
+    The core is the sentence; its context is the rest of its passage. A sentence that is alone in its
+    passage has no context.
+
+    Source: ParetoRAG, section 3. Differs: the defaults; `alpha=0.8, context="encode",
+    similarity="dot"` is the paper. See docs/decisions/0009-contexts-are-arithmetic.md.
+    """
+
+    scheme_type = ContextScheme
+    scheme: ContextScheme
+
+    def weighted_vectors(self, alpha: float | None = None) -> Iterator[tuple[Candidate, FloatArray]]:
+        """Yield every sentence with its weighted vector (d,), for your own vector store.
+
+        A search of that store with the query's vector gives the ranking of this index.
+        alpha: weight of a sentence against its context (0 to 1); default: the index's setting.
+        """
+        if not len(self):
+            return
+        snapshot = self._ready(top_k=1)
+        normalise = self.settings.similarity == "cosine"
+        for part, rows in snapshot.slices():
+            vectors = part.prepared.contexts.vectors(
+                read_vectors(part.segment.collection.columns, slice(None)),
+                self.settings.alpha if alpha is None else check_alpha(alpha),
+                normalise=normalise,
+            )
+            alive = np.arange(len(vectors)) if part.rows is None else np.flatnonzero(part.rows)
+            hits = Hits(alive + rows.start, np.zeros(len(alive), dtype=np.float32))
+            yield from zip(snapshot.candidates(hits, self.score_scale), vectors[alive], strict=True)

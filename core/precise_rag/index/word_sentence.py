@@ -1,8 +1,8 @@
 """Recursive retrieval: keep the chunks that share a word with the query, then rank them by cosine."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -13,20 +13,22 @@ from precise_rag.checks import check_number
 from precise_rag.encoders.packaged import MINILM_COMMAND, packaged_minilm
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import ModelError
-from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.forms import Form, Forms, check_numbers
 from precise_rag.index.arrays.passages import Passages
 from precise_rag.index.arrays.postings import Postings, idf
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.stop_words import WordSettings, load_stop_words
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.dense import DenseIndex, DenseSettings
-from precise_rag.index.segments import Part, Segment
-from precise_rag.index.snapshot import Hits, Snapshot
+from precise_rag.index.dense import DenseScheme, DenseSettings, best_by_product
+from precise_rag.index.document_index import DocumentIndex
+from precise_rag.index.rows.segments import Segment
+from precise_rag.index.rows.snapshot import Hits, Snapshot
+from precise_rag.index.scheme import Scheme
 from precise_rag.protocols import Encoder
 from precise_rag.tokens import readable_texts
-from precise_rag.types import FloatArray, SentenceTable
+from precise_rag.types import Document, FloatArray, ScoreScale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,59 +59,63 @@ class _Prepared:
     products: Products
 
 
-class WordSentenceIndex(DenseIndex):
-    """Chunks that share a word with the query, scored by cosine.
-
-    Words are WordPiece tokens of BERT's vocabulary, without stop words and punctuation. A common token
-    lets almost every chunk pass the filter; `min_overlap` and `max_candidates` make searches faster.
-    If no chunk shares a token with the query, a search returns nothing.
-
-    Source: recursive retrieval, section III. Differs: nothing with the default settings.
-    """
+class WordSentenceScheme(Scheme):
+    """Rows are those of a dense index of chunks, with the chunks' WordPiece tokens."""
 
     kind = "word-sentence"
-    settings_type: ClassVar[type] = WordSentenceSettings
+    score_scale: ClassVar[ScoreScale] = "cosine"
+    settings_type = WordSentenceSettings
     search_settings = frozenset({"backend", "min_overlap", "max_candidates", "filter_statistics"})
     settings: WordSentenceSettings
 
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
+        own = {field.name: getattr(self.settings, field.name) for field in fields(DenseSettings)}
+        self._dense = DenseScheme(encoder, **own)
         self._tokenizer = _load_tokenizer(encoder)
         stop_words = load_stop_words(self.settings.stop_words)
         self._is_content = _content_tokens(self._tokenizer, stop_words)
         self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)
 
-    def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
-        """Rows that pass the word filter, ascending."""
-        snapshot = self._ready(top_k=1)
-        return self._passing(snapshot, query)
+    def forms(self) -> Forms:
+        """See `Scheme`."""
+        pieces = {"pieces.values": Form("i", 1), "pieces.lengths": Form("i", 1)}
+        return {**self._dense.forms(), **pieces}
 
-    def _describe(
-        self, texts: Sequence[str], table: SentenceTable, groups: Groups, words: Vocabulary
-    ) -> Columns:
-        tokens = self._tokens(texts)
-        return {
-            **super()._describe(texts, table, groups, words),
-            "pieces.values": np.concatenate([np.zeros(0, dtype=np.int32), *tokens]),
-            "pieces.lengths": np.array([len(row) for row in tokens], dtype=np.int32),
-        }
+    def read(
+        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
+    ) -> Iterator[Columns]:
+        """See `Scheme`."""
+        texts = (document.text for document in documents)
+        for text, columns in zip(texts, self._dense.read(documents, words, show_progress), strict=True):
+            tokens = self._tokens([text[start:end] for start, end in columns["spans"]])
+            yield {
+                **columns,
+                "pieces.values": np.concatenate([np.zeros(0, dtype=np.int32), *tokens]),
+                "pieces.lengths": np.array([len(row) for row in tokens], dtype=np.int32),
+            }
 
-    def _prepare(self, segment: Segment) -> Any:
+    def check_columns(self, rows: Collection, n_words: int) -> None:
+        """See `Scheme`."""
+        self._dense.check_columns(rows, n_words)
+        check_numbers("pieces.values", rows.columns["pieces.values"], 0, np.iinfo(np.int32).max)
+
+    def prepare(self, segment: Segment) -> Any:
+        """See `Scheme`."""
         columns = segment.collection.columns
         postings = Postings.of(columns["pieces.values"], columns["pieces.lengths"], len(self._is_content))
         return _Prepared(postings, load_products(columns, self.settings.backend, segment.kept))
 
-    def _hits(self, snapshot: Snapshot, query: str, top_k: int, vector: FloatArray | None) -> Hits:
-        rows = self._passing(snapshot, query)
+    def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
+        """See `Scheme`."""
+        rows = self.passing(snapshot, query)
         if not len(rows):
             return Hits(rows, np.zeros(0, dtype=np.float32))
-        return self._best_of(snapshot, rows, self._query_vector(query, vector), top_k)
+        products = [part.prepared.products for part in snapshot.parts]
+        return best_by_product(snapshot, products, rows, self.direction(snapshot, query, vector), top_k)
 
-    def _products(self, part: Part) -> Products:
-        products: Products = part.prepared.products
-        return products
-
-    def _passing(self, snapshot: Snapshot, query: str) -> npt.NDArray[np.int64]:
+    def passing(self, snapshot: Snapshot, query: str) -> npt.NDArray[np.int64]:
+        """Return the rows that pass the word filter and match, ascending."""
         terms = np.unique(self._tokens([query])[0]).astype(np.int64)
         least = self.settings.min_overlap
         passes = np.concatenate([part.prepared.postings.overlap(terms, least) for part in snapshot.parts])
@@ -138,6 +144,25 @@ class WordSentenceIndex(DenseIndex):
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         ids = [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
         return [tokens[self._is_content[tokens]] for tokens in ids]
+
+
+class WordSentenceIndex(DocumentIndex):
+    """Chunks that share a word with the query, scored by cosine.
+
+    Words are WordPiece tokens of BERT's vocabulary, without stop words and punctuation. A common token
+    lets almost every chunk pass the filter; `min_overlap` and `max_candidates` make searches faster.
+    If no chunk shares a token with the query, a search returns nothing.
+
+    Source: recursive retrieval, section III. Differs: nothing with the default settings.
+    """
+
+    scheme_type = WordSentenceScheme
+    scheme: WordSentenceScheme
+
+    def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
+        """Rows that pass the word filter, ascending."""
+        snapshot = self._ready(top_k=1)
+        return self.scheme.passing(snapshot, query)
 
 
 def _load_tokenizer(encoder: Encoder | None) -> Any:

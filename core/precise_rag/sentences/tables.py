@@ -123,3 +123,10 @@ def _tables(batch: _Batch, encoder: Encoder | None, vectors: bool) -> Iterator[S
             n_tokens=batch.n_tokens[rows],
             vectors=None if encoded is None else encoded[rows],
         )
+
+
+def empty_table(doc_id: str, dimension: int | None) -> SentenceTable:
+    """Return the table of a document without sentences; dimension: of the encoder, None without vectors."""
+    none = np.zeros(0, dtype=np.int64)
+    vectors = None if dimension is None else np.zeros((0, dimension), dtype=np.float32)
+    return SentenceTable(doc_id, none.reshape(0, 2), none, none, vectors)

@@ -10,15 +10,13 @@ from precise_rag.index import (
     BM25Index,
     DenseIndex,
     DocumentIndex,
-    FaissIndex,
     HybridIndex,
     SentenceContextIndex,
     WordSentenceIndex,
     load_index,
-    nearest,
-    segments,
 )
 from precise_rag.index.arrays import rough
+from precise_rag.index.rows import nearest, segments
 from precise_rag.testing import HashEncoder
 from precise_rag.testing.index_contract import IndexContract
 from precise_rag.types import Document
@@ -65,15 +63,14 @@ class TestDenseTorch(IndexContract):
 class TestFaiss(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("faiss")
-        return grown(FaissIndex, documents, encoder, chunks="12 tokens")
+        return grown(DenseIndex, documents, encoder, chunks="12 tokens", backend="faiss")
 
 
 class TestFaissGraph(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
         pytest.importorskip("faiss")
-        return grown(
-            FaissIndex, documents, encoder, chunks="sentences", factory="HNSW16", search="efSearch=64"
-        )
+        graph = "faiss:HNSW16@efSearch=64"
+        return grown(DenseIndex, documents, encoder, chunks="sentences", backend=graph)
 
 
 class TestBM25(IndexContract):

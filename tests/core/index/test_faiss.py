@@ -7,18 +7,23 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.index import DenseIndex, FaissIndex, segments
-from precise_rag.index import nearest as nearest_module
+from precise_rag.index import DenseIndex
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.faiss_rows import FaissRows
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.segments import Part, Segment
+from precise_rag.index.rows import nearest as nearest_module
+from precise_rag.index.rows import segments
+from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.vectors import clustered
 
 OLD = [Document(f"old{i}", f"The old cat number {i} sleeps. It purrs.") for i in range(20)]
 NEW = [Document(f"new{i}", f"A new dog number {i} barks. It runs.") for i in range(30)]
+
+
+def backend(factory: str, search: str) -> str:
+    return f"faiss:{factory}@{search}" if search else f"faiss:{factory}"
 
 
 @pytest.mark.parametrize(
@@ -42,8 +47,8 @@ def test_faiss_finds_what_exact_search_finds(
     spans = np.stack([np.arange(2000), np.arange(2000) + 1], axis=1)
     columns = {"spans": spans, "n_tokens": np.ones(2000, dtype=np.int64), "vectors": rows}
     collection = Collection.of([Document("d", "x" * 2000)], [columns])
-    index = FaissIndex(HashEncoder(), factory=factory, search=search)
-    index._parts = (Part(Segment(collection, Vocabulary(frozenset()))),)
+    index = DenseIndex(HashEncoder(), backend=backend(factory, search))
+    index._rows.parts = (Part(Segment(collection, Vocabulary(frozenset()))),)
     shared = 0
     for query in clustered(20, seed=1):
         exact = np.argsort(-(rows @ query), kind="stable")[:10]
@@ -60,7 +65,7 @@ def test_new_documents_are_compared_until_they_are_many_and_what_cannot_be_built
     pytest.importorskip("faiss")
     monkeypatch.setattr(segments, "SMALL", 0)
     monkeypatch.setattr(nearest_module, "EXACT_ROWS", 40)
-    index = FaissIndex.build(OLD, HashEncoder(), chunks="sentences")
+    index = DenseIndex.build(OLD, HashEncoder(), chunks="sentences", backend="faiss")
     (first,) = built(index)
     index.add(NEW[:5])
     assert index.search("new dog number 3 barks", 1)[0].doc_id == "new3"
@@ -70,24 +75,24 @@ def test_new_documents_are_compared_until_they_are_many_and_what_cannot_be_built
     assert built(index)[-1].ntotal == len(index) == 100
     for factory in ("Nonsense", "IVF4096,PQ7"):
         with pytest.raises(Exception, match="faiss cannot build"):
-            FaissIndex.build(OLD, HashEncoder(), chunks="sentences", factory=factory).search("cat")
+            DenseIndex.build(OLD, HashEncoder(), chunks="sentences", backend=f"faiss:{factory}").search("cat")
 
 
 def test_a_gpu_without_a_gpu_build_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     faiss = pytest.importorskip("faiss")
     monkeypatch.delattr(faiss, "index_cpu_to_all_gpus", raising=False)
     with pytest.raises(InputError, match=r"has no GPU support.*faiss-gpu"):
-        FaissIndex(HashEncoder(), gpu=True)
+        DenseIndex(HashEncoder(), backend="faiss-gpu")
     monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda index: index, raising=False)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0, raising=False)
     with pytest.raises(InputError, match="sees no GPU"):
-        FaissIndex(HashEncoder(), gpu=True)
+        DenseIndex(HashEncoder(), backend="faiss-gpu")
 
 
-def built(index: FaissIndex) -> list[Any]:
+def built(index: DenseIndex) -> list[Any]:
     """The faiss index of each segment; None for one that has none."""
     index.search("cat", 1)
-    return [None if part.segment.near is None else part.segment.near.index for part in index._parts]
+    return [None if part.segment.near is None else part.segment.near.index for part in index._rows.parts]
 
 
 def nearest(index: DenseIndex, query: str, top_k: int) -> dict[str, float]:
@@ -102,7 +107,7 @@ def test_faiss_passes_over_what_was_deleted(factory: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(segments, "SMALL", 0)
     monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
     search = {"IVF4,Flat": "nprobe=4", "HNSW16": "efSearch=64"}.get(factory, "")
-    index = FaissIndex.build(OLD + NEW, HashEncoder(), factory=factory, search=search)
+    index = DenseIndex.build(OLD + NEW, HashEncoder(), backend=backend(factory, search))
     (first,) = built(index)
     gone: set[str] = set()
     for document in [*OLD[3:8], *NEW[:5]]:
@@ -130,14 +135,14 @@ def test_a_saved_faiss_index_is_used_if_it_is_trusted(
     pytest.importorskip("faiss")
     monkeypatch.setattr(segments, "SMALL", 0)
     monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
-    index = FaissIndex.build(OLD, HashEncoder(), factory="HNSW32")
+    index = DenseIndex.build(OLD, HashEncoder(), backend="faiss:HNSW32")
     index.delete(["old1", "old2"])
     index.add([Document("old7", "A heron waits in the reeds."), OLD[2]])
     rest = [d for d in OLD if d.id not in ("old1", "old7")]
     expected = DenseIndex.build([*rest, Document("old7", "A heron waits in the reeds.")], HashEncoder())
     index.save(tmp_path / "index")
     monkeypatch.setattr(FaissRows, "of", lambda *_: pytest.fail("was built again"))
-    trusting = FaissIndex.load(tmp_path / "index", HashEncoder(), search="", trusted=True)
+    trusting = DenseIndex.load(tmp_path / "index", HashEncoder(), trusted=True)
     assert [each.ntotal for each in built(trusting)] == [each.ntotal for each in built(index)]
     for asked in (index, trusting):
         assert nearest(asked, "heron in the reeds", 100) == pytest.approx(

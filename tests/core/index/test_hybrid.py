@@ -11,7 +11,6 @@ from precise_rag.index import HybridIndex
 from precise_rag.index.arrays.fusion import min_max
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
-from support.saved_indexes import as_version
 
 STORY = Document("story", "A cat sits. A cat runs. It rained.\n\nThe sun rose. A cat sleeps.")
 
@@ -182,12 +181,3 @@ def test_candidates_know_the_title_and_the_headings_above_them(tmp_path: Path) -
     assert above(loaded)["Oil the shaft."] == "Handbook > Pumps > Care"
     stretches = index.neighbours(index.search("oil the shaft", 1, returns="sentence"), 1)
     assert {s.above for stretch in stretches for s in stretch.sentences} <= set(found.values())
-
-
-def test_an_index_of_an_older_version_is_searched_without_headings(tmp_path: Path) -> None:
-    HybridIndex.build(PUMPS, HashEncoder(), headings=False).save(tmp_path)
-    as_version(2, tmp_path)
-    loaded = HybridIndex.load(tmp_path, HashEncoder())
-    assert loaded.settings.headings is False
-    loaded.add([STORY])
-    assert {c.doc_id for c in loaded.search(QUESTION, 9)} == {"m7", "k2", "story"}

@@ -68,7 +68,7 @@ def _rough_vectors(columns: Columns, kept: Kept | None) -> RoughVectors | None:
         return None
     if vectors.dtype == np.int8:
         return RoughVectors(vectors, columns["vector_scales"])
-    arrays = kept("rough", lambda: RoughVectors.of(vectors).arrays)
+    arrays = kept(rough.ROUGH, lambda: RoughVectors.of(vectors).arrays)
     return RoughVectors(arrays["codes"], arrays["scales"])
 
 

@@ -23,11 +23,11 @@ from precise_rag.index.databases.location import load_engine
 from precise_rag.index.databases.reading import check_document, read_documents
 from precise_rag.index.databases.search import Searcher
 from precise_rag.index.databases.sentences import digest
-from precise_rag.index.document_base import unique_documents
 from precise_rag.index.hybrid import HybridSettings
 from precise_rag.index.queries import check_search, query_direction
-from precise_rag.index.saved_base import as_json
-from precise_rag.index.sentence_base import Returns, check_returns
+from precise_rag.index.rows.documents import unique_documents
+from precise_rag.index.sentence_scheme import Returns, check_returns
+from precise_rag.index.storage.settings import as_json
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch

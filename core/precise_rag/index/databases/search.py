@@ -21,9 +21,9 @@ from precise_rag.index.databases.counted import Usual, bm25, usual
 from precise_rag.index.databases.engine import FoundSentence, Pool, View
 from precise_rag.index.databases.words import word_numbers
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
-from precise_rag.index.matching import warn_of_unknown_field
-from precise_rag.index.neighbours import rows_around
-from precise_rag.index.sentence_base import Returns
+from precise_rag.index.rows.matching import warn_of_unknown_field
+from precise_rag.index.rows.neighbours import rows_around
+from precise_rag.index.sentence_scheme import Returns
 from precise_rag.types import Candidate, FloatArray, ScoreScale, Stretch
 from precise_rag.vectors import dots
 

@@ -36,7 +36,7 @@ def array_file(name: str) -> str:
 def is_index_file(name: str) -> bool:
     """Whether a data folder of ours may hold a file of this name."""
     stem, dot, ending = name.rpartition(".")
-    return name in (DOCUMENTS, "segment.json", "manifest.json") or (
+    return name in (DOCUMENTS, "segment.json") or (
         dot + ending == ".npy" and _ARRAY_NAME.fullmatch(stem) is not None
     )
 
@@ -74,16 +74,16 @@ def write_array(folder: Path, name: str, array: npt.NDArray[Any]) -> dict[str, A
     return {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": digest.hexdigest()}
 
 
-def read_array(folder: Path, name: str, entry: dict[str, Any] | None, verify: Verify) -> npt.NDArray[Any]:
+def read_array(folder: Path, name: str, entry: dict[str, Any], verify: Verify) -> npt.NDArray[Any]:
     """Open one array, memory-mapped and read-only.
 
-    entry: what `write_array` returned; None for an index of version 1, which did not keep it.
+    entry: what `write_array` returned.
     Raises OSError or ValueError if the file is not that array.
     """
     file_name = array_file(name)
     with open_regular(folder / file_name) as file:
         shape, dtype = _read_header(file, file_name)
-        if entry is not None and (list(shape), dtype.str) != (entry["shape"], entry["dtype"]):
+        if (list(shape), dtype.str) != (entry["shape"], entry["dtype"]):
             raise ValueError(
                 f"{file_name} has shape {shape} and type {dtype.str}, "
                 f"{entry['shape']} and {entry['dtype']} expected"
@@ -92,10 +92,8 @@ def read_array(folder: Path, name: str, entry: dict[str, Any] | None, verify: Ve
         expected = start + math.prod(shape) * dtype.itemsize
         if size != expected:
             raise ValueError(f"{file_name} has {size} bytes, {expected} expected")
-        if verify == "full":
-            found = _digest(file, dtype, file_name)
-            if entry is not None and found != entry["sha256"]:
-                raise ValueError(f"the checksum of {file_name} is wrong")
+        if verify == "full" and _digest(file, dtype, file_name) != entry["sha256"]:
+            raise ValueError(f"the checksum of {file_name} is wrong")
         return np.memmap(file, dtype=dtype, mode="r", offset=start, shape=shape)
 
 
@@ -147,8 +145,8 @@ def write_documents(folder: Path, documents: Iterable[Document]) -> dict[str, An
     return {"size": size, "sha256": digest.hexdigest()}
 
 
-def read_documents_file(folder: Path, entry: dict[str, Any] | None, verify: Verify) -> dict[str, Document]:
-    """Read what `write_documents` wrote; entry: what it returned, None for an index of version 1.
+def read_documents_file(folder: Path, entry: dict[str, Any], verify: Verify) -> dict[str, Document]:
+    """Read what `write_documents` wrote; entry: what it returned.
 
     Raises OSError or ValueError if the file is not that one.
     """
@@ -156,7 +154,7 @@ def read_documents_file(folder: Path, entry: dict[str, Any] | None, verify: Veri
     digest = hashlib.sha256()
     with open_regular(folder / DOCUMENTS) as file:
         size = os.fstat(file.fileno()).st_size
-        if entry is not None and size != entry["size"]:
+        if size != entry["size"]:
             raise ValueError(f"{DOCUMENTS} has {size} bytes, {entry['size']} expected")
         for line in file:
             if verify == "full":
@@ -165,7 +163,7 @@ def read_documents_file(folder: Path, entry: dict[str, Any] | None, verify: Veri
             if document.id in documents:
                 raise ValueError(f"{DOCUMENTS} holds the document {document.id!r} twice")
             documents[document.id] = document
-    if verify == "full" and entry is not None and digest.hexdigest() != entry["sha256"]:
+    if verify == "full" and digest.hexdigest() != entry["sha256"]:
         raise ValueError(f"the checksum of {DOCUMENTS} is wrong")
     return documents
 

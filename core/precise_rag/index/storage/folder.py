@@ -32,13 +32,12 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.segments import Part, Segment, Stored
+from precise_rag.index.rows.segments import Part, Segment, Stored
 from precise_rag.index.storage.files import (
     is_index_file,
     write_array,
     write_documents,
 )
-from precise_rag.index.storage.layout import check_collection
 from precise_rag.index.storage.lock import LOCK_FILE, LOCK_FILES, LONGEST_WAIT, WAIT, hold_folder
 from precise_rag.index.storage.manifest import (
     DATA_NAME,
@@ -61,9 +60,10 @@ _FILES = {MANIFEST, MANIFEST_PART, FILES, FILES_PART, *LOCK_FILES}
 
 
 @contextmanager
-def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
+def locked(path: str | Path, timeout: float = WAIT) -> Iterator[list[Path]]:
     """Hold the folder of an index against other writers; it is made if it is not there.
 
+    Yields the data folders in it.
     Raises InputError if it holds other files, IndexLockedError if another writer holds it for
     `timeout` seconds, and IndexWriteError if it cannot be made.
     """
@@ -75,34 +75,29 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
         path.mkdir(parents=True, exist_ok=True)
     with hold_folder(path, timeout):
         with _write_errors(path):
-            _check_folder(path)
-        yield
+            folders = _check_folder(path)
+        yield folders
 
 
 def write_index(
     path: str | Path,
     manifest: dict[str, Any],
     parts: Sequence[tuple[Part, Columns]],
+    folders: Sequence[Path],
     *,
     known: set[str] | None = None,
 ) -> None:
-    """Save, replacing an index that is already there.
+    """Save into a folder that is `locked`, replacing an index that is already there.
 
     parts: the parts of the index, each with the arrays to save that do not go by rows.
+    folders: the data folders in it.
     known: versions of which the folder must still have one, see `version_of`; the new one is added.
         Default: any.
-    Raises InputError if `path` holds anything but an index, or a document cannot be saved as it is;
-    IndexChangedError if another writer has replaced the index; IndexLockedError; IndexWriteError.
+    Raises InputError if a document cannot be saved as it is; IndexChangedError if another writer has
+    replaced the index; IndexWriteError.
     """
     path = as_path("path", path)
-    try:
-        for part, _ in parts:
-            if not part.segment.is_stored(path):
-                check_collection(part.segment.collection)
-    except ValueError as error:
-        raise InputError(f"the index cannot be saved: {error}") from error
-    with locked(path), _write_errors(path):
-        data = _check_folder(path)
+    with _write_errors(path):
         present = _present_manifest(path)
         if known is not None and present is not None and version_of(present) not in known:
             raise IndexChangedError(
@@ -125,7 +120,7 @@ def write_index(
         except OSError as error:
             _log.warning("%s was saved, but the disk did not confirm it: %s", path, error)
         named = {place.data for place in stored}
-        for folder in data:
+        for folder in folders:
             if folder.name not in named:
                 _remove(folder)
 

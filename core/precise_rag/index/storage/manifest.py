@@ -15,7 +15,6 @@ MANIFEST, MANIFEST_PART, SEGMENT = "manifest.json", "manifest.json.part", "segme
 """The manifest of an index, the same while it is written, and what is in a data folder."""
 FORMAT = "precise-rag-index"
 VERSION = 4
-_READABLE = (1, 2, 3, 4)
 FILES, FILES_PART = "files.json", "files.json.part"
 """Beside the manifest: which files `precise index` made the index of, and the same while it is written."""
 DATA_NAME = re.compile(r"data-[0-9a-f]{32}")
@@ -25,7 +24,7 @@ _MOST_BYTES = 2**31
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """Read the manifest of a saved index; one of an older version gets the form of the newest.
+    """Read the manifest of a saved index.
 
     Raises IndexFormatError if it is missing, or if this version cannot read it.
     """
@@ -39,15 +38,16 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise IndexFormatError(f"{file} is not the manifest of a precise-rag index")
     version = manifest.get("version")
-    if type(version) is not int or version not in _READABLE:
+    if type(version) is not int or version != VERSION:
         raise IndexFormatError(
-            f"{path} has index format {version!r}, this version reads up to {VERSION}; "
+            f"{path} has index format {version!r}, this version reads {VERSION}; "
             "build the index again or install the version that wrote it"
         )
     try:
-        return _checked(manifest)
+        _check_manifest(manifest)
     except (ValueError, RecursionError) as error:
         raise IndexFormatError(f"{file} is damaged ({error}); build the index again") from error
+    return manifest
 
 
 def has_index(path: str | Path) -> bool:
@@ -76,7 +76,7 @@ def _finite(number: str) -> float:
 
 def version_of(manifest: dict[str, Any]) -> str:
     """What tells a saved state of an index from the others."""
-    return str(manifest.get("sha256") or manifest["segments"][0]["data"])
+    return str(manifest["sha256"])
 
 
 def read_segment(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
@@ -84,9 +84,6 @@ def read_segment(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
 
     Raises OSError or ValueError if it is not what the manifest names.
     """
-    if "files" in entry:
-        found: dict[str, Any] = entry["files"]
-        return found
     files = parse_manifest(folder / SEGMENT)
     if not isinstance(files, dict) or files.get("sha256") != entry["sha256"]:
         raise ValueError(f"{folder.name} is not the one that belongs to the index")
@@ -94,17 +91,11 @@ def read_segment(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
     return files
 
 
-def _checked(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A manifest in the form of the newest version. Raises ValueError for what no save writes.
-
-    A hybrid index of version 1 or 2 has no headings; it is searched, added to and saved without them.
-    """
+def _check_manifest(manifest: dict[str, Any]) -> None:
+    """Raise ValueError for what no save writes."""
     if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("settings"), dict):
         raise ValueError("the kind or the settings are missing")
-    if manifest["version"] < VERSION:
-        manifest = _upgraded(manifest)
-    else:
-        _check_digest(manifest)
+    _check_digest(manifest)
     segments = manifest.get("segments")
     if not isinstance(segments, list) or not all(_is_segment_entry(entry) for entry in segments):
         raise ValueError("a segment has no sha256 or no list of what is deleted")
@@ -119,31 +110,6 @@ def _checked(manifest: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("the encoder is missing")
     if not all(isinstance(encoder[part], str | None) for part in ("name", "source")):
         raise ValueError("the encoder has no name")
-    return manifest
-
-
-def _upgraded(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A manifest of an index of one segment, whose files it named itself.
-
-    Its BM25 matrices and faiss index are left out; the first search computes them again.
-    """
-    files = dict(manifest)
-    if manifest["version"] == 1:  # named arrays, and kept no shapes and checksums
-        for part in ("columns", "extras"):
-            names = manifest.get(part)
-            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-                raise ValueError(f"{part} are not a list of names")
-            files[part] = dict.fromkeys(names)
-        files |= {"offsets": None, "documents": None}
-    else:
-        _check_entries(manifest)
-    files["extras"] = {name: e for name, e in files["extras"].items() if name.endswith(".norms")}
-    files["vocabulary"] = manifest.get("vocabulary") or []
-    settings = manifest["settings"]
-    if manifest["version"] < 3 and manifest["kind"] == "hybrid":
-        settings = {"headings": False, **settings}
-    entry: dict[str, Any] = {"data": manifest.get("data"), "sha256": "", "deleted": [], "files": files}
-    return {**manifest, "settings": settings, "segments": [entry]}
 
 
 def _check_digest(manifest: dict[str, Any]) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from precise_rag.checks import shown
 from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.index.arrays.collection import Collection
-from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.segments import Part, Segment, Stored
+from precise_rag.index.arrays.words import Vocabulary, read_vocabulary
+from precise_rag.index.rows.segments import Part, Segment, Stored
 from precise_rag.index.storage.files import Verify, read_array, read_documents_file
-from precise_rag.index.storage.layout import check_collection, read_vocabulary
 from precise_rag.index.storage.manifest import read_manifest, read_segment
 
 
@@ -23,7 +23,7 @@ def read_index(path: str | Path, verify: Verify = "full") -> tuple[dict[str, Any
     Raises IndexFormatError if the index is missing, damaged or of another version.
     """
     if verify not in ("full", "shape"):
-        raise InputError(f"verify must be 'full' or 'shape', got {verify!r}")
+        raise InputError(f"verify must be 'full' or 'shape', got {shown(verify)}")
     manifest = read_manifest(path)
     while True:
         try:
@@ -53,9 +53,9 @@ def _read_part(path: Path, entry: dict[str, Any], verify: Verify) -> Part:
     extras = {n: read_array(folder, n, array, verify) for n, array in files["extras"].items()}
     documents = read_documents_file(folder, files["documents"], verify)
     collection = Collection(documents, offsets, columns)
-    check_collection(collection)
+    collection.check()
     words = Vocabulary(frozenset(), read_vocabulary(files.get("vocabulary")))
-    stored = Stored(path.resolve(), entry["data"], entry["sha256"]) if entry["sha256"] else None
+    stored = Stored(path.resolve(), entry["data"], entry["sha256"])
     segment = Segment(collection, words, extras, stored)
     if not entry["deleted"]:
         return Part(segment)

@@ -10,7 +10,6 @@ from precise_rag.errors import InputError, MissingExtra
 from precise_rag.index import (
     DenseIndex,
     DocumentIndex,
-    FaissIndex,
     HybridIndex,
     SentenceContextIndex,
     WordSentenceIndex,
@@ -48,8 +47,6 @@ def test_torch_multiplies_as_numpy_does(tmp_path: Path) -> None:
         DenseIndex.load(tmp_path / "index", HashEncoder(), chunks="sentences")
     with pytest.raises(InputError, match=r"backend must be 'numpy', 'torch', .*, got 'cuda'"):
         DenseIndex.build([], HashEncoder(), backend="cuda")
-    with pytest.raises(InputError, match="for GPUs pass gpu=True"):
-        FaissIndex.build([], HashEncoder(), backend="torch")
     missing = f"torch:cuda:{torch.cuda.device_count()}"
     with pytest.raises(InputError, match=rf"backend is '{missing}' but torch .* sees"):
         DenseIndex.build(OLD, HashEncoder(), backend=missing).search("cat")

@@ -42,7 +42,7 @@ def test_every_index_of_vectors_takes_a_precision(kind: type[DocumentIndex], tmp
     small = kind.build(OLD + NEW, HashEncoder(), precision="int8")
     small.save(tmp_path / "index")
     small = kind.load(tmp_path / "index", HashEncoder())
-    assert small._parts[0].segment.collection.columns["vectors"].dtype == np.int8
+    assert small._rows.parts[0].segment.collection.columns["vectors"].dtype == np.int8
     expected = {c.id: c.score for c in exact.search("old cat sleeps", 200)}
     found = {c.id: c.score for c in small.search("old cat sleeps", 200)}
     assert found == pytest.approx(expected, abs=0.03)

@@ -20,7 +20,7 @@ from precise_rag.index.arrays.collection import BoolArray, Collection, Columns
 from precise_rag.index.arrays.faiss_rows import FaissRows
 from precise_rag.index.arrays.headings import HeadingTexts
 from precise_rag.index.arrays.words import Vocabulary, joined_words
-from precise_rag.index.matching import DocumentMatcher
+from precise_rag.index.rows.matching import DocumentMatcher
 from precise_rag.types import Document, IntArray
 
 SMALL = 2_000

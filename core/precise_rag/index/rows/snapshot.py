@@ -8,8 +8,8 @@ import numpy as np
 
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.collection import BoolArray
-from precise_rag.index.matching import matching_documents
-from precise_rag.index.segments import Part, Segment
+from precise_rag.index.rows.matching import matching_documents
+from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, Span, Stretch
 
 _MOST_NARROWED = 16

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from precise_rag.index.snapshot import Snapshot
+from precise_rag.index.rows.snapshot import Snapshot
 from precise_rag.types import Candidate
 
 

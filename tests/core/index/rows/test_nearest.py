@@ -13,10 +13,9 @@ from precise_rag.index import (
     SentenceContextIndex,
     WordSentenceIndex,
     load_index,
-    nearest,
-    segments,
 )
 from precise_rag.index.arrays.faiss_rows import FaissBackend, FaissRows
+from precise_rag.index.rows import nearest, segments
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, Document, FloatArray
 
@@ -79,7 +78,7 @@ def assert_same(left: DocumentIndex, right: DocumentIndex, **options: Any) -> No
 
 
 def uses_faiss(index: DocumentIndex) -> bool:
-    return any(part.segment.near is not None for part in index._parts)
+    return any(part.segment.near is not None for part in index._rows.parts)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,9 +11,9 @@ from precise_rag.index import (
     BM25Index,
     DocumentIndex,
     HybridIndex,
-    segments,
 )
 from precise_rag.index.arrays.postings import Postings
+from precise_rag.index.rows import segments
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -79,6 +79,6 @@ def test_an_index_without_documents_has_no_words(tmp_path: Path) -> None:
     index.delete([document.id for document in OLD])
     index.save(tmp_path / "index")
     loaded = BM25Index.load(tmp_path / "index")
-    assert not loaded._parts
+    assert not loaded._rows.parts
     loaded.add(NEW)
     assert loaded.search("dog", 1)[0].score > 0

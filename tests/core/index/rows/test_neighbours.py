@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from precise_rag import Document, HybridIndex, SentenceContextIndex
-from precise_rag.index.neighbours import rows_around
+from precise_rag.index.rows.neighbours import rows_around
 from precise_rag.testing import HashEncoder
 
 TEXT = "One is here. Two is here.\n\nThree is here. Four is here. Five is here. Six is here."

@@ -1,0 +1,1 @@
+"""The documents of an index and their rows: segments, changes, snapshots."""

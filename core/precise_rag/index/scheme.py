@@ -1,0 +1,169 @@
+"""What sets the kinds of index apart: the rows that they make of documents, and how they score these."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+from precise_rag.checks import check_methods
+from precise_rag.encoded import encode_queries
+from precise_rag.errors import InputError
+from precise_rag.index.arrays.collection import ROW_FORMS, Collection, Columns
+from precise_rag.index.arrays.faiss_rows import FaissBackend, check_faiss
+from precise_rag.index.arrays.forms import Forms, ensure
+from precise_rag.index.arrays.rough import ROUGH, check_rough
+from precise_rag.index.arrays.vectors import read_vectors
+from precise_rag.index.arrays.words import Vocabulary
+from precise_rag.index.queries import query_direction
+from precise_rag.index.rows import nearest
+from precise_rag.index.rows.segments import Segment
+from precise_rag.index.rows.snapshot import Hits, Snapshot
+from precise_rag.protocols import Encoder
+from precise_rag.sentences.tables import build_tables, empty_table
+from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
+
+Checks = Mapping[str, Callable[[Columns], None]]
+"""By the name of what is kept with a segment, a check of its saved arrays; it raises ValueError."""
+
+
+class Scheme(ABC):
+    """Makes rows of documents, and finds the best rows for a query.
+
+    encoder: turns texts into vectors; None if the kind needs none.
+    settings: fields of `settings_type`.
+    Raises InputError for an encoder or settings that are not valid.
+    """
+
+    kind: ClassVar[str]
+    """The name under which an index is saved."""
+    settings_type: ClassVar[type]
+    score_scale: ClassVar[ScoreScale]
+    search_settings: ClassVar[frozenset[str]]
+    """Settings that only searches read; `load` may change them."""
+    needs_encoder: ClassVar[bool] = True
+    stop_words: frozenset[str] = frozenset()
+    """Words that the vocabulary of an index leaves out."""
+
+    def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
+        if encoder is not None:
+            methods = ("encode", "encode_queries", "count_tokens")
+            check_methods("encoder", encoder, methods, "pass encoder=load_encoder(…)")
+        self.encoder = encoder
+        try:
+            self.settings: Any = self.settings_type(**settings)
+        except TypeError as error:
+            raise InputError(f"an index of kind {self.kind!r}: {error}") from error
+        if self.faiss is not None:
+            check_faiss(self.faiss.gpu)
+
+    @abstractmethod
+    def forms(self) -> Forms:
+        """The forms of the columns that `read` makes besides "spans" and "n_tokens"."""
+
+    @abstractmethod
+    def read(
+        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
+    ) -> Iterator[Columns]:
+        """Yield the columns of each document, in order; they include "spans" (n, 2) and "n_tokens" (n,).
+
+        words: numbers the words of columns that hold any; empty at first.
+        """
+
+    def reads_same(self, known: Document, given: Document) -> bool:
+        """Whether `read` finds the same in both documents, whatever else their metadata say."""
+        return known.text == given.text
+
+    @abstractmethod
+    def prepare(self, segment: Segment) -> Any:
+        """Compute what all searches of a segment share; called once for each segment that has rows."""
+
+    @abstractmethod
+    def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
+        """Return the best `top_k` rows for a query, among those that match; see `Snapshot.matching`.
+
+        vector: (d,) the query's; default: the query is encoded.
+        """
+
+    def check(self, rows: Collection, n_words: int, kept: Columns) -> None:
+        """Raise ValueError if a saved segment cannot be searched.
+
+        n_words: size of its vocabulary. kept: its saved arrays that are not columns of the rows.
+        """
+        if rows.columns:
+            forms = {**ROW_FORMS, **self.forms()}
+            names = sorted(rows.columns)
+            ensure(forms.keys() == rows.columns.keys(), f"columns are {names}, {sorted(forms)} expected")
+            for name, form in forms.items():
+                form.check(name, rows.columns[name])
+            self.check_columns(rows, n_words)
+        checks = self.kept_checks(rows, n_words) if len(rows) else {}
+        for name, arrays in _by_owner(kept).items():
+            ensure(name in checks, f"unknown arrays {sorted(arrays)} of {name!r}")
+            checks[name](arrays)
+
+    @abstractmethod
+    def check_columns(self, rows: Collection, n_words: int) -> None:
+        """Raise ValueError if the columns, which have the right forms, hold what `read` never makes."""
+
+    def kept_checks(self, rows: Collection, n_words: int) -> Checks:
+        """The checks of what may be kept with a segment that has rows."""
+        columns = rows.columns
+        return {nearest.KEPT: partial(nearest.check_saved, columns), ROUGH: partial(check_rough, columns)}
+
+    @property
+    def faiss(self) -> FaissBackend | None:
+        """The faiss indexes that searches use; None for none."""
+        return FaissBackend.of(getattr(self.settings, "backend", ""))
+
+    def scored_vectors(self, segment: Segment) -> FloatArray:
+        """(n, d) vectors whose products with a query's vector are the dense scores, for faiss."""
+        return read_vectors(segment.collection.columns, slice(None))
+
+    def vector_settings(self) -> dict[str, Any]:
+        """The settings that decide `scored_vectors`; JSON."""
+        return {}
+
+    def make_ready(self, segment: Segment) -> None:
+        """Prepare a segment that has rows, unless it is prepared."""
+        if segment.prepared is None:
+            segment.prepared = self.prepare(segment)
+        if self.faiss is not None and segment.near is None and len(segment.collection) >= nearest.EXACT_ROWS:
+            vectors = partial(self.scored_vectors, segment)
+            segment.near = nearest.load_rows(segment, self.faiss, self.vector_settings(), vectors)
+
+    def kept(self, segment: Segment) -> Columns:
+        """The arrays to save with a prepared segment that are not columns of its rows."""
+        near = {} if self.faiss is None else nearest.saved_rows(segment, self.faiss, self.vector_settings())
+        return {**nearest.without_rows(segment.extras), **near}
+
+    def direction(self, snapshot: Snapshot, query: str, vector: FloatArray | None) -> FloatArray:
+        """(d,) float32 vector of unit length of a query; vector: the user's, None to encode the query."""
+        if vector is None:
+            assert self.encoder is not None
+            vector = encode_queries(self.encoder, [query])[0]
+        dimension = snapshot.parts[0].segment.collection.columns["vectors"].shape[1]
+        return query_direction(vector, int(dimension))
+
+    def tables(
+        self, documents: Sequence[Document], show_progress: bool, *, vectors: bool = True
+    ) -> Iterator[tuple[Document, SentenceTable]]:
+        """Yield each document with its sentences; a document without text has an empty table.
+
+        vectors: whether to encode the sentences.
+        """
+        with_text = [document for document in documents if document.text.strip()]
+        tables = build_tables(with_text, self.encoder, show_progress=show_progress, vectors=vectors)
+        dimension = None if self.encoder is None else self.encoder.dimension
+        for document in documents:
+            yield document, next(tables) if document.text.strip() else empty_table(document.id, dimension)
+
+
+def _by_owner(kept: Columns) -> dict[str, dict[str, Any]]:
+    """Arrays named "owner.part" by owner and part; the part of a name without a dot is ""."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, array in kept.items():
+        owner, _, part = name.partition(".")
+        found.setdefault(owner, {})[part] = array
+    return found

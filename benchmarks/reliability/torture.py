@@ -1,6 +1,7 @@
-"""How often the long tests of reliability tried to break things; it prints a table if nothing broke.
+"""How often the tests that count their attempts tried to break things; it prints a table if nothing broke.
 
-Runs `pytest -m torture tests/reliability` and adds up what its tests counted. It takes hours.
+Runs every test with the marker `torture`, in all folders, and adds up what they counted. It takes hours.
+With --quick the same tests run with the small numbers of every test run, in minutes.
 """
 
 import json
@@ -15,13 +16,19 @@ from benchmarks import record
 
 NAME = "benchmarks.reliability.torture"
 TESTS = record.HERE.parent / "tests"
-VARIABLE = "PRECISE_FIGURES"
+VARIABLE, COUNTS = "PRECISE_FIGURES", "from support.figures import count"
 """As in tests/support/figures.py."""
 
 
-def run_tests(only: str, figures: Path) -> int:
-    """Run the long tests; they add their counts to a file. Returns the exit code of pytest."""
-    command = [sys.executable, "-m", "pytest", "-m", "torture", str(TESTS / "reliability"), "-k", only]
+def counting_files() -> list[str]:
+    """The files of tests that count what they try."""
+    return [str(file) for file in sorted(TESTS.rglob("test_*.py")) if COUNTS in file.read_text("utf-8")]
+
+
+def run_tests(only: str, quick: bool, figures: Path) -> int:
+    """Run the tests; they add their counts to a file. Returns the exit code of pytest."""
+    chosen = ["-m", "not torture", *counting_files()] if quick else ["-m", "torture", str(TESTS)]
+    command = [sys.executable, "-m", "pytest", *chosen, "-k", only]
     return subprocess.run(command, env={**os.environ, VARIABLE: str(figures)}, check=False).returncode
 
 
@@ -38,12 +45,13 @@ def main() -> int:
     """Run the tests, then write the table."""
     parser = record.new_parser(NAME, __doc__ or "", data=False)
     parser.add_argument("--only", metavar="EXPRESSION", default="", help="run tests that match, as pytest -k")
+    parser.add_argument("--quick", action="store_true", help="with the small numbers of every test run")
     parser.add_argument("--name", default="torture", help="name of the result (default: %(default)s)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.jsonl"
         figures.touch()
-        if code := run_tests(args.only, figures):
+        if code := run_tests(args.only, args.quick, figures):
             return code
         total = added_up(figures)
     rows = "\n".join(f"| {what} | {number:,} |" for what, number in sorted(total.items()))

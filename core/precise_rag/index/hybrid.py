@@ -207,7 +207,11 @@ class HybridScheme(SentenceScheme):
             (searches, core, dense), (bm25, sentence, passage) = by_meaning(), by_word()
         else:
             (searches, core, dense), (bm25, sentence, passage) = side_by_side(by_meaning, by_word)
-        pool = pooled([dense[rows], bm25], self.settings.pool)
+        pool = pooled(
+            [dense[rows], bm25],
+            self.settings.pool,
+            lambda places: snapshot.draws(places if snapshot.matching is None else rows[places]),
+        )
         found = pool if snapshot.matching is None else rows[pool]
         own = (rows for _, rows in snapshot.split(found))
         exact = [search.exact(rows) for search, rows in zip(searches, own, strict=True)]

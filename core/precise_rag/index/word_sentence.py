@@ -19,7 +19,7 @@ from precise_rag.index.arrays.passages import Passages
 from precise_rag.index.arrays.postings import Postings, idf
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.stop_words import WordSettings, load_stop_words
-from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.arrays.top import fair_rows
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.dense import DenseScheme, DenseSettings, best_by_product
 from precise_rag.index.document_index import DocumentIndex
@@ -124,7 +124,7 @@ class WordSentenceScheme(Scheme):
         if limit is None or len(rows) <= limit:
             return rows
         shared = self._shared(snapshot, terms)
-        return np.sort(rows[top_rows(shared[rows], limit)])
+        return rows[fair_rows(shared[rows], limit, lambda places: snapshot.draws(rows[places]))]
 
     def _shared(self, snapshot: Snapshot, terms: npt.NDArray[np.int64]) -> FloatArray:
         """(n,) sum of the idf of those of distinct terms that each row contains."""

@@ -1,10 +1,10 @@
 """Fusion of several scores into one: a weighted sum of min-max scores (ChunkRAG: weights 0.5 and 0.5)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.arrays.top import fair_rows
 from precise_rag.types import FloatArray, IntArray
 
 
@@ -17,9 +17,12 @@ def min_max(scores: FloatArray) -> FloatArray:
     return scaled
 
 
-def pooled(parts: Sequence[FloatArray], pool: int) -> IntArray:
-    """The rows that are among the `pool` best of one part, ascending; parts: (n,) scores of all rows."""
-    rows: IntArray = np.unique(np.concatenate([top_rows(part, pool) for part in parts]))
+def pooled(parts: Sequence[FloatArray], pool: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
+    """The rows that are among the `pool` best of one part, ascending.
+
+    parts: (n,) scores of all rows. drawn: see `fair_rows`.
+    """
+    rows: IntArray = np.unique(np.concatenate([fair_rows(part, pool, drawn) for part in parts]))
     return rows
 
 

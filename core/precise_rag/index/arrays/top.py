@@ -1,7 +1,10 @@
 """The best rows of an array of scores."""
 
+from collections.abc import Callable
+
 import numpy as np
 
+from precise_rag.index.arrays.draws import LARGEST
 from precise_rag.types import FloatArray, IntArray
 
 _BLOCK = 256
@@ -22,6 +25,29 @@ def top_rows(scores: FloatArray, top_k: int) -> IntArray:
     if len(best) == top_k:
         return best
     return np.append(best, np.flatnonzero(scores == bound)[: top_k - len(best)])
+
+
+def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
+    """The rows of the `top_k` best scores, ascending; of equal ones at the end, those with the lowest draws.
+
+    drawn: gives the draws of some rows, see `precise_rag.index.arrays.draws`.
+    """
+    best = top_rows(scores, top_k)
+    least = scores[best[-1]]
+    equal = np.flatnonzero(scores == least)
+    above = best[scores[best] > least]
+    return np.sort(np.append(above, _lowest(equal, top_k - len(above), drawn)))
+
+
+def _lowest(rows: IntArray, n_wanted: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
+    """The rows with the lowest draws."""
+    if len(rows) <= n_wanted:
+        return rows
+    numbers = drawn(rows)
+    few = np.flatnonzero(numbers < 2 * LARGEST * (n_wanted / len(rows)))  # nearly always enough
+    if len(few) < n_wanted:
+        few = np.arange(len(rows))
+    return rows[few[np.argpartition(numbers[few], n_wanted - 1)[:n_wanted]]]
 
 
 def _bound(scores: FloatArray, top_k: int) -> float:

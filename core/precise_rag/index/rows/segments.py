@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.index.arrays.collection import BoolArray, Collection, Columns
+from precise_rag.index.arrays.draws import draws, seeds_of
 from precise_rag.index.arrays.faiss_rows import FaissRows
 from precise_rag.index.arrays.headings import HeadingTexts
 from precise_rag.index.arrays.words import Vocabulary, joined_words
@@ -85,6 +86,13 @@ class Segment:
     def matcher(self) -> DocumentMatcher:
         """Tells which documents meet a filter."""
         return DocumentMatcher(self.documents)
+
+    @cached_property
+    def draws(self) -> IntArray:
+        """(n_rows,) draws of the rows; see `precise_rag.index.arrays.draws`."""
+        sizes = np.diff(self.collection.offsets)
+        places = np.arange(len(self.collection)) - np.repeat(self.collection.offsets[:-1], sizes)
+        return draws(np.repeat(seeds_of(self.collection.documents), sizes), places)
 
     def is_stored(self, path: str | Path) -> bool:
         """Whether the segment was loaded from this folder, or last saved there."""

@@ -120,6 +120,10 @@ class Snapshot(NamedTuple):
         ):
             yield part, rows[first:end] - offset
 
+    def draws(self, rows: IntArray) -> IntArray:
+        """(k,) draws of ascending rows; see `precise_rag.index.arrays.draws`."""
+        return np.concatenate([part.segment.draws[own] for part, own in self.split(rows)])
+
     def part_of(self, row: int) -> tuple[Part, int]:
         """Return the part that a row is in, and the number of the part's first row."""
         place = int(np.searchsorted(self.firsts, row, side="right")) - 1

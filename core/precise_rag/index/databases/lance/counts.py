@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag._extras import require
+from precise_rag.index.arrays.draws import LOTTERY
 from precise_rag.index.databases.engine import DamagedRowError, StoredDocument
 from precise_rag.index.databases.lance.filters import listed
-from precise_rag.index.databases.lance.rows import LOTTERY, NONE, numbers_of, plain, select
+from precise_rag.index.databases.lance.rows import NONE, numbers_of, plain, select
 from precise_rag.types import IntArray
 
 SENTENCES, WITHOUT_TEXT = 0, -1

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag.index.arrays.draws import lottery
 from precise_rag.index.databases import facets
 from precise_rag.index.databases.counted import CountedRows, counted_rows, ends_of
 from precise_rag.index.databases.engine import FoundSentence, StoredDocument, StoredSentence
@@ -15,9 +16,6 @@ from precise_rag.types import FloatArray, IntArray, Span
 _PLACE = ("doc_id", "place", "start", "end", "n_tokens", "passage_start", "passage_end")
 READ = (*_PLACE, "text", "above", "metadata")
 """Columns of a FoundSentence."""
-LOTTERY = 2**31 - 1
-"""Each row has a random number below this one, so that a range of numbers is a random sample. The entries of
-`counts` have this one."""
 NONE = np.zeros(0, dtype=np.int64)
 SETTINGS = b"precise-rag"
 """Where the schema holds them."""
@@ -64,14 +62,13 @@ def row_table(schema: Any, documents: Sequence[StoredDocument]) -> Any:
     vectors = np.zeros((len(owners), dimension), dtype=np.float32)
     if n:
         vectors[:n] = np.stack([s.vector for _, _, s in pairs])
-    rng = np.random.default_rng()
     columns = {
         "id": [f"{d.id}\n{place}" for d, place in zip(owners, places, strict=True)],
         "doc_id": [document.id for document in owners],
         "place": places,
         "size": [len(document.sentences) for document in owners],
         **{name: values + [0] * len(empty) for name, values in numbers.items()},
-        "lottery": rng.integers(0, LOTTERY, len(owners)),
+        "lottery": lottery([document.id for document in owners], places),
         "text": [s.text for _, _, s in pairs] + [""] * len(empty),
         "above": [s.above for _, _, s in pairs] + [""] * len(empty),
         "words": [" ".join(map(str, s.words.tolist())) for _, _, s in pairs] + [""] * len(empty),

@@ -9,11 +9,11 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag.filters import Filter
+from precise_rag.index.arrays.draws import LOTTERY
 from precise_rag.index.databases.engine import DamagedRowError, FoundSentence, Pool, Sample
 from precise_rag.index.databases.lance import filters
 from precise_rag.index.databases.lance.counts import SENTENCES, WITHOUT_TEXT, EntryReader, WordCounts
 from precise_rag.index.databases.lance.rows import (
-    LOTTERY,
     READ,
     ScoredRows,
     numbers_of,

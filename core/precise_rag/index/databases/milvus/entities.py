@@ -16,8 +16,6 @@ from precise_rag.index.databases.clusters.store import head_key
 from precise_rag.index.databases.engine import FoundSentence, StoredSentence
 from precise_rag.types import Span
 
-LOTTERY = 2**31 - 1
-"""Each row has a random number below this one, so that a range of numbers is a random sample."""
 READ = [
     "key",
     "doc_id",

@@ -9,6 +9,7 @@ import numpy as np
 
 from precise_rag.errors import DatabaseError
 from precise_rag.filters import Filter
+from precise_rag.index.arrays.draws import LOTTERY, lottery
 from precise_rag.index.databases.clusters import Head, Hit, Row
 from precise_rag.index.databases.clusters.store import Query, head_key, removal
 from precise_rag.index.databases.counted import unpacked
@@ -86,9 +87,9 @@ class MilvusStore:
 
     def put_rows(self, rows: Sequence[Row]) -> None:
         """See `Store`."""
-        lottery = np.random.default_rng().integers(0, entities.LOTTERY, len(rows)).tolist()
-        pairs = zip(rows, lottery, strict=True)
-        self._put(self._rows, [entities.row_entity(row, drawn) for row, drawn in pairs])
+        drawn = lottery([row.doc_id for row in rows], [row.place for row in rows])
+        pairs = zip(rows, drawn, strict=True)
+        self._put(self._rows, [entities.row_entity(row, number) for row, number in pairs])
 
     def drop_rows(self, versions: Collection[str]) -> None:
         """See `Store`."""
@@ -110,7 +111,7 @@ class MilvusStore:
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
         """See `Store`."""
         count = self.count(wanted)
-        limit = entities.LOTTERY if count <= n else int(entities.LOTTERY * n / count)
+        limit = LOTTERY if count <= n else int(LOTTERY * n / count)
         chosen = f"lottery <= {limit} and {_met(wanted)}"
         found = self._client.query(
             self._rows, filter=chosen, output_fields=["vector", "counted"], limit=min(2 * n, _MOST_FOUND)

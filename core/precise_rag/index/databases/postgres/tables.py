@@ -4,14 +4,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from precise_rag._extras import require
 from precise_rag.filters.values import compared
+from precise_rag.index.arrays.draws import lottery
 from precise_rag.index.databases.engine import StoredDocument
-
-LOTTERY = 2**31 - 1
-"""Each row has a random number below this one, so that a range of numbers is a random sample."""
 
 _TABLES = """
 CREATE TABLE {c}_settings (one int PRIMARY KEY CHECK (one = 1), settings text NOT NULL);
@@ -126,13 +122,13 @@ class Tables:
         pairs = [
             (key, i, s) for key, d in zip(keys, documents, strict=True) for i, s in enumerate(d.sentences)
         ]
-        self._insert_sentences(pairs)
+        drawn = lottery([d.id for d in documents for _ in d.sentences], [place for _, place, _ in pairs])
+        self._insert_sentences(pairs, drawn)
 
-    def _insert_sentences(self, pairs: Sequence[tuple[int, int, Any]]) -> None:
+    def _insert_sentences(self, pairs: Sequence[tuple[int, int, Any]], drawn: Sequence[int]) -> None:
         pgvector = require("pgvector", extra="postgres")
         kind = self.vector_type()
         as_vector = pgvector.Vector if kind == "vector" else pgvector.HalfVector
-        lottery = np.random.default_rng().integers(0, LOTTERY, len(pairs)).tolist()
         keys = self._next("sentences", len(pairs))
         rows = [
             (
@@ -144,14 +140,14 @@ class Tables:
                 s.n_tokens,
                 s.passage.start,
                 s.passage.end,
-                drawn,
+                number,
                 s.text,
                 s.above.replace("\0", "\ufffd"),
                 s.words.tolist(),
                 as_vector(s.vector),
                 s.counted,
             )
-            for key, drawn, (document, place, s) in zip(keys, lottery, pairs, strict=True)
+            for key, number, (document, place, s) in zip(keys, drawn, pairs, strict=True)
         ]
         types = ("int8", "int8", *("int4",) * 7, "text", "text", "int4[]", kind, "bytea")
         self._copy("sentences", _SENTENCE, types, rows)

@@ -7,10 +7,11 @@ from typing import Any, Literal
 import numpy as np
 
 from precise_rag.filters import Filter
+from precise_rag.index.arrays.draws import LOTTERY
 from precise_rag.index.databases.counted import unpacked
 from precise_rag.index.databases.engine import FoundSentence, Pool, Sample
 from precise_rag.index.databases.postgres.filters import where_clause
-from precise_rag.index.databases.postgres.tables import LOTTERY, Tables
+from precise_rag.index.databases.postgres.tables import Tables
 from precise_rag.types import FloatArray, IntArray, Span
 
 _MOST_POSTINGS = 200_000

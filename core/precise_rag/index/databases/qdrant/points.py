@@ -15,8 +15,6 @@ from precise_rag.index.databases.clusters.store import head_key
 from precise_rag.index.databases.engine import FoundSentence, StoredSentence
 from precise_rag.types import Span
 
-LOTTERY = 2**31 - 1
-"""Each row has a random number below this one, so that a range of numbers is a random sample."""
 LEVELS, LEVEL_BYTES = 5, 6
 """Qdrant orders floats alone: a string, and a number as text, is ordered by numbers of six bytes each, and by
 its length."""

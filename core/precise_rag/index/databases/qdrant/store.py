@@ -11,6 +11,7 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag.errors import DatabaseError
 from precise_rag.filters import Filter
+from precise_rag.index.arrays.draws import LOTTERY, lottery
 from precise_rag.index.databases.clusters import Head, Hit, Row
 from precise_rag.index.databases.clusters.store import Query, head_key, removal
 from precise_rag.index.databases.counted import unpacked
@@ -94,9 +95,9 @@ class QdrantStore:
 
     def put_rows(self, rows: Sequence[Row]) -> None:
         """See `Store`."""
-        lottery = np.random.default_rng().integers(0, points.LOTTERY, len(rows)).tolist()
+        drawn = lottery([row.doc_id for row in rows], [row.place for row in rows])
         self._put(
-            self._rows, [points.row_point(row, drawn) for row, drawn in zip(rows, lottery, strict=True)]
+            self._rows, [points.row_point(row, number) for row, number in zip(rows, drawn, strict=True)]
         )
 
     def drop_rows(self, versions: Collection[str]) -> None:
@@ -122,7 +123,7 @@ class QdrantStore:
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
         """See `Store`."""
         count = self.count(wanted)
-        limit = points.LOTTERY if count <= n else int(points.LOTTERY * n / count)
+        limit = LOTTERY if count <= n else int(LOTTERY * n / count)
         chosen = _all(filters.ranged("lottery", lte=limit), *_met(wanted))
         found = list(self._scroll(self._rows, chosen, ["counted"], ["dense"]))
         vectors = np.array([point.vector["dense"] for point in found], dtype=np.float32)

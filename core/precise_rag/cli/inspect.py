@@ -122,7 +122,9 @@ def _compare(args: argparse.Namespace, options: dict[str, Any]) -> int:
 
 def _document(args: argparse.Namespace) -> Document:
     """The document to show. Raises InputError if it is missing or empty."""
-    for document in read_documents(args.path, follow_links=args.follow_links, max_bytes=args.max_bytes):
+    for document in read_documents(
+        args.path, follow_links=args.follow_links, max_bytes=args.max_bytes, own_ids=True
+    ):
         if args.document in (None, document.id):
             break
     else:

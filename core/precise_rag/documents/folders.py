@@ -216,9 +216,10 @@ class _Walk:
         for folder in self._inside.parents if above else ():
             if folder.is_relative_to(above[0]):
                 self._read_rules(folder)
-                rules, names = self._ignoring.get(folder), self._inside.relative_to(folder).parts
-                for end in range(1, len(names) + 1) if rules else ():
-                    self._is_below_ignored |= bool(rules.check(names[:end], True))
+                if (rules := self._ignoring.get(folder)) is not None:
+                    names = self._inside.relative_to(folder).parts
+                    ends = range(1, len(names) + 1)
+                    self._is_below_ignored |= any(rules.check(names[:end], True) for end in ends)
 
     def _read_rules(self, folder: Path) -> None:
         """Read the .gitignore of a folder. Raises InputError if it cannot be: the folder is not read then."""

@@ -1,3 +1,4 @@
+import functools
 import io
 import json
 import shutil
@@ -6,8 +7,10 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from precise_rag import read_documents
 from precise_rag.cli import main
 from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.index import load_index
 from support.databases import ENGINES, new_location
 
 
@@ -143,3 +146,22 @@ def test_an_index_in_a_database_is_made_updated_and_asked(engine, folder, tmp_pa
     assert "Ilse Brandt" in out
     code, out, err = precise("ask", location, "Who keeps the lamp?", "--filter", "source=nowhere")
     assert "Ilse Brandt" not in out
+
+
+def test_records_of_an_earlier_version_get_their_new_ids(tmp_path, precise, monkeypatch):
+    """Until then the file counts as unchanged, and its records would keep the ids of other files."""
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    (docs / "a.jsonl").write_text(json.dumps({"id": "policy.md", "text": "The lamp is lit at dusk."}))
+    with monkeypatch.context() as patched:
+        patched.setattr("precise_rag.cli.known_files._READING", 1)
+        patched.setattr(
+            "precise_rag.cli.reading.read_documents", functools.partial(read_documents, own_ids=True)
+        )
+        assert precise("index", docs, "--out", index)[0] == 0
+    assert list(load_index(index).document_ids) == ["policy.md"]
+    code, _, err = precise("index", docs, "--out", index)
+    assert (code, "such as policy.md, are not in" in err) == (0, True)
+    code, _, err = precise("index", docs, "--out", index, "--prune")
+    assert (code, "removed policy.md" in err) == (0, True)
+    assert list(load_index(index).document_ids) == ["a.jsonl#policy.md"]

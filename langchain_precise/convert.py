@@ -19,7 +19,6 @@ from typing import Any
 from langchain_core.documents import Document
 
 from precise_rag.facts import (
-    FACTS_KEY,
     candidate_facts,
     copied,
     distinct_names,
@@ -32,11 +31,9 @@ from precise_rag.facts import (
     read_facts,
     write_facts,
 )
+from precise_rag.metadata_keys import FACTS_KEY, SOURCE_KEY, without_own_keys
 from precise_rag.types import Candidate, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument
-
-_DOCUMENT = "precise_document"
-"""Candidate metadata key: the document that became the candidate."""
 
 _FOREIGN_SCORE = "relevance_score"
 """Metadata key under which the compressors of LangChain's partners write their scores."""
@@ -46,7 +43,7 @@ def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
     """Return a core document for each document, with the names of `document_names`."""
     documents = list(documents)
     return [
-        CoreDocument(name, document.page_content, document.metadata)
+        CoreDocument(name, document.page_content, without_own_keys(document.metadata))
         for name, document in zip(document_names(documents), documents, strict=True)
     ]
 
@@ -84,7 +81,7 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
             text=document.page_content,
             score=0.0,
             score_scale=scale or "rank",
-            metadata={**document.metadata, _DOCUMENT: document},
+            metadata={**document.metadata, SOURCE_KEY: document},
             **noted_fields(facts),
         )
         for document, (_, facts), (doc_id, span) in zip(documents, found, _places(documents), strict=True)
@@ -101,7 +98,7 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     of the indexed one.
     """
     metadata = dict(candidate.metadata)
-    given = metadata.pop(_DOCUMENT, None)
+    given = metadata.pop(SOURCE_KEY, None)
     facts = candidate_facts(candidate, reason)
     foreign = finite_score(metadata.get(_FOREIGN_SCORE))
     if foreign is not None:

@@ -17,9 +17,10 @@ from langchain_precise.embeddings import PreciseEmbeddings
 from precise_rag.checks import check_number
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, read_facts, write_facts
+from precise_rag.facts import copied, piece_id, place_facts, read_facts, write_facts
 from precise_rag.index import weighted_chunks
 from precise_rag.index.export import WHOLE
+from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.segmentation import HEADER_PATH, GreedySegmenter, Segmenter, check_foreign_options
 from precise_rag.types import Chunk, FloatArray, Span
 from precise_rag.types import Document as Source

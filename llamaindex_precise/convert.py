@@ -29,7 +29,6 @@ from llama_index.core.schema import (
 )
 
 from precise_rag.facts import (
-    FACTS_KEY,
     candidate_facts,
     copied,
     in_order,
@@ -41,12 +40,10 @@ from precise_rag.facts import (
     read_facts,
     write_facts,
 )
-from precise_rag.titles import EMBEDDED_KEY, joined_titles
+from precise_rag.metadata_keys import EMBEDDED_KEY, FACTS_KEY, LAYOUT_KEY, SOURCE_KEY, without_own_keys
+from precise_rag.titles import joined_titles
 from precise_rag.types import Candidate, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
-
-_LAYOUT = "precise_layout"
-"""Metadata key under which an index keeps the layout fields of its nodes."""
 
 _LAYOUT_FIELDS = (
     "excluded_embed_metadata_keys",
@@ -58,9 +55,6 @@ _LAYOUT_FIELDS = (
 
 _HEADINGS = ("title", "header_path")
 """Metadata keys that a pipeline shows to models, unless the node hides them from LLMs."""
-
-_NODE = "precise_node"
-"""Candidate metadata key: the scored node that became the candidate."""
 
 
 class FoundNode(TextNode):
@@ -88,11 +82,11 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     for node in nodes:
         layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
         layout |= {"source": root_source(node).node_id, "offset": root_offset(node)}
-        metadata = dict(node.metadata)
+        metadata = without_own_keys(node.metadata)
         hidden = {key for key in _HEADINGS if key in metadata and key in node.excluded_llm_metadata_keys}
         layout["hidden"] = {key: metadata.pop(key) for key in sorted(hidden)}
         text = node.get_content(MetadataMode.NONE)
-        added = {_LAYOUT: layout, EMBEDDED_KEY: _embedded_metadata(node)}
+        added = {LAYOUT_KEY: layout, EMBEDDED_KEY: _embedded_metadata(node)}
         documents.append(CoreDocument(node.node_id, text, {**metadata, **added}))
     return documents
 
@@ -127,7 +121,7 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
                 text=_read_text(node),
                 score=0.0,
                 score_scale=scale or "rank",
-                metadata={**_shown_metadata(node), _NODE: item},
+                metadata={**_shown_metadata(node), SOURCE_KEY: item},
                 **noted_fields(facts),
             )
         )
@@ -151,18 +145,18 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
     the copy has that text and place. Without such a node it is new, points to its document (SOURCE) and
     has that document's metadata and excluded keys. A score that only repeats the order is not written.
     """
-    item = candidate.metadata.get(_NODE)
+    item = candidate.metadata.get(SOURCE_KEY)
     if isinstance(item, NodeWithScore):
         is_order = candidate.score_scale == "rank" and "retrieval" not in candidate.scores
         score = item.score if is_order else candidate.score
         return NodeWithScore(node=_with_facts(_part(item.node, candidate), candidate, reason), score=score)
-    fields: dict[str, Any] = dict(candidate.metadata.get(_LAYOUT, {}))
+    fields: dict[str, Any] = dict(candidate.metadata.get(LAYOUT_KEY, {}))
     source, offset = fields.pop("source", candidate.doc_id), fields.pop("offset", 0)
     hidden = fields.pop("hidden", {})
     if offset is not None:
         fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
     metadata = {str(key): value for key, value in copied({**candidate.metadata, **hidden}).items()}
-    for key in (_LAYOUT, EMBEDDED_KEY, FACTS_KEY):
+    for key in (LAYOUT_KEY, EMBEDDED_KEY, FACTS_KEY):
         metadata.pop(key, None)
     info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
     fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}

@@ -38,7 +38,10 @@ def to_core_filter(filters: MetadataFilterInput) -> Filter:
     Raises InputError for `TEXT_MATCH_INSENSITIVE`, which the core does not have.
     """
     if isinstance(filters, MetadataFilters):
-        parts = tuple(to_core_filter(part) for part in filters.filters)
+        try:
+            parts = tuple(to_core_filter(part) for part in filters.filters)
+        except RecursionError:
+            raise InputError("filter: it is nested too deeply") from None
         if filters.condition == FilterCondition.OR:
             return AnyOf(parts)
         return ~AnyOf(parts) if filters.condition == FilterCondition.NOT else AllOf(parts)

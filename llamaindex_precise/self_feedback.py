@@ -33,7 +33,7 @@ from llamaindex_precise.source import RetrieverSource, SentenceSource, source_of
 from precise_rag._pickling import Portable
 from precise_rag.answer import Answer
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY
+from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.pipeline import Estimate, PreciseRAG, check_pipeline
 from precise_rag.prompts import answer_instructions, judge_instructions
 from precise_rag.trace import Trace

@@ -78,6 +78,16 @@ def items_of(name: str, values: Any, kind: type[T]) -> Iterator[T]:
         yield value
 
 
+def without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object of its pairs. Raises ValueError if a key occurs twice: only one would be read."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key[:100]!r} occurs twice")
+        found[key] = value
+    return found
+
+
 def check_methods(name: str, value: Any, methods: Iterable[str], advice: str) -> None:
     """Raise InputError if an object lacks one of these methods.
 

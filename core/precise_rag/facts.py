@@ -23,10 +23,8 @@ from copy import deepcopy
 from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
 
+from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.types import UNSCORED, Candidate, ScoreScale, Span, finite_score
-
-FACTS_KEY = "precise"
-"""The metadata key under which an adapter keeps the facts."""
 
 _PIECES = UUID("5d0c1b52-6f5c-5a3e-9b1e-0f1f6c2f7a41")
 """Namespace of the ids of pieces."""

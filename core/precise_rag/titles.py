@@ -4,18 +4,17 @@ title                    the document's title
 header_path              headings of the parts it stands in, as LlamaIndex's MarkdownNodeParser writes them
 Header 1 … Header 6      the same, as LangChain's MarkdownHeaderTextSplitter and HTMLHeaderTextSplitter
                          write them when they are given these names
-embedded_metadata        a text that takes the place of all of these; the LlamaIndex adapter writes the
+precise_embedded         a text that takes the place of all of these; the LlamaIndex adapter writes the
                          metadata that a node's embedding model sees
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from precise_rag.metadata_keys import EMBEDDED_KEY
+
 TITLE_KEYS = ("title", "header_path", *(f"Header {level}" for level in range(1, 7)))
 """Metadata keys that are read, in this order."""
-
-EMBEDDED_KEY = "embedded_metadata"
-"""The metadata key that takes the place of TITLE_KEYS."""
 
 _LONGEST = 1_000
 """Characters of a title that are read."""

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from precise_rag.facts import (
-    FACTS_KEY,
     candidate_facts,
     noted_fields,
     noted_place,
@@ -16,6 +15,7 @@ from precise_rag.facts import (
     read_facts,
     write_facts,
 )
+from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.types import Candidate, Span
 
 SCORES: dict = {"dense": np.float32(0.5)}

@@ -19,6 +19,7 @@ from precise_rag.filters import (
     parse_assignments,
 )
 from precise_rag.filters.conditions import MAX_DEPTH
+from precise_rag.filters.values import sortable
 from precise_rag.types import Document
 
 _NAMES = st.sampled_from(["a", "b"])
@@ -88,11 +89,38 @@ def test_a_truth_value_is_no_number() -> None:
         ({"a": 10**400}, "finite"),
         ({"a": {"$gt": 10**5000}}, "finite"),
         ({3: 1}, "must be a non-empty string"),
+        ({"a\ud800": 1}, r"field 'a\\ud800' must not hold half of a character"),
+        ({"a": {"$contains": "\udfff"}}, r"\$contains of 'a' must not hold half of a character"),
+        ({"a": {"$in": ["x", "\0"]}}, r"\$in of 'a' must not hold the character NUL"),
     ],
 )
 def test_what_is_no_filter_is_refused(wanted: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         as_filter(wanted)
+
+
+_NUMBERS = st.one_of(st.integers(-(10**308), 10**308), st.floats(allow_nan=False, allow_infinity=False))
+
+
+@given(_NUMBERS, st.one_of(_NUMBERS, st.integers(-2, 2)))
+def test_numbers_as_text_are_in_their_order(number: float, other: float) -> None:
+    for pair in ((number, other), (number, number + other if abs(number) < 1e307 else other)):
+        first, second = map(sortable, pair)
+        assert (first < second, first == second) == (pair[0] < pair[1], pair[0] == pair[1])
+
+
+@pytest.mark.parametrize("value", ["a\0b", ["a\0b"], float("nan"), 10**400, {"x": 1}, "a\ud800"])
+def test_a_value_that_no_condition_can_have_is_there_and_equals_nothing(value: Any) -> None:
+    document = Document("d", "", {"a": value})
+    assert Field("a").exists().matches(document)
+    assert (Field("a") != "a").matches(document)
+    for wanted in (Field("a") == "a\ufffdb", Field("a").contains("a"), Field("a") > "", Field("a") > 0):
+        assert not wanted.matches(document)
+
+
+def test_a_key_that_occurs_twice_is_no_filter() -> None:
+    with pytest.raises(InputError, match="the key 'tenant' occurs twice"):
+        parse_assignments(['{"tenant": "acme", "tenant": {"$exists": true}}'])
 
 
 def test_a_long_chain_is_not_deep() -> None:

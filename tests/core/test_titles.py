@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from precise_rag.titles import EMBEDDED_KEY, ends_in_title, joined_titles, title_of
+from precise_rag.metadata_keys import EMBEDDED_KEY
+from precise_rag.titles import ends_in_title, joined_titles, title_of
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from llamaindex_precise.convert import (
     to_candidates,
     to_core_documents,
 )
-from precise_rag.facts import FACTS_KEY, piece_id, read_facts, write_facts
+from precise_rag.facts import piece_id, read_facts, write_facts
+from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate, Selection, Span
 

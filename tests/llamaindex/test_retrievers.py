@@ -23,8 +23,9 @@ from llamaindex_precise import (
 )
 from llamaindex_precise.convert import to_core_documents
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY, piece_id, read_facts
+from precise_rag.facts import piece_id, read_facts
 from precise_rag.index import HybridIndex, SentenceContextIndex, load_index
+from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
 

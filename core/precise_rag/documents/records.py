@@ -1,11 +1,11 @@
 """Records of JSON Lines and JSON files, and what becomes of the fields of a record."""
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from precise_rag.checks import without_repeats
 from precise_rag.documents.folders import Report, raise_error
 from precise_rag.documents.kinds import kind_of
 from precise_rag.documents.opening import MAX_FILE_BYTES, read_text
@@ -14,7 +14,7 @@ from precise_rag.types import Document
 
 _RECORD_FIELDS = ("id", "text", "sections", "sentences")
 """Fields of a record that do not become metadata."""
-_OWN_FIELDS = ("source", "pages", "headings", "record", "embedded_metadata", "relevance_score")
+_OWN_FIELDS = ("source", "pages", "headings", "record", "relevance_score")
 """Metadata that say where a text is from and how it is ranked: they are ours, never a record's …"""
 _OWN_BEGINNINGS = ("precise", "$")
 """… and so is metadata with such a name."""
@@ -90,7 +90,7 @@ def _lines(value: Any, path: str) -> Iterator[str]:
 def parse_json(text: str, place: str) -> Any:
     """Parse JSON. Raises InputError if it is malformed or nested too deeply, or repeats a key."""
     try:
-        value = json.loads(text, object_pairs_hook=_to_object, parse_int=_to_int)
+        value = json.loads(text, object_pairs_hook=without_repeats, parse_int=_to_int)
     except RecursionError as error:
         raise InputError(f"{place}: nested more than {_MOST_LEVELS} levels deep") from error
     except ValueError as error:
@@ -98,14 +98,6 @@ def parse_json(text: str, place: str) -> Any:
     if text.count("[") + text.count("{") > _MOST_LEVELS and _is_deep(value):
         raise InputError(f"{place}: nested more than {_MOST_LEVELS} levels deep")
     return value
-
-
-def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {twice[:100]!r} occurs twice")
-    return record
 
 
 def _to_int(digits: str) -> int:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from precise_rag.checks import without_repeats
 from precise_rag.errors import InputError
 from precise_rag.filters.conditions import MAX_DEPTH, NEGATIONS, AllOf, AnyOf, Condition, Filter
 from precise_rag.filters.values import Value
@@ -82,7 +83,7 @@ def parse_assignments(texts: Iterable[str]) -> Filter | None:
     for text in texts:
         if text.lstrip().startswith("{"):
             try:
-                parts.append(as_filter(json.loads(text)))
+                parts.append(as_filter(json.loads(text, object_pairs_hook=without_repeats)))
             except (ValueError, RecursionError) as error:
                 raise InputError(f"filter {text!r} is not valid: {error}") from error
             continue

@@ -21,8 +21,9 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY, read_facts
+from precise_rag.facts import read_facts
 from precise_rag.index.export import WeightedPiece, weighted_sentences
+from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.protocols import Encoder
 from precise_rag.scale.batches import as_documents, as_items
 from precise_rag.types import Document

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from precise_rag._processes import ProcessLock
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY
+from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.trace.prices import cost_efficiency
 from precise_rag.trace.record import Trace
 

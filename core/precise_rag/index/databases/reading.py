@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from precise_rag.errors import InputError
+from precise_rag.filters.values import has_half_character
 from precise_rag.index.databases.engine import StoredDocument
 from precise_rag.index.databases.headings import Headings, read_headings
 from precise_rag.index.databases.sentences import digest, stored
@@ -53,13 +54,19 @@ def read_documents(
 
 def check_document(document: Document) -> None:
     """Raise InputError unless a database can hold a document."""
+    about, metadata = f"document {document.id!r}", dict(document.metadata)
+    for name, text in (("its id", document.id), ("its text", document.text)):
+        _check_text(f"{about}: {name}", text)
     try:
-        check_metadata(dict(document.metadata))
-        json.dumps(dict(document.metadata), ensure_ascii=False).encode()
+        check_metadata(metadata)
+        for field, value in metadata.items():
+            _check_text(f"{about}: its metadata {field!r}", json.dumps([field, value], ensure_ascii=False))
+    except InputError:
+        raise
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"document {document.id!r}: metadata cannot be saved as JSON: {error}") from error
-    try:
-        document.id.encode()
-        document.text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"document {document.id!r}: no database holds half a character: {error}") from error
+        raise InputError(f"{about}: metadata cannot be saved as JSON: {error}") from error
+
+
+def _check_text(what: str, text: str) -> None:
+    if has_half_character(text):
+        raise InputError(f"{what} cannot be stored: no database holds half of a character (a lone surrogate)")

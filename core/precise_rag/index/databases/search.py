@@ -164,10 +164,10 @@ def _scaled(scores: FloatArray, low: float) -> FloatArray:
 
 
 def _warn(view: View, wanted: Filter | None) -> None:
-    for condition in wanted.conditions() if wanted is not None else ():
-        known = condition.operator == "$exists" or condition.field == ID or view.has_field(condition.field)
-        if not known:
-            warn_of_unknown_field(condition.field)
+    asked = [c.field for c in wanted.conditions() if c.operator != "$exists"] if wanted is not None else []
+    for field in dict.fromkeys(asked):
+        if field != ID and not view.has_field(field):
+            warn_of_unknown_field(field)
 
 
 def _chosen(fused: FloatArray, pool: Pool, returns: Returns, top_k: int) -> list[int]:

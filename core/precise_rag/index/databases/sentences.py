@@ -38,7 +38,7 @@ _USUAL_LENGTHS = np.array([11, 90, 180])
 def digest(document: Document, settings: HybridSettings) -> str:
     """Hash of what decides a document's rows: its text and, if headings count, its title."""
     title = title_of(document.metadata) if settings.headings else ""
-    content = f"{document.text}\0{title}" if title else document.text
+    content = f"{len(document.text)} {document.text}{title}"
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

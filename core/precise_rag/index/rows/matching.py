@@ -17,9 +17,10 @@ _MOST_FILTERS = 64
 
 def matching_documents(matchers: Sequence["DocumentMatcher"], wanted: Filter) -> list[BoolArray]:
     """For the documents of each matcher, whether each meets the filter; a field that none has is logged."""
-    for condition in wanted.conditions():
-        if condition.operator != "$exists" and not any(m.has(condition.field) for m in matchers):
-            warn_of_unknown_field(condition.field)
+    asked = [c.field for c in wanted.conditions() if c.operator != "$exists"]
+    for field in dict.fromkeys(asked):
+        if not any(matcher.has(field) for matcher in matchers):
+            warn_of_unknown_field(field)
     return [matcher.matching(wanted) for matcher in matchers]
 
 

@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -336,6 +337,14 @@ def test_new_metadata_never_meets_another_writers_text(
     assert [c.text for c in index.search("dog cat", returns="sentence")] == ["The old cat."]
 
 
+def test_a_part_of_the_text_that_becomes_the_title_is_read_anew(location: str) -> None:
+    """The text and the title are told apart, whatever characters they hold."""
+    joined = "A dog barks. \N{NULL}cats" if not location.startswith("postgresql:") else "A dog barks. cats"
+    index = DatabaseIndex.build([Document("a", joined)], HashEncoder(), location=location)
+    index.add([Document("a", "A dog barks. ", {"title": "cats"})])
+    assert index.document("a").text == "A dog barks. "
+
+
 def test_documents_come_back(location: str) -> None:
     text = "  The cat sleeps.\n\n  It purrs. \n"
     given = [Document("a", text, {"year": 1, "tags": ["x"]}), Document("b", " ", {"year": 2})]
@@ -357,18 +366,19 @@ def test_a_list_is_checked_before_anything_is_written(location: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "named"),
     [
-        Document("\ud800", "text"),
-        Document("bad", "half \ud800"),
-        Document("bad", "text", {"a": "\ud800"}),
-        Document("bad", "text", {"a": 10**5000}),
+        (Document("\ud800", "text"), "its id"),
+        (Document("bad", "half \ud800"), "its text"),
+        (Document("bad", "text", {"b": "whole", "a": "\ud800"}), "its metadata 'a'"),
+        (Document("bad", "text", {"a": ["x", {"b\udfff": 1}]}), "its metadata 'a'"),
+        (Document("bad", "text", {"a": 10**5000}), "metadata cannot be saved"),
     ],
-    ids=["id", "text", "metadata", "number"],
+    ids=["id", "text", "metadata", "key", "number"],
 )
-def test_a_document_that_no_database_holds_is_named(bad: Document, location: str) -> None:
+def test_a_document_that_no_database_holds_is_named(bad: Document, named: str, location: str) -> None:
     index = DatabaseIndex.build([Document("good", "A cat.")], HashEncoder(), location=location)
-    with pytest.raises(InputError, match="document "):
+    with pytest.raises(InputError, match=f"document {re.escape(repr(bad.id))}: .*({named})"):
         index.add([Document("other", "A dog."), bad])
     assert index.document_ids == ("good",)
 

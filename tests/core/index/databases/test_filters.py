@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from precise_rag.errors import InputError
 from precise_rag.filters import Condition, Field, Filter
@@ -54,7 +54,7 @@ def found(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
 def test_random_filters_find_the_documents_that_meet_them_and_no_other_tenants(n: int, found: Found) -> None:
     documents = filtered_documents()
 
-    @settings(max_examples=n, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=n, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
     @given(random_filters)
     def check(wanted: Filter) -> None:
         for its in (wanted, OF_TENANT & wanted):

@@ -1,25 +1,23 @@
-"""Limits on what a server may send to the clients of httpx: bytes, compression and time.
+"""Clients of httpx with limits on what a server may send: bytes, compression and time.
 
-The limits are event hooks, which httpx calls with each request before it is sent and with each response
-before its body is read. They work alike in httpx and in httpx2, which newer openai packages use.
+They work alike with httpx and with httpx2, which newer openai packages use.
 """
 
+import asyncio
 import math
 import time
-import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from concurrent.futures import wait
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
+from precise_rag._worker import Worker, call_ends_at
 from precise_rag.errors import LLMConnectionError, LLMError, LLMResponseError
-from precise_rag.redaction import redacted
 
 MAX_REPLY_BYTES = 8 * 2**20
-"""Most bytes of a reply that is not streamed, once it is decompressed."""
+"""Most bytes of a reply that is not streamed."""
 
 max_reply_bytes: ContextVar[int] = ContextVar("max_reply_bytes", default=MAX_REPLY_BYTES)
 """The same for the requests of a context, for replies that may be longer."""
@@ -27,206 +25,170 @@ max_reply_bytes: ContextVar[int] = ContextVar("max_reply_bytes", default=MAX_REP
 MAX_STREAM_BYTES = 64 * 2**20
 """Most bytes of a streamed reply. Its events are many times longer than the text that they carry."""
 
-call_ends_at: ContextVar[float] = ContextVar("call_ends_at", default=math.inf)
-"""When the calls of this context end, on the clock of `time.monotonic`."""
-
-_PIECE_BYTES = 2**16
-_LONGEST_PAUSE = 60.0
-"""Seconds of Retry-After that the openai package obeys; it ignores longer ones."""
-_USUAL_PAUSE = 1.0
-"""Seconds between attempts if little time is left and the server names none."""
+STREAM_TIMES = 10
+"""A stream may take so many times the seconds of another reply, as long as its bytes keep coming."""
 
 
-class HttpLimits:
-    """The event hooks of one client.
+def limited_client(kind: type, source: str, *, seconds: float, **options: Any) -> Any:
+    """Return a client with limits.
 
-    http: the module httpx or httpx2.
+    kind: the class of client, of httpx or derived from it, such as `openai.DefaultAsyncHttpxClient`.
     source: name of the server, for the messages.
-    seconds: most seconds from a request to the end of its reply; default: no limit. Calls end earlier if
-        `call_ends_at` says so.
+    seconds: most seconds from a request to the end of its reply; `STREAM_TIMES` as many for a stream. Calls
+        end earlier if `call_ends_at` says so.
+    options: arguments of `kind`.
 
-    Raises LLMResponseError for a reply that is too long, or compressed in another way than by gzip;
-    LLMConnectionError if no time is left for a request; and the timeout errors of httpx if a reply does
-    not end in time.
+    Its requests raise LLMResponseError for a reply that is too long or compressed, LLMConnectionError if no
+    time is left for a request, and the timeout errors of httpx if a reply does not end in time.
     """
+    client = _limited_kind(kind)(**options)
+    client.limits = _Limits(source, seconds)
+    return client
 
-    def __init__(
-        self,
-        http: ModuleType,
-        source: str,
-        *,
-        seconds: float = math.inf,
-    ) -> None:
-        self._http = http
-        self._source = source
-        self._seconds = seconds
 
-    @property
-    def hooks(self) -> dict[str, list[Callable[[Any], Any]]]:
-        """For a synchronous client."""
-        return {"request": [self._begin], "response": [self._limit]}
+class _Limits(NamedTuple):
+    source: str
+    seconds: float
 
-    @property
-    def async_hooks(self) -> dict[str, list[Callable[[Any], Any]]]:
-        """For an asynchronous client."""
-
-        async def begin(request: Any) -> None:
-            self._begin(request)
-
-        async def limit(response: Any) -> None:
-            self._limit(response)
-
-        return {"request": [begin], "response": [limit]}
-
-    def _begin(self, request: Any) -> None:
+    def begin(self, request: Any, stream: bool) -> float:
+        """Set the limits of a request; returns when its reply ends at the latest."""
         now = time.monotonic()
-        ends_at = min(call_ends_at.get(), now + self._seconds)
+        ends_at = min(call_ends_at.get(), now + self.seconds * (STREAM_TIMES if stream else 1))
         if ends_at <= now:
-            raise LLMConnectionError(f"{self._source}: no time is left for another request")
-        request.headers["accept-encoding"] = "gzip"
-        request.extensions["ends_at"] = ends_at
+            raise LLMConnectionError(f"{self.source}: no time is left for another request")
+        request.headers["accept-encoding"] = "identity"
         timeouts = request.extensions.get("timeout", {})
         request.extensions["timeout"] = {
-            name: _least(seconds, ends_at - now) for name, seconds in timeouts.items()
+            name: min(ends_at - now, math.inf if given is None else given) for name, given in timeouts.items()
         }
+        return ends_at
 
-    def _limit(self, response: Any) -> None:
-        if response.status_code >= 400:
-            _shorten_pause(response)
-        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
-        if encoding not in ("gzip", "identity", ""):
-            raise LLMResponseError(
-                f"{self._source}: the reply is compressed by {redacted(encoding)[:40]!r}, not gzip"
-            )
-        streamed = response.headers.get("content-type", "").startswith("text/event-stream")
-        limited, alimited = _stream_classes(self._http)
-        kind = limited if isinstance(response.stream, self._http.SyncByteStream) else alimited
-        response.stream = kind(
-            response.stream,
-            _Reader(
-                self._source,
-                MAX_STREAM_BYTES if streamed else max_reply_bytes.get(),
-                zlib.decompressobj(wbits=31) if encoding == "gzip" else None,
-                response.request.extensions.get("ends_at", math.inf),
-                self._http.ReadTimeout,
-            ),
-        )
+    def meter(
+        self, response: Any, ends_at: float, timeout: Callable[[str], Exception]
+    ) -> Callable[[bytes], None]:
+        """Return what is called with each piece of a reply; it raises at the limits."""
+        if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
+            raise LLMResponseError(f"{self.source}: the reply is compressed, which was not asked for")
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        most, n_bytes = MAX_STREAM_BYTES if is_stream else max_reply_bytes.get(), 0
+
+        def count(piece: bytes) -> None:
+            nonlocal n_bytes
+            n_bytes += len(piece)
+            if n_bytes > most:
+                raise LLMResponseError(f"{self.source}: the reply is longer than {most:,} bytes")
+            if time.monotonic() > ends_at:
+                raise timeout("the reply did not end in time")
+
+        return count
 
 
-def _shorten_pause(response: Any) -> None:
-    """Let the client wait before its next attempt no longer than until the calls of this context end.
-
-    The thread of a call that was left behind would sleep as long as Retry-After asks, up to a minute.
-    """
-    left = call_ends_at.get() - time.monotonic()
-    if left > _LONGEST_PAUSE:
-        return
-    asked = _USUAL_PAUSE
-    for name, unit in (("retry-after", 1.0), ("retry-after-ms", 1e-3)):
-        with suppress(KeyError, ValueError):  # none, or a date
-            asked = float(response.headers[name]) * unit
-    pause = asked if 0.0 < asked < left else max(left, 0.0)
-    response.headers["retry-after-ms"] = str(math.ceil(1_000 * pause) + 1)
+@lru_cache(maxsize=8)
+def _limited_kind(kind: type) -> type:
+    """A class of clients like `kind` that obey their attribute `limits`."""
+    names = {base.__name__: base for base in kind.__mro__}
+    is_async = "AsyncClient" in names
+    httpx = import_module(names["AsyncClient" if is_async else "Client"].__module__.partition(".")[0])
+    send = _async_send(kind, httpx) if is_async else _send(kind, httpx)
+    return type(f"Limited{kind.__name__}", (kind,), {"send": send})
 
 
-class _Reader:
-    """Decompresses a reply piece by piece, and stops at its limits."""
+def _send(kind: Any, httpx: Any) -> Callable[..., Any]:
+    class Stream(httpx.SyncByteStream):  # type: ignore[misc]
+        def __init__(self, stream: Any, count: Callable[[bytes], None]) -> None:
+            self._stream, self._count = stream, count
 
-    def __init__(
-        self, source: str, max_bytes: int, gzip: Any | None, ends_at: float, timeout: type[Exception]
-    ) -> None:
-        self._source, self._max_bytes, self._gzip = source, max_bytes, gzip
-        self._ends_at, self._timeout = ends_at, timeout
-        self._n_raw = self._n_decoded = 0
-
-    def pieces(self, raw: bytes) -> Iterator[bytes]:
-        self._n_raw += len(raw)
-        self._check()
-        if self._gzip is None:
-            yield raw
-            return
-        while raw and not self._gzip.eof:
-            try:
-                piece = self._gzip.decompress(raw, _PIECE_BYTES)
-            except zlib.error as error:
-                raise LLMResponseError(f"{self._source}: the reply is not valid gzip ({error})") from None
-            raw = self._gzip.unconsumed_tail
-            self._n_decoded += len(piece)
-            self._check()
-            yield piece
-
-    def _check(self) -> None:
-        if max(self._n_raw, self._n_decoded) > self._max_bytes:
-            raise LLMResponseError(f"{self._source}: the reply is longer than {self._max_bytes:,} bytes")
-        if time.monotonic() > self._ends_at:
-            raise self._timeout("the reply did not end in time")
-
-
-class _Limited:
-    def __init__(self, stream: Any, reader: _Reader) -> None:
-        self._stream, self._reader = stream, reader
-
-    def __iter__(self) -> Iterator[bytes]:
-        for raw in self._stream:
-            yield from self._reader.pieces(raw)
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-class _AsyncLimited:
-    def __init__(self, stream: Any, reader: _Reader) -> None:
-        self._stream, self._reader = stream, reader
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for raw in self._stream:
-            for piece in self._reader.pieces(raw):
+        def __iter__(self) -> Iterator[bytes]:
+            for piece in self._stream:
+                self._count(piece)
                 yield piece
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+        def close(self) -> None:
+            self._stream.close()
+
+    def send(self: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        ends_at = self.limits.begin(request, stream)
+        begin = partial(kind.send, self, request, stream=True, **options)
+        response = _within(ends_at, begin, httpx.ReadTimeout)
+        try:
+            count = self.limits.meter(response, ends_at, httpx.ReadTimeout)
+            reply = _reply(httpx, response, Stream(response.stream, count))
+            if not stream:
+                reply.read()
+        except BaseException:
+            response.close()
+            raise
+        return reply
+
+    return send
 
 
-@lru_cache(maxsize=4)
-def _stream_classes(http: ModuleType) -> tuple[type, type]:
-    """The two classes as the byte streams of `http`, which it insists on."""
-    return (
-        type("LimitedStream", (_Limited, http.SyncByteStream), {}),
-        type("AsyncLimitedStream", (_AsyncLimited, http.AsyncByteStream), {}),
+def _async_send(kind: Any, httpx: Any) -> Callable[..., Any]:
+    class Stream(httpx.AsyncByteStream):  # type: ignore[misc]
+        def __init__(self, stream: Any, count: Callable[[bytes], None]) -> None:
+            self._stream, self._count = stream, count
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for piece in self._stream:
+                self._count(piece)
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def send(self: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        ends_at = self.limits.begin(request, stream)
+        try:
+            async with asyncio.timeout(ends_at - time.monotonic()):
+                response = await kind.send(self, request, stream=True, **options)
+        except TimeoutError:
+            raise httpx.ReadTimeout("the reply did not begin in time") from None
+        try:
+            count = self.limits.meter(response, ends_at, httpx.ReadTimeout)
+            reply = _reply(httpx, response, Stream(response.stream, count))
+            if not stream:
+                await reply.aread()
+        except BaseException:
+            await response.aclose()
+            raise
+        return reply
+
+    return send
+
+
+def _reply(httpx: Any, response: Any, stream: Any) -> Any:
+    """The response with another stream."""
+    return httpx.Response(
+        response.status_code,
+        headers=response.headers,
+        stream=stream,
+        request=response.request,
+        extensions=response.extensions,
     )
 
 
-def _least(seconds: float | None, left: float) -> float | None:
-    if seconds is None:
-        return None if left == math.inf else left
-    return min(seconds, left)
+def _within(ends_at: float, begin: Callable[[], Any], timeout: Callable[[str], Exception]) -> Any:
+    """The response that `begin` returns. If its head does not come in time, its thread is left behind.
 
-
-def openai_connection(
-    openai: ModuleType,
-    source: str,
-    *,
-    auth: tuple[str, str] | None = None,
-    seconds: float = math.inf,
-) -> Any:
-    """Return a connection with limits for a synchronous client of the openai package.
-
-    openai: the package. auth: user and password for the server; optional. The rest: see `HttpLimits`.
+    A thread, as each byte of a head has the whole timeout of httpx.
     """
-    limits = HttpLimits(_http_of(openai), source, seconds=seconds)
-    return openai.DefaultHttpxClient(event_hooks=limits.hooks, auth=auth)
+    worker = Worker(ends_at)
+    response = worker.submit(begin)
+    worker.close()
+    try:
+        if wait([response], ends_at - time.monotonic()).done:
+            return response.result()
+    except BaseException:
+        response.add_done_callback(_close)
+        raise
+    response.add_done_callback(_close)
+    raise timeout("the reply did not begin in time")
 
 
-def async_openai_connection(openai: ModuleType, source: str, *, auth: tuple[str, str] | None = None) -> Any:
-    """Return `openai_connection` for an asynchronous client."""
-    limits = HttpLimits(_http_of(openai), source)
-    return openai.DefaultAsyncHttpxClient(event_hooks=limits.async_hooks, auth=auth)
-
-
-def _http_of(openai: ModuleType) -> ModuleType:
-    """The httpx that this version of the openai package uses."""
-    client = next(kind for kind in openai.DefaultHttpxClient.__mro__ if kind.__name__ == "Client")
-    return import_module(client.__module__.partition(".")[0])
+def _close(response: Any) -> None:
+    """Close a response that nobody waits for."""
+    if response.exception() is None:
+        response.result().close()
 
 
 def own_error(error: BaseException | None) -> LLMError | None:

@@ -83,7 +83,8 @@ class Reranker(Protocol):
 class LLM(Protocol):
     """A chat model with a synchronous and an asynchronous call.
 
-    It may also have `max_reply_tokens`, the tokens of its longest reply; None if it does not limit them.
+    It may also have `max_reply_tokens`, the tokens of its longest reply, and `max_call_seconds`, after which
+    an asynchronous call is cancelled; default: 600.
     """
 
     @property

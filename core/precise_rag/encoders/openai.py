@@ -15,7 +15,7 @@ from precise_rag._progress import progress_bar
 from precise_rag.checks import check_number, check_text
 from precise_rag.encoded import encoded_rows
 from precise_rag.errors import ModelError
-from precise_rag.limited_http import max_reply_bytes, openai_connection, own_error
+from precise_rag.limited_http import limited_client, max_reply_bytes, own_error
 from precise_rag.redaction import remember, said_by, without_password
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
@@ -35,7 +35,7 @@ class OpenAIEncoder(Shared):
     dimensions: length of the vectors; default: the model's own.
     base_url: the server's address; default: OPENAI_BASE_URL, or OpenAI. It may have a user and password.
     api_key: default: OPENAI_API_KEY.
-    timeout: seconds to wait for one request.
+    timeout: most seconds of one request, to the end of its reply.
     max_retries: how often a failed request is repeated.
     Token counts are estimates. A pickle has no key: the key of an unpickled encoder is OPENAI_API_KEY.
     """
@@ -146,7 +146,9 @@ class OpenAIEncoder(Shared):
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")
-        connection = openai_connection(openai, self.name, auth=self._auth, seconds=self._timeout)
+        connection = limited_client(
+            openai.DefaultHttpxClient, self.name, seconds=self._timeout, auth=self._auth
+        )
         try:
             client = openai.OpenAI(**self._client_options, http_client=connection)
         except openai.OpenAIError as error:

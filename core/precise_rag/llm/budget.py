@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from precise_rag.checks import check_number
 from precise_rag.errors import BudgetExceeded, InputError
+from precise_rag.protocols import LLM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +19,8 @@ class Budget:
     tokens: input and output tokens together.
     seconds: time since the start. When it is over, no call is begun and a running call is given up: an
         asynchronous one is cancelled, a synchronous one is left behind in a thread of its own (see
-        `Deadline`).
+        `Deadline`). Without a limit an asynchronous call ends after ten minutes, or as the model says
+        (`max_call_seconds`), and a synchronous one with the model's own timeout.
     cost: dollars.
 
     The length of a reply is not known in advance, so tokens and cost may be exceeded by one reply, never by
@@ -41,6 +43,16 @@ class Budget:
     def start(self) -> "Spending":
         """Start counting against this budget; its seconds begin now."""
         return Spending(self)
+
+
+MOST_CALL_SECONDS = 600.0
+"""Most seconds of an asynchronous call of a model without `max_call_seconds`, if the budget has no limit."""
+
+
+def most_call_seconds(llm: LLM) -> float:
+    """Return the most seconds of an asynchronous call of a model, if the budget does not limit them."""
+    seconds: float = getattr(llm, "max_call_seconds", MOST_CALL_SECONDS)
+    return seconds
 
 
 class Spending:
@@ -98,10 +110,14 @@ class Spending:
             raise BudgetExceeded(f"seconds over budget: all {self.budget.seconds:g} used")
 
     @asynccontextmanager
-    async def time_limit(self) -> AsyncIterator[None]:
-        """Cancel the block when no seconds are left. Raises BudgetExceeded then."""
+    async def time_limit(self, most: float) -> AsyncIterator[None]:
+        """Cancel the block when no seconds are left. Raises BudgetExceeded then.
+
+        most: the seconds if the budget does not limit them; the block then raises TimeoutError.
+        """
+        left = self.seconds_left
         try:
-            async with asyncio.timeout(self.seconds_left):
+            async with asyncio.timeout(most if left is None else left):
                 yield
         except TimeoutError:
             self.check_time()

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from functools import partial
 
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
-from precise_rag.llm.budget import Budget
+from precise_rag.llm.budget import Budget, most_call_seconds
 from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.failures import failure_of
 from precise_rag.llm.session import Ask, CallOutcome
@@ -150,7 +150,7 @@ async def _aone(
         timed[row] = _CANCELLED, 0.0
         started = time.perf_counter()
         try:
-            async with request.session.spending.time_limit():
+            async with request.session.spending.time_limit(most_call_seconds(llm)):
                 reply = await llm.acomplete(prompt.messages, schema=prompt.schema)
             outcome: CallOutcome | Exception = checked_completion(reply, llm.name, prompt.messages)
         except Exception as error:

@@ -6,13 +6,13 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
 from functools import partial
 from typing import Any
 
 from precise_rag.errors import LLMError, LLMResponseError
-from precise_rag.llm.budget import Spending
+from precise_rag.llm.budget import Spending, most_call_seconds
 from precise_rag.llm.calls import aask, ask, check_budget, record
 from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.failures import failure_of
@@ -20,7 +20,7 @@ from precise_rag.llm.session import Ask, CallOutcome, Conversation, Request, Res
 from precise_rag.llm.usage import checked_completion, counted_completion
 from precise_rag.protocols import StreamingLLM
 from precise_rag.tokens import estimate_prompt_tokens
-from precise_rag.types import Completion
+from precise_rag.types import Completion, Message
 
 
 def drive(conversation: Conversation[Result]) -> Result:
@@ -172,7 +172,7 @@ async def _ashow(live: _LiveReply) -> AsyncGenerator[str, None]:
     assert isinstance(llm, StreamingLLM)
     with live:
         try:
-            async with aclosing(_timed(llm.astream(messages), live.request.session.spending)) as items:
+            async with aclosing(_timed(llm, messages, live.request.session.spending)) as items:
                 async for item in items:
                     if piece := live.add(item):
                         yield piece
@@ -182,12 +182,14 @@ async def _ashow(live: _LiveReply) -> AsyncGenerator[str, None]:
 
 
 async def _timed(
-    items: AsyncIterator[str | Completion], spending: Spending
+    llm: StreamingLLM, messages: Sequence[Message], spending: Spending
 ) -> AsyncGenerator[str | Completion, None]:
-    """The items, each within the seconds that are left. `items` is closed at the end if it is a generator."""
+    """The stream of a model, within the seconds that are left; a generator is closed at the end."""
+    items = llm.astream(messages)
+    ends_at = time.monotonic() + most_call_seconds(llm)
     try:
         while True:
-            async with spending.time_limit():
+            async with spending.time_limit(ends_at - time.monotonic()):
                 item = await anext(items, None)
             if item is None:
                 return

@@ -7,6 +7,7 @@ The openai package retries; nothing else does. It retries connection failures an
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import weakref
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from precise_rag.errors import (
     LLMConnectionError,
     LLMResponseError,
 )
-from precise_rag.limited_http import async_openai_connection, openai_connection
+from precise_rag.limited_http import limited_client
 from precise_rag.llm.failures import raises_llm_errors, translate
 from precise_rag.llm.finish import cut_off, read
 from precise_rag.llm.usage import counted_completion, model_name, readable_messages
@@ -48,8 +49,8 @@ class OpenAIChat(Shared):
     base_url: address of the server; default: OPENAI_BASE_URL, or else OpenAI's. A user and password in it
         are sent, but not kept in the attribute `base_url`.
     api_key: default: OPENAI_API_KEY. Optional with a `base_url`.
-    timeout: seconds without a byte from the server after which a call fails. A long stream does not
-        time out, a stalled one does.
+    timeout: most seconds of one attempt, from the request to the end of the reply; also the most seconds
+        between two pieces of a stream, which may take ten times as long as a whole.
     max_retries: attempts after the first.
     options: further fields of every request, such as temperature=0 or max_completion_tokens=500.
 
@@ -103,6 +104,8 @@ class OpenAIChat(Shared):
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r}, base_url={self.base_url!r})"
+
+    max_call_seconds = math.inf  # its requests have limits of their own
 
     @property
     def max_reply_tokens(self) -> Any:
@@ -225,7 +228,9 @@ class OpenAIChat(Shared):
 
     def _connect(self) -> OpenAI:
         settings, openai = self._settings(), require("openai", extra="openai")
-        connection = openai_connection(openai, self.name, auth=self._auth)
+        connection = limited_client(
+            openai.DefaultHttpxClient, self.name, seconds=self.timeout, auth=self._auth
+        )
         client: OpenAI = openai.OpenAI(**settings, http_client=connection)
         weakref.finalize(client, connection.close)
         return client
@@ -238,7 +243,9 @@ class OpenAIChat(Shared):
                 del clients[ended]
             if loop not in clients:
                 settings, openai = self._settings(), require("openai", extra="openai")
-                connection = async_openai_connection(openai, self.name, auth=self._auth)
+                connection = limited_client(
+                    openai.DefaultAsyncHttpxClient, self.name, seconds=self.timeout, auth=self._auth
+                )
                 clients[loop] = openai.AsyncOpenAI(**settings, http_client=connection)
             return clients[loop]
 

@@ -18,7 +18,7 @@ from precise_rag.errors import (
     LLMServerError,
     PreciseRagError,
 )
-from precise_rag.limited_http import HttpLimits, own_error
+from precise_rag.limited_http import limited_client, own_error
 from precise_rag.redaction import quoted, remember, said_by, without_password
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
@@ -32,7 +32,7 @@ class CohereReranker(Shared):
     model: such as "rerank-v3.5" (default), or ChunkRAG's "rerank-english-v3.0".
     api_key: default: the environment's CO_API_KEY.
     base_url: default: Cohere's own.
-    timeout: seconds for one request.
+    timeout: most seconds of one request, to the end of its reply.
     max_retries: repetitions of a request after status 429, 5xx or a broken connection.
     batch_size: documents in one request; more candidates take several requests.
 
@@ -98,8 +98,8 @@ class CohereReranker(Shared):
     def _connect(self) -> tuple[Any, Any]:
         """Return Cohere's client and the connection that it uses."""
         httpx = require("httpx", extra="cohere")
-        hooks = HttpLimits(httpx, self.name, seconds=self._timeout).hooks
-        http = httpx.Client(timeout=self._timeout, follow_redirects=True, event_hooks=hooks, auth=self._auth)
+        options = {"timeout": self._timeout, "follow_redirects": True, "auth": self._auth}
+        http = limited_client(httpx.Client, self.name, seconds=self._timeout, **options)
         given = {name: value for name, value in self._options.items() if value is not None}
         return require("cohere", extra="cohere").ClientV2(**given, httpx_client=http), http
 

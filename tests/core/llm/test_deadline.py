@@ -3,9 +3,10 @@ from contextvars import ContextVar
 
 import pytest
 
+from precise_rag._worker import Worker
 from precise_rag.errors import BudgetExceeded
 from precise_rag.llm import Budget
-from precise_rag.llm.deadline import Deadline, Worker
+from precise_rag.llm.deadline import Deadline
 
 asked_for: ContextVar[str] = ContextVar("asked_for")
 

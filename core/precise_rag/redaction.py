@@ -1,14 +1,13 @@
 """Remove keys and passwords from text that leaves the library: errors, traces, pages, logs and names.
 
-What is removed: the keys of clients that were made (`remember`), keys in the environment, and text in the
-form of a key, of an authorization header, or of a URL with a password. Every pattern looks at a bounded
-number of characters, so that no text takes long.
+What is removed: the keys of clients that were made (`remember`), the keys that the environment held when one
+was made, and text in the form of a key, of an authorization header, or of a URL with a password. Every
+pattern looks at a bounded number of characters, so that no text takes long.
 """
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
@@ -94,6 +93,13 @@ def remember(*keys: str | None) -> None:
         del _remembered[next(iter(_remembered))]
 
 
+def remember_environment() -> None:
+    """Remember the keys that the environment holds now; each client calls this when it is made."""
+    for name, value in os.environ.items():
+        if _KEY_NAME.search(name) and len(value) >= 8 and not value.startswith(("/", "~")):
+            remember(value)
+
+
 def remember_fields(fields: Any) -> None:
     """Remember the values of fields whose names say that they hold a key, such as headers; nested, too."""
     if not isinstance(fields, dict):
@@ -140,13 +146,61 @@ def without_password(
 
 def redacted(text: str) -> str:
     """Return `text` without keys and passwords."""
-    return redactor()(text)
+    text = without_known_keys(text)
+    lowered = text.lower()
+    for shape in _SHAPES:
+        if any(start in lowered for start in shape.starts):
+            text = shape.pattern.sub(shape.instead, text)
+    return text
 
 
 def without_known_keys(text: str) -> str:
-    """Return `text` without the keys in use; what only has the form of a key stays."""
-    known = _known_pattern(_keys_in_use())
+    """Return `text` without the keys that are remembered; what only has the form of a key stays."""
+    known = _known_pattern(tuple(_remembered))
     return text if known is None else known.sub(HIDDEN, text)
+
+
+class KeyFreeStream:
+    """Removes the remembered keys from a text that comes in pieces, as from the joined text.
+
+    What may be the beginning of a key is held back until the next pieces tell.
+    """
+
+    def __init__(self) -> None:
+        self._before = ""
+        self._held = ""
+
+    def add(self, piece: str) -> str:
+        """Return what can be shown now; it may be empty."""
+        self._held += piece
+        return self._shown(self._undecided())
+
+    def end(self) -> str:
+        """Return the rest."""
+        return self._shown(len(self._held))
+
+    def _undecided(self) -> int:
+        """Where the first text begins that may become a key, or that is a short key if no letter follows."""
+        forms = _known_forms(tuple(_remembered))
+        end = len(self._held)
+        for place in range(max(0, end - max(map(len, forms), default=0)), end):
+            tail = self._held[place:].lower()
+            if any(form.startswith(tail) for form in forms):
+                return place
+        return end
+
+    def _shown(self, end: int) -> str:
+        """The text up to `end`, or up to the end of a key that begins before it."""
+        text, first, known = self._before + self._held, len(self._before), _known_pattern(tuple(_remembered))
+        pieces, place = [], first
+        for match in () if known is None else known.finditer(text, first):
+            if match.start() < first + end:
+                pieces += [text[place : match.start()], HIDDEN]
+                place = match.end()
+        end = max(place, first + end)
+        pieces.append(text[place:end])
+        self._before, self._held = text[:end][-1:], text[end:]
+        return "".join(pieces)
 
 
 def said_by(error: Exception) -> str:
@@ -165,40 +219,17 @@ def quoted(said: Any) -> str:
     return redacted(text)[:_LONGEST_QUOTE]
 
 
-def redactor() -> Callable[[str], str]:
-    """Return a function like `redacted` for many texts: it looks up the keys in use only once."""
-    known = _known_pattern(_keys_in_use())
-
-    def redact(text: str) -> str:
-        if known is not None:
-            text = known.sub(HIDDEN, text)
-        lowered = text.lower()
-        for shape in _SHAPES:
-            if any(start in lowered for start in shape.starts):
-                text = shape.pattern.sub(shape.instead, text)
-        return text
-
-    return redact
+@lru_cache(maxsize=4)
+def _known_forms(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """All keys in lower case, as they are, as in a URL, and as in JSON; longer ones first."""
+    forms = {form.lower() for key in keys for form in (key, quote(key, safe=""), json.dumps(key)[1:-1])}
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
-def _keys_in_use() -> frozenset[str]:
-    return frozenset((*tuple(_remembered), *_environment_keys()))
-
-
-def _environment_keys() -> Iterator[str]:
-    for name, value in os.environ.items():
-        if _KEY_NAME.search(name) and len(value) >= 8 and not value.startswith(("/", "~")):
-            yield value
-
-
-@lru_cache(maxsize=8)
-def _known_pattern(keys: frozenset[str]) -> re.Pattern[str] | None:
-    """A pattern of all keys, as they are, as in a URL, and as in JSON; longer ones first."""
-    forms = {form for key in keys for form in (key, quote(key, safe=""), json.dumps(key)[1:-1])}
-    if not forms:
-        return None
-    longest_first = sorted(forms, key=lambda form: (-len(form), form))
-    return re.compile("|".join(map(_form_pattern, longest_first)), re.I)
+@lru_cache(maxsize=4)
+def _known_pattern(keys: tuple[str, ...]) -> re.Pattern[str] | None:
+    forms = _known_forms(keys)
+    return re.compile("|".join(map(_form_pattern, forms)), re.I) if forms else None
 
 
 def _form_pattern(form: str) -> str:

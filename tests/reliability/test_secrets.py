@@ -6,17 +6,28 @@ import json
 import logging
 import pickle
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import InputError, LLMError, PreciseRagError
 from precise_rag.feedback import FeedbackController
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm import OpenAIChat, load_llm
-from precise_rag.redaction import HIDDEN, redacted, remember, without_password
+from precise_rag.llm.framework import LangChainLLM
+from precise_rag.redaction import (
+    HIDDEN,
+    KeyFreeStream,
+    redacted,
+    remember,
+    without_known_keys,
+    without_password,
+)
 from precise_rag.rerank import CohereReranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.testing import ScriptedLLM
@@ -213,10 +224,72 @@ def test_other_text_stays(text: str) -> None:
     assert redacted(text) == text
 
 
-def test_keys_of_the_environment_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+class LangChainModel:
+    model = "m"
+
+    def invoke(self, messages: Any) -> Any:
+        raise RuntimeError("the key VIOLET-umbrella is wrong")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OpenAIChat("m", api_key="other-key"),
+        lambda: OpenAIEncoder("m", api_key="other-key"),
+        lambda: CohereReranker(api_key="other-key"),
+        lambda: LangChainLLM(LangChainModel()),
+        lambda: load_llm(lambda prompt: prompt),
+    ],
+)
+def test_keys_that_the_environment_held_when_a_client_was_made_are_hidden(
+    make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precise_rag.redaction._remembered", {})
     monkeypatch.setenv("SOME_VENDOR_API_KEY", "violet-umbrella")
+    make()
+    monkeypatch.delenv("SOME_VENDOR_API_KEY")
     assert redacted("the key violet-umbrella is wrong") == f"the key {HIDDEN} is wrong"
     assert redacted("VIOLET-UMBRELLA") == HIDDEN
+
+
+@given(st.data())
+def test_a_stream_in_any_pieces_hides_what_the_joined_text_hides(data: st.DataObject) -> None:
+    keys = ["abcabd", "abcabcabcabcX", "bcabcabcabcXabc", "cabdab"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("precise_rag.redaction._remembered", {})
+        remember(*keys)
+        parts = st.sampled_from([*keys, "abc", "ABC", "abcabcabcabc", "a", " ", ".", "X"])
+        text = "".join(data.draw(st.lists(parts, max_size=8)))
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
+        stream = KeyFreeStream()
+        pieces = [stream.add(text[a:b]) for a, b in pairwise([0, *cuts, len(text)])]
+        assert "".join([*pieces, stream.end()]) == without_known_keys(text)
+
+
+def test_text_that_cannot_become_a_key_is_not_held_back() -> None:
+    remember("violet-elephant")
+    stream = KeyFreeStream()
+    assert stream.add("A viol") == "A "
+    assert stream.add("in plays.") == "violin plays."
+    assert stream.end() == ""
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_key_in_pieces_of_a_stream_does_not_reach_the_reader(is_async: bool, client: Any) -> None:
+    event = {"object": "chat.completion.chunk", "created": 0, "id": "c", "model": "m"}
+    words = ["The ", "key ", "is ", KEY[:5], KEY[5:9], KEY[9:], ". It", " is", f" {KEY[:8]}"]
+    deltas = [{"index": 0, "delta": {"content": word}, "finish_reason": None} for word in words]
+    deltas.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    body = "".join(f"data: {json.dumps({**event, 'choices': [delta]})}\n\n" for delta in deltas)
+    llm = client(Reply(body + "data: [DONE]\n\n", headers={"Content-Type": "text/event-stream"}))
+
+    async def alist() -> list[Any]:
+        items = [item async for item in llm.astream(PROMPT)]
+        await llm.aclose()
+        return items
+
+    *pieces, completion = asyncio.run(alist()) if is_async else list(llm.stream(PROMPT))
+    assert "".join(pieces) == completion.text == f"The key is {HIDDEN}. It is {KEY[:8]}"
 
 
 def test_keys_are_hidden_as_in_urls_and_in_json() -> None:

@@ -16,7 +16,7 @@ from precise_rag.checks import check_number, check_text
 from precise_rag.encoded import encoded_rows
 from precise_rag.errors import ModelError
 from precise_rag.limited_http import limited_client, max_reply_bytes, own_error
-from precise_rag.redaction import remember, said_by, without_password
+from precise_rag.redaction import remember, remember_environment, said_by, without_password
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
 
@@ -58,6 +58,7 @@ class OpenAIEncoder(Shared):
         check_text("base_url", base_url or "")
         url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
         remember(api_key)
+        remember_environment()
         self._timeout = timeout
         self._client_options = {
             "base_url": url,

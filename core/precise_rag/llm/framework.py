@@ -17,6 +17,7 @@ from precise_rag.llm.failures import raises_llm_errors
 from precise_rag.llm.finish import NOT_CUT, CutOff, read, reported_cut_off
 from precise_rag.llm.structured import SchemaCalls, reply_tool, structured_model, tool_reply
 from precise_rag.llm.usage import counted_completion, readable_messages
+from precise_rag.redaction import remember_environment
 from precise_rag.types import Completion, Message
 
 
@@ -30,6 +31,7 @@ class LlamaIndexLLM(Portable):
         self._llm = llm
         metadata = llm.metadata
         self.name = str(getattr(metadata, "model_name", "") or type(llm).__name__)
+        remember_environment()
         self.max_reply_tokens = read(llm, "max_tokens")
         self._schema_calls = SchemaCalls(self.name)
 
@@ -123,6 +125,7 @@ class LangChainLLM(Portable):
         self._model = model
         names = (getattr(model, field, None) for field in ("model_name", "model"))
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
+        remember_environment()
         self.max_reply_tokens = read(model, "max_tokens")
         self._schema_calls = SchemaCalls(self.name)
 

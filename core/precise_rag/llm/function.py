@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from precise_rag._pickling import Portable
+from precise_rag._worker import Worker
 from precise_rag.errors import InputError
-from precise_rag.llm.deadline import Worker
 from precise_rag.llm.failures import raises_llm_errors
 from precise_rag.llm.usage import counted_completion
+from precise_rag.redaction import remember_environment
 from precise_rag.types import Completion, Message
 
 
@@ -18,6 +19,7 @@ class FunctionLLM(Portable):
     """A function as an LLM: see `load_llm` for what it is given. Its tokens are estimated."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        remember_environment()
         self._function = function
         self._takes_messages = _takes_messages(function)
         self.name = getattr(function, "__name__", type(function).__name__)

@@ -29,8 +29,10 @@ from precise_rag.llm.failures import raises_llm_errors, translate
 from precise_rag.llm.finish import cut_off, read
 from precise_rag.llm.usage import counted_completion, model_name, readable_messages
 from precise_rag.redaction import (
+    KeyFreeStream,
     quoted,
     remember,
+    remember_environment,
     remember_fields,
     without_known_keys,
     without_password,
@@ -82,6 +84,7 @@ class OpenAIChat(Shared):
         self.options = options
         self._key = api_key or os.environ.get("OPENAI_API_KEY")
         remember(self._key)
+        remember_environment()
         remember_fields(options)
         self._needs_key = self.base_url is None
         self._refused: set[str] = set()
@@ -136,6 +139,8 @@ class OpenAIChat(Shared):
             for event in events:
                 if piece := answer.add(event):
                     yield piece
+        if piece := answer.rest():
+            yield piece
         yield answer.completion()
 
     @raises_llm_errors
@@ -147,6 +152,8 @@ class OpenAIChat(Shared):
             async for event in events:
                 if piece := answer.add(event):
                     yield piece
+        if piece := answer.rest():
+            yield piece
         yield answer.completion()
 
     def close(self) -> None:
@@ -264,6 +271,7 @@ class _Streamed:
         self.last_choice: Any = None
         self.last_event: Any = None
         self.n_events = 0
+        self._stream = KeyFreeStream()
 
     def add(self, event: Any) -> str:
         """Take one event; returns its text, empty if it has none. Raises LLMResponseError after too many."""
@@ -282,7 +290,13 @@ class _Streamed:
             return ""
         if not isinstance(piece, str):
             raise LLMResponseError(f"{self.model}: the stream must hold strings, got {type(piece).__name__}")
-        piece = without_known_keys(piece)
+        return self._keep(self._stream.add(piece))
+
+    def rest(self) -> str:
+        """Return the text that was held back, once there are no more events."""
+        return self._keep(self._stream.end())
+
+    def _keep(self, piece: str) -> str:
         self.pieces.append(piece)
         return piece
 

@@ -19,7 +19,7 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.limited_http import limited_client, own_error
-from precise_rag.redaction import quoted, remember, said_by, without_password
+from precise_rag.redaction import quoted, remember, remember_environment, said_by, without_password
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
@@ -61,6 +61,7 @@ class CohereReranker(Shared):
         check_text("base_url", base_url or "")
         url, self._auth = without_password(base_url)
         remember(api_key)
+        remember_environment()
         self._options = {"api_key": api_key, "base_url": url}
         self._timeout = timeout
         self._max_retries = max_retries

@@ -2,23 +2,24 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
+
+from precise_rag.redaction import redacted
 
 _DEEPEST = 30
 _MOST_BITS = 1_000
 _CYCLE = "[the value contains itself]"
 
 
-def plain(value: Any, redact: Callable[[str], str]) -> Any:
+def plain(value: Any) -> Any:
     """Return `value` as mappings with text keys, lists, texts, numbers, booleans and None.
 
-    redact: removes keys from a text.
     Numbers that JSON cannot represent become texts, and so do integers of more than 1,000 bits, values
     that are nested more than 30 deep, and any other value. Never raises.
     """
-    return _plain(value, redact, ())
+    return _plain(value, ())
 
 
 def to_json(value: Any, *, indent: int | None) -> str:
@@ -27,9 +28,9 @@ def to_json(value: Any, *, indent: int | None) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _plain(value: Any, redact: Callable[[str], str], around: tuple[int, ...]) -> Any:
+def _plain(value: Any, around: tuple[int, ...]) -> Any:
     if isinstance(value, str):
-        return redact(str(value))
+        return redacted(str(value))
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Real):
@@ -38,18 +39,16 @@ def _plain(value: Any, redact: Callable[[str], str], around: tuple[int, ...]) ->
         return _CYCLE
     if isinstance(value, Mapping | list | tuple | set | frozenset) and len(around) < _DEEPEST:
         try:
-            return _container(value, redact, (*around, id(value)))
+            return _container(value, (*around, id(value)))
         except Exception:  # a mapping of the user that fails is shown by its name
             return f"[{type(value).__name__}]"
-    return redact(_text(value))
+    return redacted(_text(value))
 
 
-def _container(
-    value: Mapping[Any, Any] | Iterable[Any], redact: Callable[[str], str], around: tuple[int, ...]
-) -> Any:
+def _container(value: Mapping[Any, Any] | Iterable[Any], around: tuple[int, ...]) -> Any:
     if isinstance(value, Mapping):
-        return {redact(_text(key)): _plain(item, redact, around) for key, item in value.items()}
-    return [_plain(item, redact, around) for item in value]
+        return {redacted(_text(key)): _plain(item, around) for key, item in value.items()}
+    return [_plain(item, around) for item in value]
 
 
 def _number(value: Real) -> int | float | str:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from precise_rag.redaction import redactor
 from precise_rag.trace.plain import plain, to_json
 from precise_rag.types import Candidate, Decision, Judgement, Message, Selection
 from precise_rag.viz.page import framed
@@ -254,8 +253,7 @@ class Trace:
 
 def _plain_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record as plain values without keys and passwords."""
-    redact = redactor()
-    return {name: plain(value, redact) for name, value in record.items()}
+    return {name: plain(value) for name, value in record.items()}
 
 
 def _without_text(words: str, include_text: bool) -> str:

@@ -21,7 +21,8 @@ from precise_rag.facts import copied, piece_id, place_facts, read_facts, write_f
 from precise_rag.index import weighted_chunks
 from precise_rag.index.export import WHOLE
 from precise_rag.metadata_keys import FACTS_KEY
-from precise_rag.segmentation import HEADER_PATH, GreedySegmenter, Segmenter, check_foreign_options
+from precise_rag.segmentation import GreedySegmenter, Segmenter, check_foreign_options
+from precise_rag.titles import HEADER_PATH
 from precise_rag.types import Chunk, FloatArray, Span
 from precise_rag.types import Document as Source
 

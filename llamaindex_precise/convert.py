@@ -40,8 +40,8 @@ from precise_rag.facts import (
     read_facts,
     write_facts,
 )
-from precise_rag.metadata_keys import EMBEDDED_KEY, FACTS_KEY, LAYOUT_KEY, SOURCE_KEY, without_own_keys
-from precise_rag.titles import joined_titles
+from precise_rag.metadata_keys import FACTS_KEY, LAYOUT_KEY, SOURCE_KEY, without_own_keys
+from precise_rag.titles import TITLE_KEYS
 from precise_rag.types import Candidate, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
 
@@ -52,9 +52,6 @@ _LAYOUT_FIELDS = (
     "metadata_separator",
     "text_template",
 )
-
-_HEADINGS = ("title", "header_path")
-"""Metadata keys that a pipeline shows to models, unless the node hides them from LLMs."""
 
 
 class FoundNode(TextNode):
@@ -75,7 +72,7 @@ class FoundNode(TextNode):
 def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     """Return a core document for each node, with what `from_candidate` needs.
 
-    The metadata that the node's embedding model sees (`excluded_embed_metadata_keys`) are its title.
+    Titles (`precise_rag.titles`) that the node hides from its embedding model or from LLMs are not read.
     Nodes without text, such as images, cannot be found.
     """
     documents = []
@@ -83,11 +80,11 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
         layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
         layout |= {"source": root_source(node).node_id, "offset": root_offset(node)}
         metadata = without_own_keys(node.metadata)
-        hidden = {key for key in _HEADINGS if key in metadata and key in node.excluded_llm_metadata_keys}
-        layout["hidden"] = {key: metadata.pop(key) for key in sorted(hidden)}
+        excluded = {*node.excluded_llm_metadata_keys, *node.excluded_embed_metadata_keys}
+        hidden = [key for key in TITLE_KEYS if key in metadata and key in excluded]
+        layout["hidden"] = {key: metadata.pop(key) for key in hidden}
         text = node.get_content(MetadataMode.NONE)
-        added = {LAYOUT_KEY: layout, EMBEDDED_KEY: _embedded_metadata(node)}
-        documents.append(CoreDocument(node.node_id, text, {**metadata, **added}))
+        documents.append(CoreDocument(node.node_id, text, {**metadata, LAYOUT_KEY: layout}))
     return documents
 
 
@@ -156,7 +153,7 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
     if offset is not None:
         fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
     metadata = {str(key): value for key, value in copied({**candidate.metadata, **hidden}).items()}
-    for key in (LAYOUT_KEY, EMBEDDED_KEY, FACTS_KEY):
+    for key in (LAYOUT_KEY, FACTS_KEY):
         metadata.pop(key, None)
     info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
     fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}
@@ -188,14 +185,6 @@ def root_offset(node: BaseNode) -> int | None:
     if start is None or end is None or end - start != _length(node):
         return None
     return int(start)
-
-
-def _embedded_metadata(node: BaseNode) -> str:
-    """Return the values of the metadata that the node's embedding model sees: texts and lists of texts."""
-    hidden = (*node.excluded_embed_metadata_keys, FACTS_KEY)
-    seen = (value for key, value in node.metadata.items() if key not in hidden)
-    lists = ((value,) if isinstance(value, str) else value for value in seen if isinstance(value, str | list))
-    return joined_titles(*(text for several in lists for text in several if isinstance(text, str)))
 
 
 def _part(node: BaseNode, candidate: Candidate) -> BaseNode:

@@ -31,7 +31,6 @@ from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import (
-    HEADER_PATH,
     GreedySegmenter,
     Segmenter,
     SegmenterOptions,
@@ -39,6 +38,7 @@ from precise_rag.segmentation import (
 )
 from precise_rag.segmentation.long_sentences import CountTokens
 from precise_rag.sentences import load_sentence_splitter
+from precise_rag.titles import HEADER_PATH
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 
 dispatcher = get_dispatcher(__name__)

@@ -1,12 +1,13 @@
 """What a model sees of the selected pieces: passages in reading order, with their titles and headings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from precise_rag.prompts import Shown
 from precise_rag.structure.marks import begins_line, ends_line
-from precise_rag.types import Candidate
+from precise_rag.titles import joined_titles, titles_above
+from precise_rag.types import Candidate, Titles
 
 Order = Literal["document", "score"]
 """Order of the passages: "document" puts the pieces of each document in the order of its text, the
@@ -15,7 +16,7 @@ document with the best piece first, and joins neighbours; "score" leaves the pie
 UNTITLED = "untitled"
 """Source of a passage without a heading that follows one with a heading."""
 
-_HEADING_LENGTH = 200
+_SOURCE_LENGTH = 200
 _WIDEST_GAP = 3
 """Most characters between pieces that are joined: spaces and line breaks; a sentence is longer."""
 
@@ -28,8 +29,7 @@ class Passage:
     doc_id: the document's id.
     start, end: offsets in the document's text.
     text: the text, with the pieces' own words.
-    heading: the document's title and the path of headings, from the metadata keys "title" and
-        "header_path"; empty without them.
+    titles: what stands above it: the document's title and the path of headings.
     pieces: the selected pieces that it was made of.
     """
 
@@ -38,7 +38,7 @@ class Passage:
     start: int
     end: int
     text: str
-    heading: str = ""
+    titles: Titles = ()
     pieces: tuple[Candidate, ...] = ()
 
 
@@ -63,23 +63,16 @@ def context_passages(kept: Iterable[Candidate], order: Order = "document") -> tu
 
 def shown_passages(passages: Sequence[Passage]) -> list[Shown]:
     """Return each passage as a prompt shows it: with its heading where another one begins."""
-    above = ["", *(passage.heading for passage in passages)]
+    above = [(), *(passage.titles for passage in passages)]
     return [
-        Shown(passage.text, "" if passage.heading == before else passage.heading or UNTITLED)
+        Shown(passage.text, "" if passage.titles == before else source_of(passage.titles))
         for before, passage in zip(above, passages, strict=False)
     ]
 
 
-def heading_of(metadata: Mapping[str, Any]) -> str:
-    """Return the title and the path of headings in a document's metadata as one line.
-
-    "title" is a string; "header_path" is a list of headings, or one string with slashes between them.
-    """
-    path = metadata.get("header_path")
-    steps = path.split("/") if isinstance(path, str) else path if isinstance(path, list | tuple) else ()
-    names = [" ".join(name.split()) for name in (metadata.get("title"), *steps) if isinstance(name, str)]
-    distinct = dict.fromkeys(name for name in names if name)
-    return " › ".join(distinct)[:_HEADING_LENGTH]
+def source_of(titles: Titles) -> str:
+    """Return titles as a prompt names a source, the innermost whole: at most 200 characters."""
+    return joined_titles(titles)[-_SOURCE_LENGTH:] or UNTITLED
 
 
 @dataclass(slots=True)
@@ -104,7 +97,7 @@ class _Joined:
             return False
         shared = self.text[piece.start - self.start :]
         agrees = shared.startswith(piece.text) or piece.text.startswith(shared)
-        return agrees and heading_of(piece.metadata) == heading_of(self.pieces[0].metadata)
+        return agrees and titles_above(piece) == titles_above(self.pieces[0])
 
     def add(self, piece: Candidate) -> None:
         self.pieces.append(piece)
@@ -115,8 +108,8 @@ class _Joined:
 
     def passage(self, number: int) -> Passage:
         first, last = self.pieces[0], max(self.pieces, key=lambda piece: piece.end)
-        heading = heading_of(first.metadata)
-        return Passage(number, first.doc_id, first.start, last.end, self.text, heading, tuple(self.pieces))
+        titles = titles_above(first)
+        return Passage(number, first.doc_id, first.start, last.end, self.text, titles, tuple(self.pieces))
 
 
 def _in_text_order(pieces: Iterable[Candidate]) -> list[_Joined]:

@@ -62,7 +62,7 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
     if candidate.passage is not None:
         facts["passage"] = [int(offset) for offset in candidate.passage]
     if candidate.above:
-        facts["above"] = candidate.above
+        facts["above"] = list(candidate.above)
     if reason:
         facts["reason"] = reason
     return facts
@@ -133,7 +133,7 @@ def noted_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "n_tokens": n_tokens if _is_count(n_tokens) else None,
         "passage": noted_span(facts.get("passage")),
-        "above": above if isinstance(above, str) else "",
+        "above": tuple(title for title in above if isinstance(title, str)) if isinstance(above, list) else (),
         "scores": {
             str(name): number
             for name, score in (scores.items() if isinstance(scores, Mapping) else ())

@@ -6,16 +6,13 @@ from typing import Any
 FACTS_KEY = "precise"
 """The facts about a piece, see `precise_rag.facts`."""
 
-EMBEDDED_KEY = "precise_embedded"
-"""The title of a LlamaIndex node: the metadata that its embedding model sees."""
-
 LAYOUT_KEY = "precise_layout"
 """What a LlamaIndex node has besides its text and metadata, in an index."""
 
 SOURCE_KEY = "precise_object"
 """The framework object that became a candidate, in the candidate's metadata."""
 
-_OWN_KEYS = frozenset({FACTS_KEY, EMBEDDED_KEY, LAYOUT_KEY, SOURCE_KEY})
+_OWN_KEYS = frozenset({FACTS_KEY, LAYOUT_KEY, SOURCE_KEY})
 
 
 def without_own_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,42 +1,80 @@
-"""What the metadata of a document say above its text: its title, and the headings it stands under.
+"""What stands above a piece of text: the title of its document, and the headings of its sections.
 
-title                    the document's title
-header_path              headings of the parts it stands in, as LlamaIndex's MarkdownNodeParser writes them
+Search, reranking, growth, selection and prompts all read the same tuple of titles, outermost first. It comes
+from the index (`Candidate.above`) or else from the metadata of the document:
+
+title, document_title    the document's title; LlamaIndex's TitleExtractor writes the second
+header_path              headings of the parts it stands in: a list, or "/Care/Service/" as LlamaIndex's
+                         MarkdownNodeParser and our segmenters write them
 Header 1 … Header 6      the same, as LangChain's MarkdownHeaderTextSplitter and HTMLHeaderTextSplitter
                          write them when they are given these names
-precise_embedded         a text that takes the place of all of these; the LlamaIndex adapter writes the
-                         metadata that a node's embedding model sees
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from precise_rag.metadata_keys import EMBEDDED_KEY
+from precise_rag.types import Candidate, Titles
 
-TITLE_KEYS = ("title", "header_path", *(f"Header {level}" for level in range(1, 7)))
+HEADER_PATH = "header_path"
+"""Metadata key of the headings above a chunk."""
+TITLE_KEYS = ("title", "document_title", HEADER_PATH, *(f"Header {level}" for level in range(1, 7)))
 """Metadata keys that are read, in this order."""
 
 _LONGEST = 1_000
-"""Characters of a title that are read."""
+"""Characters of all titles that are read."""
+_BETWEEN, _SAVED_BETWEEN = " > ", "\n"
 
-_BETWEEN = " > "
+
+def titles_of(metadata: Mapping[str, Any]) -> Titles:
+    """Return the titles in the metadata of a document. Values that are no texts are left out."""
+    found: list[str] = []
+    for key in TITLE_KEYS:
+        value = metadata.get(key)
+        if isinstance(value, str):
+            found += value.split("/") if key == HEADER_PATH else [value]
+        elif isinstance(value, list | tuple):
+            found += [item for item in value if isinstance(item, str)]
+    return below((), *found)
 
 
-def title_of(metadata: Mapping[str, Any]) -> str:
-    """Return the title in the metadata of a document; empty without one.
+def titles_above(candidate: Candidate) -> Titles:
+    """Return the titles above a candidate: those that an index knows, or else those in its metadata."""
+    return candidate.above or titles_of(candidate.metadata)
 
-    Values that are not strings are left out, and so are characters after the 1,000th.
+
+def below(titles: Titles, *further: str) -> Titles:
+    """Return titles with further ones below them, each on one line.
+
+    One that is blank or repeated is left out, and so is what follows the 1,000th character of all.
     """
-    keys = (EMBEDDED_KEY,) if EMBEDDED_KEY in metadata else TITLE_KEYS
-    return joined_titles(*(value for key in keys if isinstance(value := metadata.get(key), str)))
+    lines = (" ".join(title.split()) for title in (*titles, *further))
+    kept: list[str] = []
+    left = _LONGEST
+    for title in dict.fromkeys(filter(None, lines)):
+        if left <= 0:
+            break
+        kept.append(title[:left])
+        left -= len(title)
+    return tuple(kept)
 
 
-def joined_titles(*titles: str) -> str:
-    """Join titles, outermost first, into one text; one that is blank or repeated is left out."""
-    stripped = (title.strip(" /\t\r\n") for title in titles)
-    return _BETWEEN.join(dict.fromkeys(title for title in stripped if title))[:_LONGEST]
+def joined_titles(titles: Iterable[str]) -> str:
+    """Return titles as one line: "Pump M-7 > Oil"."""
+    return _BETWEEN.join(titles)
 
 
-def ends_in_title(titles: str, title: str) -> bool:
-    """Check whether `title` is the last one of joined titles."""
-    return bool(title) and (titles == title or titles.endswith(_BETWEEN + title))
+def saved_titles(titles: Iterable[str]) -> str:
+    """Return titles as the text that an index keeps; `read_titles` reads it."""
+    return _SAVED_BETWEEN.join(titles)
+
+
+def read_titles(saved: str) -> Titles:
+    """Return the titles that `saved_titles` wrote."""
+    return tuple(saved.split(_SAVED_BETWEEN)) if saved else ()
+
+
+def with_header_path(metadata: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
+    """Return the metadata with the path as "header_path"; unchanged without a path, or if it has that key."""
+    if not path or HEADER_PATH in metadata:
+        return metadata
+    return {**metadata, HEADER_PATH: f"/{'/'.join(path)}/"}

@@ -24,6 +24,9 @@ from precise_rag.errors import InputError
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 
+Titles = tuple[str, ...]
+"""What stands above a piece of text, outermost first; see `precise_rag.titles`."""
+
 ScoreScale = Literal["probability", "logit", "cosine", "bm25", "rank"]
 """What a score means. Higher is better on every scale.
 
@@ -108,7 +111,7 @@ class Candidate:
     passage: span of the passage or segment that contains the piece, if known.
     scores: scores of earlier stages by name, for instance `{"dense": 0.61, "bm25": 8.4}`.
     metadata: the document's metadata.
-    above: the document's title and the headings above the piece, as one text, if an index knows them.
+    above: the document's title and the headings above the piece, outermost first, if an index knows them.
     Raises InputError if score is not a number or score_scale is unknown.
     """
 
@@ -122,7 +125,7 @@ class Candidate:
     passage: Span | None = None
     scores: Mapping[str, float] = field(default_factory=dict, hash=False)
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    above: str = ""
+    above: Titles = ()
 
     def __post_init__(self) -> None:
         if self.score_scale not in _SCORE_SCALES:

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from precise_rag import split_sentences
-from precise_rag.context import context_passages, heading_of, shown_passages
+from precise_rag.context import context_passages, shown_passages, source_of
 from precise_rag.index.arrays.spans import trim_spans
 from precise_rag.types import Candidate
 
@@ -78,15 +80,19 @@ def test_a_heading_is_shown_where_another_one_begins() -> None:
         piece("The yard is empty.", 0.7, "other"),
     ]
     assert shown_passages(context_passages(kept)) == [
-        ("The mill is old.", "Mills › Old mills"),
+        ("The mill is old.", "Mills > Old mills"),
         ("It grinds rye.", ""),
         ("The yard is empty.", "untitled"),
     ]
     assert shown_passages(context_passages([piece("It grinds rye.", 0.8)])) == [("It grinds rye.", "")]
 
 
-def test_headings_of_other_forms_are_one_short_line() -> None:
-    assert heading_of({"title": "A\nB", "header_path": "/B C/D/"}) == "A B › B C › D"
-    assert heading_of({"title": "Mills", "header_path": ["Mills", "Old"]}) == "Mills › Old"
-    assert heading_of({"title": 7, "header_path": [None, 3]}) == ""
-    assert len(heading_of({"title": "x" * 900})) == 200
+def test_what_the_index_knows_of_a_section_is_shown() -> None:
+    oil = replace(piece("It grinds rye.", 0.9, title="Mills"), above=("Mills", "Grain"))
+    assert shown_passages(context_passages([oil])) == [("It grinds rye.", "Mills > Grain")]
+
+
+def test_a_long_source_keeps_its_innermost_heading() -> None:
+    named = source_of(("x" * 300, "Oil"))
+    assert len(named) == 200
+    assert named.endswith("x > Oil")

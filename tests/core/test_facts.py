@@ -20,10 +20,10 @@ from precise_rag.types import Candidate, Span
 
 SCORES: dict = {"dense": np.float32(0.5)}
 FOUND = Candidate(
-    "d", 3, 9, "a fact", 0.25, "probability", n_tokens=2, passage=Span(0, 40), scores=SCORES, above="Guide"
+    "d", 3, 9, "a fact", 0.25, "probability", n_tokens=2, passage=Span(0, 40), scores=SCORES, above=("Guide",)
 )
 
-NOTHING = {"n_tokens": None, "passage": None, "scores": {}, "above": ""}
+NOTHING = {"n_tokens": None, "passage": None, "scores": {}, "above": ()}
 
 
 def test_facts_are_one_text_and_come_back():
@@ -37,13 +37,13 @@ def test_facts_are_one_text_and_come_back():
         "scores": {"dense": 0.5},
         "n_tokens": 2,
         "passage": [0, 40],
-        "above": "Guide",
+        "above": ["Guide"],
         "reason": "among the first 1 (min_k)",
     }
     metadata = json.loads(json.dumps({FACTS_KEY: write_facts(facts)}))
     assert isinstance(metadata[FACTS_KEY], str)
     assert read_facts(metadata) == read_facts(SimpleNamespace(metadata=metadata)) == facts
-    fields = {"n_tokens": 2, "passage": Span(0, 40), "scores": {"dense": 0.5}, "above": "Guide"}
+    fields = {"n_tokens": 2, "passage": Span(0, 40), "scores": {"dense": 0.5}, "above": ("Guide",)}
     assert noted_fields(facts) == fields
     assert noted_place(facts, 6) == ("d", Span(3, 9))
 
@@ -94,7 +94,7 @@ def test_ids_of_pieces_are_uuids_that_stay_the_same():
         '{"scores": {"a": 1' + "0" * 400 + "}}",
         '{"scores": {"a": NaN, "b": 1e999}, "n_tokens": true}',
         '{"doc_id": "a", "start": -5, "end": -2, "n_tokens": -3, "passage": [9, 1]}',
-        '{"above": ["Guide"]}',
+        '{"above": "Guide"}',
         '{"doc_id": "a", "start": false, "end": 3}',
     ],
 )

@@ -2,35 +2,39 @@ from typing import Any
 
 import pytest
 
-from precise_rag.metadata_keys import EMBEDDED_KEY
-from precise_rag.titles import ends_in_title, joined_titles, title_of
+from precise_rag.titles import below, joined_titles, read_titles, saved_titles, titles_above, titles_of
+from precise_rag.types import Candidate
 
 
 @pytest.mark.parametrize(
     ("metadata", "expected"),
     [
-        ({}, ""),
-        ({"title": "Borealis M-7"}, "Borealis M-7"),
-        ({"title": "Pumps", "header_path": "/Care/Service/"}, "Pumps > Care/Service"),
-        ({"Header 2": "Service", "Header 1": "Care", "source": "a.md"}, "Care > Service"),
-        ({"title": "Pumps", "Header 1": "Pumps", "Header 2": " "}, "Pumps"),
-        ({"title": 7, "header_path": None}, ""),
-        ({"title": "Pumps", EMBEDDED_KEY: "pumps.pdf"}, "pumps.pdf"),
-        ({"title": "Pumps", EMBEDDED_KEY: ""}, ""),
+        ({}, ()),
+        ({"title": "Borealis M-7"}, ("Borealis M-7",)),
+        ({"document_title": "Borealis M-7", "file_path": "/manuals/m7.md"}, ("Borealis M-7",)),
+        ({"title": "Pumps", "header_path": "/Care/Service/"}, ("Pumps", "Care", "Service")),
+        ({"title": "Pumps", "header_path": ["Care", 7, "Service\nPlan"]}, ("Pumps", "Care", "Service Plan")),
+        ({"Header 2": "Service", "Header 1": "Care", "source": "a.md"}, ("Care", "Service")),
+        ({"title": "Pumps", "Header 1": "Pumps", "Header 2": " "}, ("Pumps",)),
+        ({"title": 7, "header_path": None}, ()),
     ],
 )
-def test_the_title_is_read_from_the_metadata(metadata: dict[str, Any], expected: str) -> None:
-    assert title_of(metadata) == expected
+def test_all_spellings_of_titles_are_read_alike(metadata: dict[str, Any], expected: tuple[str, ...]) -> None:
+    assert titles_of(metadata) == expected
+
+
+def test_what_the_index_knows_stands_before_the_metadata() -> None:
+    known = Candidate("a", 0, 1, "x", 0.0, "rank", metadata={"title": "Pumps"}, above=("Pumps", "Oil"))
+    assert titles_above(known) == ("Pumps", "Oil")
+    unknown = Candidate("a", 0, 1, "x", 0.0, "rank", metadata={"title": "Pumps"})
+    assert titles_above(unknown) == ("Pumps",)
 
 
 def test_long_titles_are_cut() -> None:
-    assert len(title_of({"title": "a" * 5_000})) == 1_000
-    assert joined_titles("a", "b", "a") == "a > b"
+    assert below((), "a" * 5_000, "b") == ("a" * 1_000,)
+    assert joined_titles(below(("a",), "b", "a")) == "a > b"
 
 
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [("Service", True), ("Care > Service", True), ("vice", False), ("Care", False), ("", False)],
-)
-def test_the_last_title_is_known_whole(title: str, expected: bool) -> None:
-    assert ends_in_title(joined_titles("Care", "Service"), title) is expected
+@pytest.mark.parametrize("titles", [(), ("Pump M-7",), ("A > B", "C/D")])
+def test_saved_titles_are_read_back(titles: tuple[str, ...]) -> None:
+    assert read_titles(saved_titles(titles)) == titles

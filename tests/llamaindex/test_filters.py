@@ -85,7 +85,6 @@ _FORGED = {
     "$id": "mine",
     "precise": '{"doc_id": "mine", "start": 0, "end": 15}',
     "precise_layout": {"source": "mine", "id_": "mine", "hidden": {"title": "Mine"}},
-    "precise_embedded": "Mine",
     "precise_object": "mine",
 }
 

@@ -365,7 +365,7 @@ def test_headings_reach_the_reranker_in_both_frameworks():
     core = rerank(query, index.search(query, 8, returns="sentence"), load_reranker("packaged"))
     expected = [(c.text, pytest.approx(c.score, abs=1e-6)) for c in core]
     first = next(c for c in core if not c.text.startswith("#"))
-    assert (first.doc_id, first.above) == ("Borealis M-7", "Borealis M-7 pump")
+    assert (first.doc_id, first.above) == ("Borealis M-7", ("Borealis M-7 pump",))
     documents = [LlamaIndexDocument(doc_id=n, text=t) for n, t in pages.items()]
     retriever = llamaindex_precise.HybridRetriever.from_documents(
         documents, HashEncoder(), similarity_top_k=8, search_kwargs={"returns": "sentence"}
@@ -422,7 +422,7 @@ def test_headings_inside_a_text_stand_above_its_evidence_in_both():
     assert [_placed(d, d.page_content) for d in theirs] == [(*o[:4], pytest.approx(o[4])) for o in expected]
     for pieces in ([item.node for item in found], theirs):
         best = max(map(read_facts, pieces), key=lambda facts: facts["score"])
-        assert best["above"] == "Yard > Pump M-7"
+        assert best["above"] == ["Yard", "Pump M-7"]
 
 
 def _placed(piece, text):

@@ -11,7 +11,8 @@ from precise_rag.cli.reading import (
     iterate_given,
     path_argument,
 )
-from precise_rag.segmentation import HEADER_PATH, Segmenter
+from precise_rag.segmentation import Segmenter
+from precise_rag.titles import HEADER_PATH
 from precise_rag.types import Chunk, Document
 from precise_rag.viz.terminal import visible_line
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
 from precise_rag.structure import heading_title, read_structure
-from precise_rag.titles import ends_in_title, joined_titles, title_of
+from precise_rag.titles import below, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Stretch
 
@@ -21,7 +21,7 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
     the piece's text is not exactly that of a document. The tokens are estimated.
     """
     sentences = []
-    structure, title = read_structure(piece.text), piece.above or title_of(piece.metadata)
+    structure, titles = read_structure(piece.text), titles_above(piece)
     for start, end in split_structured(piece.text, structure, splitter or default_sentence_splitter()):
         raw = piece.text[start:end]
         text = raw.strip()
@@ -33,7 +33,7 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
                 end=first + len(text),
                 text=text,
                 n_tokens=estimate_tokens(text),
-                above=joined_titles(title, *structure.heading_path(first - piece.start)),
+                above=below(titles, *structure.heading_path(first - piece.start)),
             )
             sentences.append(sentence)
     if not sentences:
@@ -62,4 +62,4 @@ def begins_with_heading(stretch: Stretch) -> bool:
 
 
 def _stands_above(sentence: Candidate, following: Candidate) -> bool:
-    return bool(following.above) and ends_in_title(following.above, heading_title(sentence.text))
+    return following.above[-1:] == below((), heading_title(sentence.text)) != ()

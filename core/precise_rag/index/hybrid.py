@@ -39,7 +39,7 @@ from precise_rag.index.sentence_index import SentenceIndex
 from precise_rag.index.sentence_scheme import Returns, SentenceScheme, check_returns
 from precise_rag.index.word_counts import kept_matrix, matrix_checks, word_scores
 from precise_rag.protocols import Encoder
-from precise_rag.titles import title_of
+from precise_rag.titles import titles_of
 from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
@@ -169,7 +169,7 @@ class HybridScheme(SentenceScheme):
 
     def reads_same(self, known: Document, given: Document) -> bool:
         """See `Scheme`."""
-        above_same = not self.settings.headings or title_of(known.metadata) == title_of(given.metadata)
+        above_same = not self.settings.headings or titles_of(known.metadata) == titles_of(given.metadata)
         return above_same and super().reads_same(known, given)
 
     def columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from precise_rag.context import UNTITLED, Order, context_passages, heading_of
+from precise_rag.context import Order, context_passages, source_of
 from precise_rag.feedback import FeedbackController
 from precise_rag.feedback.conversation import MOST_REFUSALS
 from precise_rag.filtering import RelevanceFilter
@@ -14,9 +14,10 @@ from precise_rag.pipeline.question import Question
 from precise_rag.prompts import Prompt, Shown, Wording
 from precise_rag.protocols import LLM
 from precise_rag.rewriting import LONGEST_QUESTION, QueryRewriter, recent_messages
+from precise_rag.titles import titles_above
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import Bill
-from precise_rag.types import Candidate, Selection
+from precise_rag.types import Candidate, Selection, Titles
 
 
 class Sent(NamedTuple):
@@ -165,10 +166,10 @@ class CostEstimator:
         if any(len(p.text) < sum(len(piece.text) for piece in p.pieces) for p in passages):
             return Sent([_headed(piece) for piece in kept])  # they overlap: no text goes with a piece
         shown = []
-        above: tuple[str, str] | None = None
+        above: tuple[str, Titles] | None = None
         for passage in passages:
-            here = (passage.doc_id if self.order == "document" else "", passage.heading)
-            shown.append(Shown(passage.text, "" if here == above else passage.heading or UNTITLED))
+            here = (passage.doc_id if self.order == "document" else "", passage.titles)
+            shown.append(Shown(passage.text, "" if here == above else source_of(passage.titles)))
             above = here
         joined = [piece for p in passages if len(p.pieces) > 2 for piece in p.pieces]
         return Sent(shown, sum(max(0, self._fence - estimate_tokens(piece.text)) for piece in joined))
@@ -212,4 +213,4 @@ class CostEstimator:
 
 def _headed(piece: Candidate) -> Shown:
     """A piece as a passage of its own."""
-    return Shown(piece.text, heading_of(piece.metadata) or UNTITLED)
+    return Shown(piece.text, source_of(titles_above(piece)))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from precise_rag.rerank.query_terms import QueryTerms
 from precise_rag.stems import IdfTable, read_words
-from precise_rag.titles import title_of
+from precise_rag.titles import joined_titles, titles_above
 from precise_rag.types import Candidate
 
 _LEAST_SHARE = 0.3
@@ -20,11 +20,11 @@ def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTab
 
     It is needed if it has words of the query that the text lacks, with at least 0.3 of the rarity of all of
     them: "How often is the M-7 serviced?" and "Change the oil every month.", under the title "Pump M-7".
-    What stands above is `Candidate.above`, or else the title in the metadata, see `precise_rag.titles`.
+    What stands above are the titles of `precise_rag.titles`.
     Returns the candidates in their order.
     """
     terms = QueryTerms.of(query, idf_table)
-    above = [(candidate.above or title_of(candidate.metadata))[-_LONGEST:] for candidate in candidates]
+    above = [joined_titles(titles_above(candidate))[-_LONGEST:] for candidate in candidates]
     named = {text: terms.positions(read_words(text)).keys() for text in set(above)}
     return [
         replace(candidate, text=f"{title}: {candidate.text}")

@@ -2,7 +2,6 @@
 
 from precise_rag.segmentation.foreign_options import check_foreign_options
 from precise_rag.segmentation.greedy import GreedySegmenter
-from precise_rag.segmentation.header_path import HEADER_PATH
 from precise_rag.segmentation.options import Segmentation, SegmenterOptions
 from precise_rag.segmentation.segmenter import Segmenter
 

@@ -15,7 +15,6 @@ from precise_rag.checks import check_number
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
-from precise_rag.segmentation.header_path import with_header_path
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
 from precise_rag.segmentation.pretrained import load_model
@@ -30,6 +29,7 @@ from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import split_structured
 from precise_rag.structure import Structure, TextFormat, read_structure
+from precise_rag.titles import with_header_path
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
 
 

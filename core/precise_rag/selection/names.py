@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from precise_rag.stems import QUESTION_WORDS, read_words
-from precise_rag.titles import title_of
+from precise_rag.titles import joined_titles, titles_above
 from precise_rag.types import Candidate
 
 _MOST = 0.5
@@ -43,7 +43,7 @@ def name_bearers(
 
 
 def _mentioned(candidate: Candidate) -> frozenset[str]:
-    above = read_words(title_of(candidate.metadata)).stems
+    above = read_words(joined_titles(titles_above(candidate))).stems
     return frozenset((*above, *read_words(candidate.text).stems))
 
 

@@ -3,8 +3,8 @@
 from html import escape
 from itertools import groupby, pairwise
 
-from precise_rag.segmentation import HEADER_PATH, Segmentation, SegmenterOptions
-from precise_rag.segmentation.header_path import with_header_path
+from precise_rag.segmentation import Segmentation, SegmenterOptions
+from precise_rag.titles import joined_titles
 from precise_rag.types import Document
 from precise_rag.viz.charts import gap_curve
 from precise_rag.viz.cut_reasons import REASONS
@@ -57,7 +57,7 @@ def _chunks(document: Document, found: Segmentation, options: SegmenterOptions) 
         blocks = groupby(range(first, last), key=found.blocks.__getitem__)
         body = "".join(_block(document, found, list(rows), last, options) for _, rows in blocks)
         path = found.structure.heading_path(int(found.spans[first, 0]))
-        above = with_header_path({}, path).get(HEADER_PATH, "")
+        above = joined_titles(path)
         facts = f"{number} · {found.lengths[number - 1]} tokens{' · ' if above else ''}{escape(above)}"
         parts.append(f'<section class="chunk" id="chunk{number}"><b>{facts}</b>{body}</section>')
     return parts

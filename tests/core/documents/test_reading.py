@@ -240,7 +240,6 @@ def test_a_record_cannot_take_the_place_or_the_name_of_a_file(tmp_path: Path) ->
         "precise": "{}",
         "$id": "policy.md",
         "record": 1,
-        "precise_embedded": "x",
         "title": "T",
         "year": 1,
     }

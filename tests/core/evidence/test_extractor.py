@@ -50,8 +50,8 @@ def test_headings_in_a_text_stand_above_its_sentences():
     text = "Keep it dry.\n\n## Pump M-7\n\nChange the oil every month.\n\n## Saw\n\nSharpen it."
     whole = replace(piece("shed", text), metadata={"title": "Shed"})
     above = {s.text: s.above for s in split_into_sentences(whole).sentences}
-    assert above["Keep it dry."] == above["## Pump M-7"] == "Shed"
-    assert above["Change the oil every month."] == "Shed > Pump M-7"
+    assert above["Keep it dry."] == above["## Pump M-7"] == ("Shed",)
+    assert above["Change the oil every month."] == ("Shed", "Pump M-7")
     (span,) = extract("Change", whole, threshold=0.01).spans
     assert span.candidate.text.removeprefix("## Pump M-7\n\n") == "Change the oil every month."
 

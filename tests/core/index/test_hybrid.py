@@ -160,24 +160,24 @@ GUIDE = Document(
 )
 
 
-def above(index: HybridIndex) -> dict[str, str]:
+def above(index: HybridIndex) -> dict[str, tuple[str, ...]]:
     return {c.text: c.above for c in index.search("oil the shaft of the pump", 20, returns="sentence")}
 
 
 def test_candidates_know_the_title_and_the_headings_above_them(tmp_path: Path) -> None:
     index = HybridIndex.build([*PUMPS, GUIDE, STORY], HashEncoder())
     found = above(index)
-    assert found["Oil the shaft."] == found["Change the seal."] == "Handbook > Pumps > Care"
-    assert found["There are two of them."] == "Handbook > Pumps"
-    assert found["They are lit at dusk."] == "Handbook > Lamps"
-    assert found["Change the seal then."] == "Borealis M-7 pump"
+    assert found["Oil the shaft."] == found["Change the seal."] == ("Handbook", "Pumps", "Care")
+    assert found["There are two of them."] == ("Handbook", "Pumps")
+    assert found["They are lit at dusk."] == ("Handbook", "Lamps")
+    assert found["Change the seal then."] == ("Borealis M-7 pump",)
     assert not any(found[text] for text in found if text in STORY.text)
     index.save(tmp_path / "index")
     loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
     assert above(loaded) == found
     loaded.delete(["k2"])
     loaded.add([Document("late", "The jetty is closed.", {"title": "Notices"})])
-    assert above(loaded)["The jetty is closed."] == "Notices"
-    assert above(loaded)["Oil the shaft."] == "Handbook > Pumps > Care"
+    assert above(loaded)["The jetty is closed."] == ("Notices",)
+    assert above(loaded)["Oil the shaft."] == ("Handbook", "Pumps", "Care")
     stretches = index.neighbours(index.search("oil the shaft", 1, returns="sentence"), 1)
     assert {s.above for stretch in stretches for s in stretch.sentences} <= set(found.values())

@@ -9,7 +9,8 @@ QUERY = "How often do I service the Borealis M-7 pump?"
 
 
 def candidate(text: str, above: str = "", **metadata: str) -> Candidate:
-    return Candidate(f"{above} {text}", 0, len(text), text, 0.5, "cosine", metadata=metadata, above=above)
+    titles = (above,) if above else ()
+    return Candidate(f"{above} {text}", 0, len(text), text, 0.5, "cosine", metadata=metadata, above=titles)
 
 
 def texts(*given: Candidate) -> list[str]:

@@ -19,8 +19,8 @@ from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.forms import Form, ascends, check_numbers, check_parts, ensure
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.structure import read_structure
-from precise_rag.titles import joined_titles, title_of
-from precise_rag.types import Document, FloatArray, IntArray
+from precise_rag.titles import below, joined_titles, read_titles, saved_titles, titles_of
+from precise_rag.types import Document, FloatArray, IntArray, Titles
 from precise_rag.vectors import dots
 
 WEIGHT = 12.0
@@ -49,24 +49,25 @@ def check_headings(collection: Collection, n_words: int) -> None:
     ensure(same, "headings and vectors differ in shape")
 
 
-def headings_above(document: Document, spans: IntArray) -> list[str]:
+def headings_above(document: Document, spans: IntArray) -> list[Titles]:
     """Return what stands above each of the (n, 2) sentences of a document: its title and headings."""
-    title = title_of(document.metadata)
+    titles = titles_of(document.metadata)
     structure = read_structure(document.text)
-    return [joined_titles(title, *structure.heading_path(int(start))) for start in spans[:, 0]]
+    return [below(titles, *structure.heading_path(int(start))) for start in spans[:, 0]]
 
 
 def heading_columns(
-    texts: Sequence[Sequence[str]],
+    above: Sequence[Sequence[Titles]],
     encode: Callable[[Sequence[str]], FloatArray],
     words: Callable[[Sequence[str]], Columns],
     dimension: int,
 ) -> list[Columns]:
     """Return the columns of each document; every distinct heading is encoded once.
 
-    texts: what stands above each row of each document. encode: turns k texts into (k, d) vectors. words:
+    above: what stands above each row of each document. encode: turns k texts into (k, d) vectors. words:
     makes the ragged column "words" of texts. dimension: d.
     """
+    texts = [[joined_titles(titles) for titles in rows] for rows in above]
     distinct = sorted({text for rows in texts for text in rows if text})
     vectors = dict(zip(distinct, encode(distinct), strict=True))
     nothing = np.zeros(dimension, dtype=np.float32)
@@ -157,11 +158,11 @@ class HeadingTexts:
         """Join the headings of rows with the arrays of `heading_texts`."""
         return cls(headings.of_row, kept["values"], kept["ends"])
 
-    def text(self, row: int) -> str:
+    def titles(self, row: int) -> Titles:
         """Return what stands above a row."""
         heading = self.of_row[row]
         first = self.ends[heading - 1] if heading else 0
-        return self.values[first : self.ends[heading]].tobytes().decode("utf-8", "replace")
+        return read_titles(self.values[first : self.ends[heading]].tobytes().decode("utf-8", "replace"))
 
 
 def heading_texts(documents: Sequence[Document], columns: Columns, offsets: IntArray) -> Columns:
@@ -173,7 +174,8 @@ def heading_texts(documents: Sequence[Document], columns: Columns, offsets: IntA
     written: list[bytes] = []
     for document, first, end in zip(documents, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         spans = columns["spans"][first:end][begins[first:end]]
-        written += [text.encode("utf-8", "replace") for text in headings_above(document, spans)]
+        saved = map(saved_titles, headings_above(document, spans))
+        written += [text.encode("utf-8", "replace") for text in saved]
     ends = np.cumsum([len(text) for text in written], dtype=np.int64)
     return {"values": np.frombuffer(b"".join(written), dtype=np.uint8), "ends": ends}
 

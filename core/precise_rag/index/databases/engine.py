@@ -17,7 +17,7 @@ class StoredSentence(NamedTuple):
     n_tokens: its tokens.
     passage: span of its passage.
     text: the document's text from the sentence to the next one.
-    above: the title and the headings above it, as one text of at most 1,000 characters.
+    above: the title and the headings above it, as `saved_titles` writes them.
     vector: (d,) float32; its inner product with a query's vector is the dense score.
     words: numbers of the words in the sentence, ascending; see `word_number`.
     weights: (len(words),) float32 weight of each; the sum of `weight * idf` over a query's words orders

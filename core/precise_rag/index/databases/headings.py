@@ -13,18 +13,20 @@ from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import WEIGHT, headings_above
 from precise_rag.index.databases.words import word_numbers
 from precise_rag.protocols import Encoder
-from precise_rag.types import Document, FloatArray, IntArray, SentenceTable
+from precise_rag.titles import joined_titles
+from precise_rag.types import Document, FloatArray, IntArray, SentenceTable, Titles
 
 
 class Headings(NamedTuple):
     """The headings of one document.
 
     of_row: (n,) heading of each sentence.
-    texts: the k headings. vectors: (k, d) of unit length, or zero. words: numbers of the words of each.
+    above: the k headings, each with those above it. vectors: (k, d) of unit length, or zero.
+    words: numbers of the words of each.
     """
 
     of_row: IntArray
-    texts: Sequence[str]
+    above: Sequence[Titles]
     vectors: FloatArray
     words: Sequence[IntArray]
 
@@ -47,17 +49,18 @@ def read_headings(
 ) -> list[Headings]:
     """Return the headings of documents; every distinct one is encoded once. tables: their sentences."""
     above = [headings_above(d, table.spans) for d, table in zip(documents, tables, strict=True)]
-    distinct = sorted({text for rows in above for text in rows if text})
+    distinct = sorted({joined_titles(titles) for rows in above for titles in rows if titles})
     vectors = dict(zip(distinct, encode_documents(encoder, distinct), strict=True))
     words = {text: word_numbers(text, stop_words) for text in ("", *distinct)}
     nothing = np.zeros(encoder.dimension, dtype=np.float32)
     found = []
     for rows in above:
-        texts = list(dict.fromkeys(rows))
+        runs = list(dict.fromkeys(rows))
+        texts = [joined_titles(titles) for titles in runs]
         found.append(
             Headings(
-                np.array([texts.index(text) for text in rows], dtype=np.int64),
-                texts,
+                np.array([runs.index(titles) for titles in rows], dtype=np.int64),
+                runs,
                 np.array([vectors.get(text, nothing) for text in texts], dtype=np.float32),
                 [words[text] for text in texts],
             )

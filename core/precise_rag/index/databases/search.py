@@ -24,6 +24,7 @@ from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_s
 from precise_rag.index.rows.matching import warn_of_unknown_field
 from precise_rag.index.rows.neighbours import rows_around
 from precise_rag.index.sentence_scheme import Returns
+from precise_rag.titles import read_titles
 from precise_rag.types import Candidate, FloatArray, ScoreScale, Stretch
 from precise_rag.vectors import dots
 
@@ -148,7 +149,7 @@ class Searcher:
             passage=sentence.passage,
             scores={name: float(value) for name, value in scores.items()},
             metadata=sentence.metadata,
-            above=sentence.above,
+            above=read_titles(sentence.above),
         )
 
     def _stretch(self, rows: Sequence[FoundSentence]) -> Stretch:

@@ -27,7 +27,7 @@ from precise_rag.index.databases.engine import StoredDocument, StoredSentence
 from precise_rag.index.databases.headings import Headings
 from precise_rag.index.databases.words import word_numbers
 from precise_rag.index.hybrid import HybridSettings
-from precise_rag.titles import title_of
+from precise_rag.titles import joined_titles, saved_titles, titles_of
 from precise_rag.types import Document, FloatArray, IntArray, SentenceTable, Span
 from precise_rag.vectors import unit_rows
 
@@ -37,7 +37,7 @@ _USUAL_LENGTHS = np.array([11, 90, 180])
 
 def digest(document: Document, settings: HybridSettings) -> str:
     """Hash of what decides a document's rows: its text and, if headings count, its title."""
-    title = title_of(document.metadata) if settings.headings else ""
+    title = joined_titles(titles_of(document.metadata)) if settings.headings else ""
     content = f"{len(document.text)} {document.text}{title}"
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -65,7 +65,7 @@ def stored(
             n_tokens=int(table.n_tokens[i]),
             passage=Span(*map(int, passages[i])),
             text=document.text[starts[i] : starts[i + 1]],
-            above="" if headings is None else headings.texts[headings.of_row[i]],
+            above="" if headings is None else saved_titles(headings.above[headings.of_row[i]]),
             vector=vectors[i],
             words=counted[i].terms[counted[i].counts[:, 0] > 0],
             weights=_weights(counted[i], settings),

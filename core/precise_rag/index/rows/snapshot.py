@@ -167,7 +167,7 @@ class Snapshot(NamedTuple):
                     passage=None if passage is None else Span(*passage),
                     scores={name: values[place] for name, values in named.items()},
                     metadata=document.metadata,
-                    above="" if segment.above is None else segment.above.text(row),
+                    above=() if segment.above is None else segment.above.titles(row),
                 )
         return candidates
 

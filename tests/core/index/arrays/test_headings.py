@@ -5,7 +5,7 @@ from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.headings import WEIGHT, Headings, heading_columns
 from precise_rag.index.arrays.words import Vocabulary
 
-TEXTS = [["", "", "Pumps"], ["Pumps > Care", "Pumps > Care", "Pumps"]]
+ABOVE = [[(), (), ("Pumps",)], [("Pumps", "Care"), ("Pumps", "Care"), ("Pumps",)]]
 """What stands above the rows of two documents."""
 
 
@@ -19,7 +19,7 @@ def columns() -> tuple[dict[str, np.ndarray], list[str], Vocabulary]:
     vocabulary = Vocabulary(frozenset())
     texts = ["one", "two words", "three", "four", "five", "six"]
     words = vocabulary.columns(texts)
-    blocks = heading_columns(TEXTS, encode, vocabulary.columns, 4)
+    blocks = heading_columns(ABOVE, encode, vocabulary.columns, 4)
     joined = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
     return {**words, **joined}, encoded, vocabulary
 

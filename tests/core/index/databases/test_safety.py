@@ -245,11 +245,12 @@ def test_candidates_know_what_stands_above_them(location: str) -> None:
     ]
     index = DatabaseIndex.build(documents, HashEncoder(), location=location)
     found = {c.text: c.above for c in index.search("food for pets and banks", 9, returns="sentence")}
-    assert found["It eats fish."] == "Pets > Food"
-    assert found["The cat sleeps."] == "Pets"
-    assert found["Banks raise rates."].startswith("Money")
-    assert found["Banks raise rates."].endswith(", “and” more 水")
-    assert found["Nothing stands above this."] == found["# Pets"] == ""
+    assert found["It eats fish."] == ("Pets", "Food")
+    assert found["The cat sleeps."] == ("Pets",)
+    (money,) = found["Banks raise rates."]
+    assert money.startswith("Money")
+    assert money.endswith(", “and” more 水")
+    assert found["Nothing stands above this."] == found["# Pets"] == ()
     near = index.neighbours(index.search("fish", 1, returns="sentence"), 1)
     assert {s.text: s.above for stretch in near for s in stretch.sentences}.items() <= found.items()
 

@@ -157,29 +157,29 @@ class RelevanceFilter(Portable):
         instructions: str | None = None,
         reply_tokens: int = REPLY_TOKENS,
     ) -> Estimate:
-        """Return the least and the most that `filter` can use, without calling the model.
+        """Return the least and the most that `filter` uses if no call fails, without calling the model.
 
         query, candidates: as for `filter`.
         session: that of the pipeline, for its model and prices; default: the filter's own.
         instructions: used if the settings have none.
         reply_tokens: tokens of the longest reply.
-        The least: every score is in the first reply, or its call fails. The most: every reply is cut off
-        before the first score, or, for "single", is readable only the second time.
+        The least: one reply for each first prompt, or its call fails. The most: the longest replies, each of
+        which can be read.
         """
         # Made-up replies hold no score for a batch, which "drop" would not accept.
         settings = replace(self._worded(instructions), unscored="keep")
         ranked = best_first(candidates)
         given = session or self._session(query, None)
         session = replace(given, spending=Budget().start(), trace=Trace(query))
-        cut_off = Completion("-", output_tokens=reply_tokens, cut_off="length")
-        scored = replace(cut_off, text=f'{{"score": {_WIDEST_SCORE}}}', cut_off="")
-        worst = (cut_off, scored if settings.mode == "single" else cut_off)
+        longest = Completion(f'{{"score": {_WIDEST_SCORE}}}', output_tokens=reply_tokens)
+        shortest = replace(longest, output_tokens=1)
+        n_rounds = 1 if settings.mode == "batch" else None
 
         def steps() -> Conversation[Selection]:
             return self._filter(settings, query, ranked, session)
 
-        least = rehearse(steps(), lambda n: replace(cut_off, output_tokens=1), session.prices, most_rounds=1)
-        most = rehearse(steps(), lambda n: worst[n % 2], session.prices)
+        least = rehearse(steps(), lambda n: shortest, session.prices, most_rounds=1)
+        most = rehearse(steps(), lambda n: longest, session.prices, most_rounds=n_rounds)
         if settings.ask_threshold and settings.mode == "batch" and ranked:
             asked = threshold_prompt(query, [_WIDEST_SCORE] * len(ranked))
             model = session.model(self.llm, "the relevance filter")

@@ -1,4 +1,4 @@
-"""The least and the most that a question can cost, without asking a model."""
+"""The least and the most that a question costs if no call fails, without asking a model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from precise_rag.context import Order, context_passages, source_of
 from precise_rag.feedback import FeedbackController
-from precise_rag.feedback.conversation import MOST_REFUSALS
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm.rehearsal import Estimate, bill_of
 from precise_rag.llm.session import Session
@@ -113,9 +112,7 @@ class CostEstimator:
                 continue
             judging = self.wording.judge(question, passages, "", self.asked.options)
             judged = self._bill(self.judge, judging, self.reply_tokens, more=more + self.reply_tokens)
-            most = most.plus(judged).plus(judged)
-        if len(found) > 1:  # a piece that is refused alone ends the question, in place of the draft
-            most = most.plus(Bill(MOST_REFUSALS))
+            most = most.plus(judged)
         return self._limited(most)
 
     def _before(self, question: str, reply_tokens: int) -> Bill:

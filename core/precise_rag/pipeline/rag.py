@@ -256,14 +256,14 @@ class PreciseRAG(RetrievalPath):
     def estimate(
         self, query: str, *, reply_tokens: int = REPLY_TOKENS, **further: Unpack[QuestionArguments]
     ) -> Estimate:
-        """Return the least and the most that `answer` can use, without calling a language model.
+        """Return the least and the most that `answer` uses if no call fails. No language model is called.
 
         reply_tokens: tokens of the longest reply that you expect; default: `REPLY_TOKENS`.
         further: the further arguments of `answer`.
-        The least is a first draft that is accepted, if there surely is one. The most has every round, and
-        every call that is made again because it was refused or could not be read. Calls count even where
-        they fail; the tokens of a call that failed are not known, and not counted. If a rewriter or a
-        history may find other pieces, the most takes them to be as long as the longest that is known.
+        The least is a first draft that is accepted, if there surely is one. The most has every round. Calls
+        that are made again, because they were refused, cut off or could not be read, come on top; `Budget`
+        limits them. If a rewriter or a history may find other pieces, the most takes them to be as long as
+        the longest that is known.
         Raises InputError if the pipeline has no language model.
         """
         if self.llm is None or self.judge is None:

@@ -1,4 +1,4 @@
-"""An estimate holds whatever a model does: properties over random pipelines and replies."""
+"""An estimate holds whatever a model says: properties over random pipelines and replies."""
 
 import json
 import random
@@ -53,6 +53,12 @@ QUICK = settings(
 FAILURES = (ContextLengthError, ContentFilterError, LLMServerError)
 
 
+def readable(messages: Sequence[Message], chance: random.Random) -> str:
+    """A reply of a model that never fails."""
+    system, user = (message.content for message in messages)
+    return _sound(system, user, chance, all_scores=True)
+
+
 def reply(messages: Sequence[Message], chance: random.Random) -> str | Completion | Exception:
     """A reply of a model that often fails, says something unreadable, or breaks off."""
     system, user = (message.content for message in messages)
@@ -66,12 +72,12 @@ def reply(messages: Sequence[Message], chance: random.Random) -> str | Completio
     return text
 
 
-def _sound(system: str, user: str, chance: random.Random) -> str:
+def _sound(system: str, user: str, chance: random.Random, *, all_scores: bool = False) -> str:
     if "rewrite a question" in system or "shown a conversation" in system:
         return "school roof " + "repair " * chance.randrange(20)
     if '{"scores"' in system:
         ids = re.findall(r"^\w{16} chunk (\S+)$", user, re.M)
-        chosen = ids if chance.random() < 0.6 else ids[: chance.randrange(len(ids) + 1)]
+        chosen = ids if all_scores or chance.random() < 0.6 else ids[: chance.randrange(len(ids) + 1)]
         parts = ("base", "reflection", "critic")
         return json.dumps({"scores": [{"id": key} | {p: chance.random() for p in parts} for key in chosen]})
     if '{"score": 0.5}' in system:
@@ -140,36 +146,21 @@ def used(trace: Trace) -> Bill:
 
 @settings(QUICK, max_examples=60)
 @given(pipeline=PIPELINES, question=QUESTIONS, seed=st.integers(0, 10**6))
-def test_no_question_uses_more_than_the_most_or_less_than_the_least(
+def test_no_question_without_failures_uses_more_than_the_most_or_less_than_the_least(
     pipeline: dict[str, Any], question: dict[str, Any], seed: int
 ) -> None:
-    index = index_of(pipeline["preset"])
-    chance = random.Random(seed)
-    llm = ScriptedLLM(lambda messages: reply(messages, chance), name="m")
-    rag = PreciseRAG(index, llm, prices=PRICES, **pipeline)
-    estimate = rag.estimate(QUESTION, **question)
-    assert llm.calls == []
-    trace, answer = Trace(QUESTION), None
-    with suppress(LLMError):
-        answer = rag.answer(QUESTION, trace=trace, **question)
-    others = rag.rewriter is not None or question["history"]
-    check(estimate, used(trace), answer, trace, same_pieces=not others)
+    estimate, trace, answer = asked(index_of(pipeline["preset"]), readable, pipeline, question, seed)
+    check_most(estimate, trace, same_pieces=not (pipeline["rewriter"] or question["history"]))
+    check_least(estimate, trace, answer)
 
 
-def check(estimate: Estimate, bill: Bill, answer: Answer | None, trace: Trace, *, same_pieces: bool) -> None:
-    least, most = estimate
-    assert bill.calls <= most.calls
-    if same_pieces:  # other words may find longer pieces, which cannot be known
-        assert bill.input_tokens <= most.input_tokens
-        assert bill.output_tokens <= most.output_tokens
-        assert bill.cost <= most.cost + 1e-12
-    if answer is None:
-        return
-    assert bill.calls >= least.calls
-    if not any(call.error for call in trace.calls):
-        assert bill.input_tokens >= least.input_tokens
-        assert bill.output_tokens >= least.output_tokens
-        assert bill.cost >= least.cost - 1e-12
+@settings(QUICK, max_examples=40)
+@given(pipeline=PIPELINES, question=QUESTIONS, seed=st.integers(0, 10**6))
+def test_no_question_that_is_answered_uses_less_than_the_least(
+    pipeline: dict[str, Any], question: dict[str, Any], seed: int
+) -> None:
+    estimate, trace, answer = asked(index_of(pipeline["preset"]), reply, pipeline, question, seed)
+    check_least(estimate, trace, answer)
 
 
 @settings(QUICK, max_examples=20)
@@ -177,13 +168,65 @@ def check(estimate: Estimate, bill: Bill, answer: Answer | None, trace: Trace, *
 def test_the_tokens_hold_for_other_words_where_all_pieces_are_found(
     pipeline: dict[str, Any], question: dict[str, Any], seed: int
 ) -> None:
+    estimate, trace, answer = asked(sentences(), readable, {**pipeline, "n_candidates": 40}, question, seed)
+    check_most(estimate, trace, same_pieces=True)
+    check_least(estimate, trace, answer)
+
+
+def test_the_most_is_what_a_question_with_every_round_calls() -> None:
+    again = '{"reason": "so", "score": 4, "adjustment": 1}'
+    llm = ScriptedLLM(["The master does [1].", again] * 3, name="m")
+    rag = PreciseRAG(
+        index_of("precise"), llm, prices=PRICES, feedback=FeedbackController(max_rounds=3), selector=None
+    )
+    most = rag.estimate(QUESTION).most
+    bill = used(rag.answer(QUESTION).trace)
+    assert bill.calls <= most.calls <= 3 * bill.calls
+    assert most.calls == 6
+
+
+def test_the_most_of_a_relevance_filter_asks_once_about_each_chunk() -> None:
+    llm = ScriptedLLM(lambda messages: readable(messages, random.Random(1)), name="m")
+    relevance = RelevanceFilter(batch_size=5, unscored="keep")
+    rag = PreciseRAG(sentences(), llm, n_candidates=25, relevance=relevance, prices=PRICES)
+    most = rag.estimate(QUESTION).most
+    bill = used(rag.answer(QUESTION).trace)
+    assert bill.calls <= most.calls <= 3 * bill.calls
+
+
+def asked(
+    index: Any, model: Any, pipeline: dict[str, Any], question: dict[str, Any], seed: int
+) -> tuple[Estimate, Trace, Answer | None]:
+    """The estimate of a question, and what it used and gave."""
     chance = random.Random(seed)
-    llm = ScriptedLLM(lambda messages: reply(messages, chance), name="m")
-    rag = PreciseRAG(sentences(), llm, prices=PRICES, **{**pipeline, "n_candidates": 40})
-    estimate, trace, answer = rag.estimate(QUESTION, **question), Trace(QUESTION), None
+    llm = ScriptedLLM(lambda messages: model(messages, chance), name="m")
+    rag = PreciseRAG(index, llm, prices=PRICES, **pipeline)
+    estimate = rag.estimate(QUESTION, **question)
+    assert llm.calls == []
+    trace, answer = Trace(QUESTION), None
     with suppress(LLMError):
         answer = rag.answer(QUESTION, trace=trace, **question)
-    check(estimate, used(trace), answer, trace, same_pieces=True)
+    return estimate, trace, answer
+
+
+def check_most(estimate: Estimate, trace: Trace, *, same_pieces: bool) -> None:
+    bill, most = used(trace), estimate.most
+    assert bill.calls <= most.calls
+    if same_pieces:  # other words may find longer pieces, which cannot be known
+        assert bill.input_tokens <= most.input_tokens
+        assert bill.output_tokens <= most.output_tokens
+        assert bill.cost <= most.cost + 1e-12
+
+
+def check_least(estimate: Estimate, trace: Trace, answer: Answer | None) -> None:
+    if answer is None:
+        return
+    bill, least = used(trace), estimate.least
+    assert bill.calls >= least.calls
+    if not any(call.error for call in trace.calls):
+        assert bill.input_tokens >= least.input_tokens
+        assert bill.output_tokens >= least.output_tokens
+        assert bill.cost >= least.cost - 1e-12
 
 
 @cache

@@ -342,14 +342,10 @@ def test_an_estimate_holds_the_calls_and_tokens_that_are_then_used(mode: str) ->
     assert most.cost == pytest.approx((most.input_tokens + 2 * most.output_tokens) / 1e6)
 
 
-def test_the_most_is_what_unreadable_replies_use() -> None:
-    llm = ScriptedLLM(lambda messages: Completion("-", output_tokens=300, cut_off="length"))
-    relevance = RelevanceFilter(llm, batch_size=3)
-    most = relevance.estimate(QUESTION, candidates()).most
-    relevance.filter(QUESTION, candidates())
-    # A batch of 3 takes 5 calls until each chunk was asked about alone, then each is asked about again.
-    assert most.calls == len(llm.calls) == (5 + 1) + 5
-    assert most.output_tokens == 300 * len(llm.calls)
+@pytest.mark.parametrize(("mode", "calls"), [("batch", 2), ("single", 12)])
+def test_the_most_asks_once_about_each_chunk(mode: str, calls: int) -> None:
+    most = RelevanceFilter(ScriptedLLM([]), mode=mode, batch_size=3).estimate(QUESTION, candidates()).most
+    assert (most.calls, most.output_tokens) == (calls, 300 * calls)
 
 
 def test_no_candidates_no_calls() -> None:

@@ -1,28 +1,29 @@
-"""Connections to a PostgreSQL server, kept for the next use."""
+"""Addresses of PostgreSQL servers, and transactions there."""
 
-import os
 import re
-import selectors
-import threading
-import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from precise_rag._extras import require
+from precise_rag._processes import PerProcess
 from precise_rag.errors import DatabaseError, InputError
+from precise_rag.index.databases.postgres.pool import Pool, shared_pool
 from precise_rag.redaction import remember_fields, said_by, without_password, without_secrets
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,40}")
+_MOST = "10"
+"""Connections of a process to one address, if the address does not say."""
 
 
 class Connections:
     """Connections to the database of an address, for any number of threads and processes.
 
     location: a connection URI, with "collection=name" among its parameters for another collection than
-        "precise". After it is made, `location` is the address without passwords, and `collection` the name.
-    A pickle has no password.
+        "precise", and "max_connections=n" for another number than 10. After it is made, `location` is the
+        address without passwords, and `collection` the name.
+    The indexes of a process at one address share their connections; see `Pool`. A pickle has no password.
     """
 
     def __init__(self, location: str) -> None:
@@ -36,34 +37,28 @@ class Connections:
         public_options = without_secrets(options)
         self.location = _address(parts.scheme, host, parts.path, public_options)
         self.collection = options.pop("collection", "precise")
-        public_options.pop("collection", None)
+        self._most = _number(options.pop("max_connections", _MOST))
+        for name in ("collection", "max_connections"):
+            public_options.pop(name, None)
         if not _NAME.fullmatch(self.collection):
             raise InputError(f"collection must be lower-case letters, digits and _, got {self.collection!r}")
-        user = parts.netloc.rpartition("@")[0].partition(":")[0]
-        self._dsn = _address(parts.scheme, parts.netloc, parts.path, options)
+        user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+        login = f"{user}:{password}" if password else user
+        self._dsn = _address(parts.scheme, f"{login}@{host}" if login else host, parts.path, options)
         self._public_dsn = _address(
             parts.scheme, f"{user}@{host}" if user else host, parts.path, public_options
         )
-        self._start()
-
-    def _start(self) -> None:
-        self._idle: list[Any] = []
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-        weakref.finalize(self, _close, self._idle)
+        self._pool: PerProcess[Pool] = PerProcess()
 
     def __getstate__(self) -> dict[str, Any]:
-        shared = {"_dsn": self._public_dsn, "_public_dsn": self._public_dsn}
-        return {"collection": self.collection, "location": self.location, **shared}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._start()
+        return {**self.__dict__, "_dsn": self._public_dsn}
 
     def close(self) -> None:
-        """End the connections that are not in use."""
-        with self._lock:
-            _close(self._idle)
+        """End the connections that are not in use, also for other indexes of this address."""
+        self._shared().close()
+
+    def _shared(self) -> Pool:
+        return self._pool.get(lambda: shared_pool(self._dsn, self.location, self._most))
 
     @contextmanager
     def transaction(self, reads: bool = False, vectors: bool = False) -> Iterator[Any]:
@@ -79,53 +74,24 @@ class Connections:
     def connection(self) -> Iterator[Any]:
         """Lend a connection; what it did is committed, or undone if anything is raised."""
         psycopg = require("psycopg", extra="postgres")
-        connection = None
+        connection, pool = None, self._shared()
         try:
-            connection = self._taken() or psycopg.connect(self._dsn)
+            connection = pool.take()
             yield connection
             connection.commit()
         except (psycopg.Error, UnicodeEncodeError) as error:
             raise DatabaseError(f"{self.location}: {said_by(error)}") from error
         finally:
             if connection is not None:
-                self._put_back(psycopg, connection)
+                pool.put_back(connection)
 
-    def _taken(self) -> Any:
-        with self._lock:
-            if self._process != os.getpid():  # connections cannot be shared with the parent
-                self._idle.clear()
-                self._process = os.getpid()
-            while self._idle:
-                connection = self._idle.pop()
-                if not _is_dropped(connection):
-                    return connection
-                connection.close()
-            return None
 
-    def _put_back(self, psycopg: Any, connection: Any) -> None:
-        try:
-            if not connection.closed:
-                connection.rollback()
-                with self._lock:
-                    self._idle.append(connection)
-        except psycopg.Error:
-            connection.close()
+def _number(text: str) -> int:
+    if not re.fullmatch("[1-9][0-9]{0,4}", text):
+        raise InputError(f"max_connections must be a whole number from 1, got {text!r}")
+    return int(text)
 
 
 def _address(scheme: str, netloc: str, path: str, options: Mapping[str, str]) -> str:
     query = urlencode(options, quote_via=quote)  # libpq reads no "+" as a space
     return f"{scheme}://{netloc}{path}{'?' if query else ''}{query}"
-
-
-def _is_dropped(connection: Any) -> bool:
-    """Whether the server has said something to a connection without being asked: that it ends."""
-    if connection.closed:
-        return True
-    with selectors.DefaultSelector() as selector:
-        selector.register(connection.fileno(), selectors.EVENT_READ)
-        return bool(selector.select(0))
-
-
-def _close(idle: list[Any]) -> None:
-    while idle:
-        idle.pop().close()

@@ -21,7 +21,8 @@ _GRAPH = 800
 class PostgresEngine:
     """A collection in a PostgreSQL database with pgvector 0.8 or newer; see `Engine`.
 
-    location: a connection URI, with "collection=name" among its parameters for another one than "precise".
+    location: a connection URI, with "collection=name" among its parameters for another one than "precise",
+        and "max_connections=n" for another number of connections than 10; the next thread waits for one.
     A pickle has no password: that of an unpickled engine is in PGPASSWORD or a password file.
     """
 

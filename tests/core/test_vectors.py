@@ -1,6 +1,6 @@
 import numpy as np
 
-from precise_rag.vectors import unit_rows
+from precise_rag.vectors import dots, linear, unit_rows
 
 
 def test_rows_have_unit_length_and_zero_rows_stay_zero() -> None:
@@ -18,3 +18,17 @@ def test_the_rows_given_are_not_changed() -> None:
     given = np.array([[3, 4]], dtype=np.float32)
     unit_rows(given)
     assert given.tolist() == [[3, 4]]
+
+
+def test_products_of_any_size_are_those_of_numpy() -> None:
+    random = np.random.default_rng(0)
+    for n, d, k in ((0, 3, 2), (1, 1, 1), (700, 384, 64)):
+        rows = random.standard_normal((n, d)).astype(np.float32)
+        weight = random.standard_normal((k, d)).astype(np.float32)
+        np.testing.assert_allclose(linear(rows, weight), rows @ weight.T, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(dots(rows, weight[0]), rows @ weight[0], rtol=1e-4, atol=1e-4)
+
+
+def test_dots_read_rows_that_are_part_of_a_larger_array() -> None:
+    whole = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.testing.assert_allclose(dots(whole[::2, :3], np.ones(3, dtype=np.float32)), [3, 39])

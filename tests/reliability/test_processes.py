@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 import precise_rag
 from precise_rag import (
@@ -23,11 +22,10 @@ from precise_rag import (
     PreciseRAG,
     RelevanceFilter,
     Segmenter,
-    _processes,
     load_reranker,
 )
 from precise_rag._pickling import Portable
-from precise_rag._processes import PerProcess, ProcessLock, native_work, short_products
+from precise_rag._processes import PerProcess, ProcessLock, native_work
 from precise_rag._progress import progress_bar
 from precise_rag.encoders import CachedEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
@@ -353,59 +351,6 @@ def test_a_fork_waits_for_native_work(held, monkeypatch):
     assert "spawn" in in_child(work)
     with native_work():
         pass
-
-
-def blas_threads():
-    """The threads of numpy's library."""
-    libraries = _processes._blas().info()
-    return [library["num_threads"] for library in libraries if library.get("threading_layer") != "openmp"]
-
-
-def test_short_products_take_one_thread_in_any_thread_and_give_the_others_back():
-    """Also while a thread of the application has set a limit, which others cannot change by themselves."""
-    before, within = blas_threads(), []
-    begun, done = threading.Event(), threading.Event()
-
-    def application():
-        with threadpool_limits(max(before, default=1)):
-            begun.set()
-            done.wait(10)
-
-    def short():
-        with short_products(), short_products():
-            within.append(blas_threads())
-
-    owner = threading.Thread(target=application)
-    owner.start()
-    assert begun.wait(10)
-    callers = [threading.Thread(target=short) for _ in range(8)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    short()
-    done.set()
-    owner.join()
-    assert within == [[1] * len(before)] * 9
-    assert blas_threads() == before
-
-
-def test_short_products_that_overlap_are_limited_until_the_last():
-    before, inside, leave = blas_threads(), threading.Event(), threading.Event()
-
-    def long():
-        with short_products():
-            inside.set()
-            leave.wait(10)
-
-    other = threading.Thread(target=long)
-    with short_products():
-        other.start()
-        assert inside.wait(10)
-    assert blas_threads() == [1] * len(before)
-    leave.set()
-    other.join()
-    assert blas_threads() == before
 
 
 @has_fork

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._processes import short_products
 from precise_rag.types import FloatArray
+from precise_rag.vectors import dots, linear
 
 
 class FeatureNetwork:
@@ -30,10 +30,9 @@ class FeatureNetwork:
         """Return (n,) logits for (n, f) feature rows."""
         t = self._tensors
         x = self.inputs(rows, t["mean"], t["deviation"])
-        with short_products():
-            hidden = _silu(x @ t["weight1"].T + t["bias1"])
-            hidden = _silu(hidden @ t["weight2"].T + t["bias2"])
-            logits: FloatArray = x @ t["linear"] + hidden @ t["weight3"] + t["bias"]
+        hidden = _silu(linear(x, t["weight1"]) + t["bias1"])
+        hidden = _silu(linear(hidden, t["weight2"]) + t["bias2"])
+        logits: FloatArray = dots(x, t["linear"]) + dots(hidden, t["weight3"]) + t["bias"]
         return logits
 
     @classmethod

@@ -9,7 +9,7 @@ import numpy as np
 
 from precise_rag.models.checks import Rule, whole
 from precise_rag.types import FloatArray
-from precise_rag.vectors import unit_rows
+from precise_rag.vectors import linear, unit_rows
 
 _BLOCK = 512
 """Sentences of a block, whose numbers stay in the processor's cache."""
@@ -177,7 +177,7 @@ def _convolve(rows: FloatArray, kernel: FloatArray) -> FloatArray:
     """Convolve n rows, with zeros beyond both ends. kernel: (out, in, width)."""
     n, width = len(rows), kernel.shape[2]
     padded = np.pad(rows, ((width // 2, width - 1 - width // 2), (0, 0)))
-    total = padded[:n] @ kernel[:, :, 0].T
+    total = linear(padded[:n], kernel[:, :, 0])
     for place in range(1, width):
-        total += padded[place : place + n] @ kernel[:, :, place].T
+        total += linear(padded[place : place + n], kernel[:, :, place])
     return total

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag._processes import short_products
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
@@ -34,6 +33,7 @@ from precise_rag.segmentation.features import (
 )
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.types import FloatArray, IntArray, SentenceTable
+from precise_rag.vectors import linear
 
 _RULES = {
     **SIZES,
@@ -130,8 +130,7 @@ class SageModel:
         n = len(sentences)
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
         for block in blocks(n):
-            with short_products():
-                logits[block.gaps] = self._logits(vectors[block.sentences])[block.rows]
+            logits[block.gaps] = self._logits(vectors[block.sentences])[block.rows]
         if self._small is not None:
             logits = blend(logits, self._small.predict(sentences).logits, self._tensors["blend"])
         return BoundaryLogits(logits, np.maximum(counts, 1))
@@ -140,15 +139,15 @@ class SageModel:
         t, c = self._tensors, self.config
         columns = [pair_features(vectors, shifted(vectors, -1), c["features"])]
         if c["context"]:
-            rows = np.maximum(vectors @ t["inner.weight"].T + t["inner.bias"], 0)
+            rows = np.maximum(linear(vectors, t["inner.weight"]) + t["inner.bias"], 0)
             rows = with_context(rows, t)
             likeness = cohesion(vectors, c["windows"])
             columns += [rows, shifted(rows, -1), likeness]
             if c["curve"]:
                 around = np.concatenate([likeness, closeness(vectors, c["windows"])], axis=1)
                 columns.append(curve(around, t))
-        hidden = np.maximum(np.concatenate(columns, axis=1) @ t["gap.weight"].T + t["gap.bias"], 0)
-        logits: FloatArray = hidden @ t["out.weight"].T + t["out.bias"]
+        hidden = np.maximum(linear(np.concatenate(columns, axis=1), t["gap.weight"]) + t["gap.bias"], 0)
+        logits: FloatArray = linear(hidden, t["out.weight"]) + t["out.bias"]
         return logits
 
 

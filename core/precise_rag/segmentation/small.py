@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag._processes import short_products
 from precise_rag.errors import ModelError
 from precise_rag.models.checkpoint import (
     dequantized,
@@ -31,7 +30,7 @@ from precise_rag.segmentation.features import (
 )
 from precise_rag.segmentation.word_pieces import WordPieces
 from precise_rag.types import FloatArray, IntArray, SentenceTable
-from precise_rag.vectors import unit_rows
+from precise_rag.vectors import linear, unit_rows
 
 _RULES = {
     **SIZES,
@@ -89,8 +88,7 @@ class SmallModel:
         counts = np.zeros(n, dtype=np.int64)
         for block in blocks(n):
             ids, offsets, counts[block.sentences] = self.word_pieces.encode(sentences[block.sentences])
-            with short_products():
-                logits[block.gaps] = self._logits(ids, offsets)[block.rows]
+            logits[block.gaps] = self._logits(ids, offsets)[block.rows]
         return BoundaryLogits(logits, counts)
 
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
@@ -105,12 +103,12 @@ class SmallModel:
         x = np.concatenate(
             [pooled, cues.reshape(len(starts), -1), length, length > 0.6], axis=1, dtype=np.float32
         )
-        rows = np.maximum(x @ t["inner.weight"].T + t["inner.bias"], 0)
+        rows = np.maximum(linear(x, t["inner.weight"]) + t["inner.bias"], 0)
         rows = with_context(rows, t)
         likeness = cohesion(pooled, c["windows"])
         gap = np.concatenate([rows, shifted(rows, -1), pooled * shifted(pooled, -1), likeness], axis=1)
-        hidden = np.maximum(gap @ t["gap.weight"].T + t["gap.bias"], 0)
-        logits: FloatArray = hidden @ t["out.weight"].T + t["out.bias"]
+        hidden = np.maximum(linear(gap, t["gap.weight"]) + t["gap.bias"], 0)
+        logits: FloatArray = linear(hidden, t["out.weight"]) + t["out.bias"]
         return logits
 
 

@@ -16,9 +16,10 @@ from pyarrow import compute
 from benchmarks.scale.collection import turned
 from precise_rag.index import HybridIndex
 from precise_rag.index.arrays.collection import Collection
+from precise_rag.index.arrays.draws import LOTTERY
 from precise_rag.index.databases.lance import LanceEngine
 from precise_rag.index.databases.lance.counts import change, entries, numbers_at
-from precise_rag.index.databases.lance.rows import LOTTERY, NONE, plain, select
+from precise_rag.index.databases.lance.rows import NONE, plain, select
 from precise_rag.index.databases.postgres import PostgresEngine
 from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.types import FloatArray

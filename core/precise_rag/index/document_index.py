@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import fields
@@ -11,11 +10,10 @@ from typing import Any, ClassVar, Self
 
 from precise_rag._pickling import Portable, check_picklable
 from precise_rag.checks import as_path, check_text
-from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.queries import check_search
+from precise_rag.index.queries import check_search, search_async
 from precise_rag.index.rows.documents import DocumentRows
 from precise_rag.index.rows.nearest import without_rows
 from precise_rag.index.rows.snapshot import Snapshot
@@ -28,7 +26,7 @@ from precise_rag.index.storage.reading import read_index
 from precise_rag.index.storage.settings import as_json, check_settings
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
-from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, check_query
+from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 
 
 class DocumentIndex(Portable):
@@ -167,9 +165,7 @@ class DocumentIndex(Portable):
 
         The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
         """
-        if isinstance(self.encoder, FrameworkEncoder) and options.get("vector") is None:
-            (options["vector"],) = await self.encoder.aencode_queries([check_query(query)])
-        return await asyncio.to_thread(self.search, query, top_k, **options)
+        return await search_async(self.search, self.encoder, query, top_k, **options)
 
     def save(self, path: str | Path) -> None:
         """Save the index into the folder `path`; an index that is there is replaced in one step.

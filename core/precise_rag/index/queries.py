@@ -1,12 +1,15 @@
 """The arguments of a search, checked."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from precise_rag.checks import check_number, check_text
+from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import InputError
-from precise_rag.types import FloatArray
+from precise_rag.types import Candidate, FloatArray, check_query
 from precise_rag.vectors import unit_rows
 
 
@@ -29,3 +32,15 @@ def query_direction(vector: Any, dimension: int) -> FloatArray:
         )
     direction: FloatArray = unit_rows(row[None])[0]
     return direction
+
+
+async def search_async(
+    search: Callable[..., list[Candidate]], encoder: object, query: str, top_k: int, **options: Any
+) -> list[Candidate]:
+    """Run a search without blocking the event loop. encoder: the index's.
+
+    The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
+    """
+    if isinstance(encoder, FrameworkEncoder) and options.get("vector") is None:
+        (options["vector"],) = await encoder.aencode_queries([check_query(query)])
+    return await asyncio.to_thread(search, query, top_k, **options)

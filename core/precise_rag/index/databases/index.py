@@ -24,7 +24,7 @@ from precise_rag.index.databases.reading import check_document, read_documents
 from precise_rag.index.databases.search import Searcher
 from precise_rag.index.databases.sentences import digest
 from precise_rag.index.hybrid import HybridSettings
-from precise_rag.index.queries import check_search, query_direction
+from precise_rag.index.queries import check_search, query_direction, search_async
 from precise_rag.index.rows.documents import unique_documents
 from precise_rag.index.sentence_scheme import Returns, check_returns
 from precise_rag.index.storage.settings import as_json
@@ -195,7 +195,9 @@ class DatabaseIndex(Portable):
         *,
         filter: Filter | Mapping[str, Any] | None = None,
         vector: FloatArray | None = None,
+        alpha: float | None = None,
         returns: Returns | None = None,
+        merge_adjacent: bool = False,
         max_tokens: int | None = None,
     ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first.
@@ -204,10 +206,17 @@ class DatabaseIndex(Portable):
         top_k: maximum number of candidates; at least 1.
         filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
         vector: (d,) the query's vector; default: `query` is encoded.
+        alpha: weight of a sentence against its context; only the collection's own, which its vectors have.
         returns: "sentence", "passage" or "mixed", see `Returns`; default: the setting.
+        merge_adjacent: join neighbouring sentences of a passage into one candidate.
         max_tokens: limit on the tokens of all candidates; one that does not fit is skipped.
         Raises EmptyIndexError if the collection holds no text.
         """
+        if alpha is not None and alpha != self.settings.alpha:
+            raise InputError(
+                f"alpha is {self.settings.alpha} in this collection, got {shown(alpha)}: the vectors in its "
+                "rows are weighted by it; build another collection with that alpha"
+            )
         check_search(query, top_k)
         returns = check_returns(returns or self.settings.returns)
         wanted = None if filter is None else as_filter(filter)
@@ -216,9 +225,18 @@ class DatabaseIndex(Portable):
         vector = encode_queries(self.encoder, [query])[0] if vector is None else vector
         direction = query_direction(vector, self.encoder.dimension)
         candidates = self._viewed(
-            lambda view: self._searcher.find(view, query, direction, top_k, wanted, returns)
+            lambda view: self._searcher.find(
+                view, query, direction, top_k, wanted, returns, merge_adjacent=merge_adjacent
+            )
         )
         return candidates if max_tokens is None else limit_tokens(candidates, max_tokens)
+
+    async def asearch(self, query: str, top_k: int = 10, **options: Any) -> list[Candidate]:
+        """Run `search` without blocking the event loop, with the same options.
+
+        The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
+        """
+        return await search_async(self.search, self.encoder, query, top_k, **options)
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.

@@ -8,6 +8,7 @@ are read. See `counted` for what is estimated in scores by words.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +66,8 @@ class Searcher:
         top_k: int,
         wanted: Filter | None,
         returns: Returns,
+        *,
+        merge_adjacent: bool = False,
     ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first. direction: (d,) the query's vector."""
         if not view.count():
@@ -89,10 +92,12 @@ class Searcher:
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
         ranges = [(sentence.doc_id, *sentence.passage) for sentence in found[:n_wide]]
         wide = [_joined(rows) for rows in view.between(ranges, "start")] if ranges else []
-        return [
-            self._candidate(sentence, float(fused[i]), {name: values[i] for name, values in parts.items()})
-            for i, sentence in zip(chosen, [*wide, *found[n_wide:]], strict=True)
+        rows = [*wide, *found[n_wide:]]
+        candidates = [
+            self._candidate(row, float(fused[i]), {name: values[i] for name, values in parts.items()})
+            for i, row in zip(chosen, rows, strict=True)
         ]
+        return _merged(candidates, rows) if merge_adjacent else candidates
 
     def around(self, view: View, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences`; see `DatabaseIndex.neighbours`."""
@@ -189,3 +194,28 @@ def _joined(rows: Sequence[FoundSentence]) -> FoundSentence:
     """The rows of a passage as one."""
     n_tokens = sum(row.n_tokens for row in rows)
     return rows[0]._replace(end=rows[-1].end, n_tokens=n_tokens, text="".join(row.text for row in rows))
+
+
+def _merged(candidates: Sequence[Candidate], rows: Sequence[FoundSentence]) -> list[Candidate]:
+    """Join neighbours of a passage, as `merge_neighbours` does; rows: those of the candidates."""
+    runs: list[list[tuple[FoundSentence, Candidate]]] = []
+    for row, candidate in sorted(zip(rows, candidates, strict=True), key=lambda pair: pair[0][:3]):
+        last = runs[-1][-1][0] if runs else None
+        if last is not None and last[0] == row[0] and last.passage == row.passage and row.start <= _end(last):
+            runs[-1].append((row, candidate))
+        else:
+            runs.append([(row, candidate)])
+    return sorted(map(_one, runs), key=lambda candidate: -candidate.score)
+
+
+def _end(row: FoundSentence) -> int:
+    """Where the sentence behind a row begins."""
+    return row.start + len(row.text)
+
+
+def _one(run: Sequence[tuple[FoundSentence, Candidate]]) -> Candidate:
+    """Neighbours as one candidate, with the scores of the best of them."""
+    best = max((candidate for _, candidate in run), key=lambda candidate: candidate.score)
+    whole = _joined([row for row, _ in run])
+    text = whole.text[: whole.end - whole.start]
+    return replace(best, start=whole.start, end=whole.end, text=text, n_tokens=whole.n_tokens)

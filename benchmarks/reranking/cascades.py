@@ -1,15 +1,19 @@
 """How well several cascades order the same candidates: new weights against those in the package.
 
-    python -m benchmarks.reranking.cascades FOLDER… --data DIR [--vectors FILE] [--cache DIR]
+    python -m benchmarks.reranking.cascades FOLDER… --data DIR [--vectors FILE] [--cache DIR] [--lists LISTS]
 
 FOLDER: saved cascades; the first is what the others are compared with. Questions and documents that
-nothing was trained on: three whole sets, and the other half of four. nDCG@10 of the 50 candidates, as in
+nothing was trained on: three whole sets, and the other half of four. With --lists LISTS, the folder of
+`training.reranker_cascade.build`, also the lists that it keeps out of training, whose documents nothing
+else was trained on. nDCG@10 of the 50 candidates, as in
 `measure`, and its difference to the first cascade with the 95 % interval, questions redrawn in pairs.
 --cache keeps the logits of each cascade, so that a further one costs only its own.
 """
 
 import pickle
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,9 @@ from benchmarks.reranking.measure import calibration_error, log_loss, mean_diffe
 from precise_rag.rerank import CascadeReranker
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import FloatArray
-from training.candidate_lists import HALVED
+from training.candidate_lists import HALVED, CandidateList
+from training.human_questions import SETS
+from training.reranker_cascade.build import kept_lists
 
 
 class RememberingCascade(CascadeReranker):
@@ -59,13 +65,14 @@ def main() -> None:
     parser = new_parser(__spec__.name, __doc__)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--questions", type=int, help="of each set at most")
+    parser.add_argument("--lists", type=Path, help="folder of lists kept out of training")
     options = parser.parse_args()
     cascades = {str(folder): RememberingCascade(folder, options.cache) for folder in options.folders}
     rankers: dict[str, Any] = {"packaged": packaged_reranker(), **cascades}
     rows: list[dict[str, Any]] = []
     found: dict[tuple[str, str], Found] = {}
     judged: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = {}
-    for set_name, kind, lists in held_out(options):
+    for set_name, kind, lists in chain(held_out(options), _kept_out(options)):
         some = [one for one in lists[: options.questions] if one.candidates]
         truth = np.concatenate([one.relevant for one in some])
         for name, ranker in rankers.items():
@@ -87,6 +94,13 @@ def main() -> None:
     save(__spec__.name, "cascades", "Cascades on the same candidates", options, rows, differences=differences)
 
 
+def _kept_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
+    """Yield (set, kind, lists) of the documents kept out of training."""
+    for kind in options.kinds if options.lists else ():
+        for name, lists in kept_lists(options.lists, kind).items():
+            yield name, kind, lists
+
+
 def _row(
     set_name: str, kind: str, name: str, values: np.ndarray, flat: np.ndarray, truth: np.ndarray
 ) -> dict[str, Any]:
@@ -104,8 +118,11 @@ def _row(
 def _differences(
     found: dict[tuple[str, str], Found], names: Sequence[str], kinds: Sequence[str], first: str
 ) -> Iterator[dict[str, Any]]:
-    """Gains over the first cascade: on unseen sets, unseen documents of trained sets, and on each set."""
-    groups = {"unseen": UNSEEN, "half seen": HALVED, **{name: (name,) for name in (*UNSEEN, *HALVED)}}
+    """Gains over the first cascade: on groups of sets, and on each set."""
+    names_of_sets = dict.fromkeys(name for of_ranker in found.values() for name in of_ranker)
+    kept = tuple(name for name in names_of_sets if name in SETS)
+    groups = {"unseen": UNSEEN, "half seen": HALVED, "kept out": kept}
+    groups |= {name: (name,) for name in names_of_sets}
     for kind in kinds:
         for label, sets in groups.items():
             theirs = {s: v for s, v in found[first, kind].items() if s in sets}

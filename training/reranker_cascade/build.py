@@ -1,64 +1,59 @@
 """Build the training lists of the cascade's cross-encoder.
 
-    python -m training.reranker_cascade.build LISTS --data DIR [--rounds N] [--vectors FILE] [--cache CACHE]
+    python -m training.reranker_cascade.build LISTS --data DIR [--human N] [--weak N] [--vectors FILE]
 
-LISTS is the folder for the lists, one file for each question set and kind, and for each collection of
+LISTS is the folder for the lists, one file for each collection of documents: of a question set, or of
 training documents. Files that are there are left alone: the command goes on where it stopped, and
-a larger --rounds adds to what is there.
+larger numbers add to what is there.
 """
 
 import os
 import pickle
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
 
-from training.candidate_lists import CandidateList, cached_encoder, calibrates, new_parser, trainable_lists
-from training.question_rules import as_typed
-from training.reranker_cascade.examples import Example, from_lists
+from precise_rag.protocols import Encoder
+from training.candidate_lists import CandidateList, cached_encoder, new_parser
+from training.human_questions import SETS, Collection, collections_of, load_trainable
+from training.reranker_cascade.examples import Example
+from training.reranker_cascade.human import CHARACTERS, examples_and_kept
 from training.reranker_cascade.weak import weak_examples
 from training.weak_questions import collections
 
 SEED = 0
 
-SETS = ("dev/squad", "dev/covidqa", "dev/fairytaleqa", "train/fairytaleqa", "dev/qmsum", "train/qmsum")
-"""Question sets; of those that begin with "dev" half of the documents."""
 
-N_KEPT = 80
-"""Lists kept out of training, of each set and kind, at most."""
-
-QUESTIONS = {"sentences": 2500, "passages": 1500, "dense": 800, "bm25": 1500}
-"""Questions of each set, at most, by kind of list."""
-
-
-def real_lists(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
-    """Yield (set, kind, lists) of all question sets that may be trained on."""
-    for name, kind, lists in trainable_lists(SETS, QUESTIONS, options, prefix="cascade/"):
-        yield name.replace("/", "-"), kind, lists
+def build_human(options: Namespace) -> None:
+    """Write the lists of the question sets, and those of documents kept out. Sets take turns."""
+    encoder = cached_encoder(options.vectors)
+    several = [collections_of(load_trainable(name, options.data), CHARACTERS) for name in SETS]
+    for _ in range(options.human):
+        for one in several:
+            if collection := next(one, None):
+                build_collection(collection, encoder, options.out)
 
 
-def build_real(options: Namespace) -> None:
-    """Write the lists of the question sets, and those of documents kept out."""
-    for name, kind, lists in real_lists(options):
-        path = options.out / f"kept-{name}-{kind}.pickle"
-        if not path.exists():
-            kept = [one for one in lists if one.candidates and calibrates(one.group)]
-            write(path, [kept[row] for row in np.random.default_rng(SEED).permutation(len(kept))[:N_KEPT]])
-        path = options.out / f"real-{name}-{kind}.pickle"
-        if not path.exists():
-            random = np.random.default_rng(crc32(path.name.encode()))
-            fitting = [one for one in lists if one.candidates and not calibrates(one.group)]
-            asked = [one._replace(question=as_typed(one.question, random)) for one in fitting]
-            write(path, list(from_lists(asked, kind, name.partition("-")[2], random)))
+def build_collection(collection: Collection, encoder: Encoder, out: Path) -> None:
+    """Write the examples of a collection and its lists kept out, if they are not there."""
+    stem = f"{collection.name.replace('/', '-')}-{collection.number:03d}"
+    path = out / f"human-{stem}.pickle"
+    if path.exists():
+        return
+    random = np.random.default_rng(crc32(stem.encode()))
+    examples, kept = examples_and_kept(collection, encoder, random)
+    for kind, lists in kept.items():
+        write(out / f"kept-{stem}-{kind}.pickle", lists)
+    write(path, examples)
 
 
 def build_weak(options: Namespace) -> None:
     """Write the lists of the training documents."""
     encoder = cached_encoder(None)
-    for source, number, records in collections(options.data, options.rounds):
+    for source, number, records in collections(options.data, options.weak):
         path = options.out / f"weak-{source}-{number:03d}.pickle"
         if not path.exists():
             random = np.random.default_rng(crc32(path.name.encode()))
@@ -79,16 +74,23 @@ def read(path: Path) -> list[Example]:
     return examples
 
 
+def kept_lists(folder: Path, kind: str) -> dict[str, list[CandidateList]]:
+    """Return the lists of a kind that are kept out of training, by set."""
+    found: dict[str, list[CandidateList]] = {}
+    for path in sorted(folder.glob(f"kept-*-{kind}.pickle")):
+        name, _, _ = path.stem.removeprefix("kept-").removesuffix(f"-{kind}").rpartition("-")
+        found.setdefault(name.replace("-", "/", 1), []).extend(pickle.loads(path.read_bytes()))
+    return found
+
+
 def main() -> None:
     parser = new_parser("training.reranker_cascade.build", __doc__)
-    parser.add_argument("--rounds", type=int, default=12, help="collections of each source, times its share")
-    parser.add_argument("--only", choices=("real", "weak"), help="one part, to build both side by side")
+    parser.add_argument("--human", type=int, default=100, help="collections of each question set")
+    parser.add_argument("--weak", type=int, default=12, help="collections of each source, times its share")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    if options.only != "weak":
-        build_real(options)
-    if options.only != "real":
-        build_weak(options)
+    build_human(options)
+    build_weak(options)
 
 
 if __name__ == "__main__":

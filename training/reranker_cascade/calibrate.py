@@ -11,7 +11,6 @@ spread of the probabilities, and a regression for candidates that are not read, 
 out of all sets.
 """
 
-import pickle
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,13 +25,14 @@ from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import TransformerConfig
 from training.candidate_lists import CandidateList
+from training.human_questions import SETS
 from training.reranker.logistic_regression import fit_logistic_regression
-from training.reranker_cascade.build import SEED
+from training.reranker_cascade.build import SEED, kept_lists
 
 Weights = Mapping[str, Mapping[str, float]]
 """The weights of both regressions: "blend" and "unread"."""
 
-N_LISTS = {"sentences": 40, "passages": 12, "dense": 12, "bm25": 12}
+N_LISTS = {"sentences": 24, "passages": 8, "dense": 8, "bm25": 8}
 """Lists of each set for the regression, by kind, at most; of documents kept out of training."""
 
 
@@ -52,15 +52,6 @@ def save(network: Mapping[str, torch.Tensor], folder: Path, weights: Weights) ->
     save_checkpoint(folder, config, quantized(tensors, matrices))
 
 
-def kept_lists(folder: Path) -> Iterator[tuple[str, list[CandidateList]]]:
-    """Yield (set, lists) of the documents kept out."""
-    for path in sorted(folder.glob("kept-*.pickle")):
-        name, _, kind = path.stem.removeprefix("kept-").rpartition("-")
-        lists: list[CandidateList] = pickle.loads(path.read_bytes())
-        if some := lists[: N_LISTS[kind]]:
-            yield name, some
-
-
 def averaged(networks: Sequence[Mapping[str, torch.Tensor]], old: float) -> dict[str, torch.Tensor]:
     """Return the mean weights of networks, with a share of those in the package."""
     packaged = dequantized(load_checkpoint(packaged_model("reranker-cascade"))[1])
@@ -73,16 +64,27 @@ def averaged(networks: Sequence[Mapping[str, torch.Tensor]], old: float) -> dict
     }
 
 
-def fit_judgements(cascade: CascadeReranker, folder: Path, reads: float | None) -> Weights:
+def lists_of_sets(folder: Path, without: Sequence[str]) -> Iterator[tuple[str, list[CandidateList]]]:
+    """Yield (set, lists) of the documents kept out; without: sets that are left out."""
+    for kind, most in N_LISTS.items():
+        for name, lists in kept_lists(folder, kind).items():
+            if name not in without:
+                yield name, [one for one in lists if one.candidates][:most]
+
+
+def fit_judgements(
+    cascade: CascadeReranker, folder: Path, reads: float | None, without: Sequence[str] = ()
+) -> Weights:
     """Fit both regressions.
 
-    cascade: with the trained cross-encoder. reads: weight of its logit beside the packaged log-odds; None
-    for that of the package, for a network whose logits are as wide.
+    cascade: with the trained cross-encoder. without: sets that are left out.
+    reads: weight of its logit beside the packaged log-odds; None for that of the package, for a network
+    whose logits are as wide.
     """
     before = CascadeReranker(least=0)
     seen, former, truth, weight = [], [], [], []
     left, left_truth, left_weight = [], [], []
-    for name, lists in kept_lists(folder):
+    for name, lists in lists_of_sets(folder, without):
         for one in lists:
             rows, columns, packaged = cascade.shortlist(one.question, one.candidates)
             seen.append(columns)
@@ -120,11 +122,15 @@ def main() -> None:
         "--old", type=float, default=0.0, help="share of the weights in the package (%(default)s)"
     )
     parser.add_argument("--reads", type=float, help="weight of the cross-encoder beside the other's log-odds")
+    parser.add_argument(
+        "--leave-out", nargs="*", default=[], choices=SETS, metavar="SET", help="such as train/nq"
+    )
     options = parser.parse_args()
     network = averaged([torch.load(path)["network"] for path in options.network], options.old)
     first = {"packaged": 1.0, "reads": 1.0, "offset": 0.0}
     save(network, options.out, {"blend": first, "unread": {"packaged": 1.0, "offset": 0.0}})
-    weights = fit_judgements(CascadeReranker(options.out, least=0), options.lists, options.reads)
+    cascade = CascadeReranker(options.out, least=0)
+    weights = fit_judgements(cascade, options.lists, options.reads, options.leave_out)
     save(network, options.out, weights)
     print(f"{weights}; saved in {options.out}")
 

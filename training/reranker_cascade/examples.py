@@ -1,15 +1,14 @@
 """Training examples of the cross-encoder: questions with a few candidates, some of them relevant."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import Candidate
-from training.candidate_lists import CandidateList
 
-N_SHOWN = {"sentences": 8, "bm25": 6, "passages": 5, "dense": 5}
+N_SHOWN = {"sentences": 6, "bm25": 5, "passages": 4, "dense": 4}
 """Candidates of one example, by kind of list; fewer if there are fewer."""
 
 MOST_RELEVANT = 3
@@ -21,23 +20,17 @@ the packaged reranker puts first. The rest is drawn from the whole list."""
 
 
 class Example(NamedTuple):
-    """A question with some candidates: their texts, their documents' titles and which are relevant."""
+    """A question with some candidates: their texts, their documents' titles and which are relevant.
+
+    kind: of list. source: the set of the question, such as "train/nq", or "weak/" and the documents' source.
+    """
 
     question: str
     texts: tuple[str, ...]
     titles: tuple[str, ...]
     relevant: np.ndarray
+    kind: str
     source: str
-
-
-def from_lists(
-    found: Sequence[CandidateList], kind: str, source: str, random: np.random.Generator
-) -> Iterator[Example]:
-    """Yield one example of each list that has relevant and other candidates."""
-    for one in found:
-        example = shown(one.question, one.candidates, one.relevant, kind, source, random)
-        if example:
-            yield example
 
 
 def shown(
@@ -47,10 +40,15 @@ def shown(
     kind: str,
     source: str,
     random: np.random.Generator,
+    *,
+    unanswered: bool = False,
 ) -> Example | None:
-    """Draw the candidates of an example from a list; None without a relevant one or two others."""
+    """Draw the candidates of an example from a list; None without two others than the relevant ones.
+
+    unanswered: whether none may be relevant; otherwise, None if none is.
+    """
     good, bad = np.flatnonzero(relevant), np.flatnonzero(~relevant)
-    if not len(good) or len(bad) < 2:
+    if (not len(good) and not unanswered) or len(bad) < 2:
         return None
     rank = np.argsort(np.argsort(-packaged_reranker().score(question, candidates), kind="stable"))
     n_shown = N_SHOWN[kind]
@@ -63,5 +61,6 @@ def shown(
         tuple(candidates[row].text for row in rows),
         tuple(candidates[row].metadata.get("title") or "" for row in rows),
         relevant[rows],
+        kind,
         source,
     )

@@ -1,6 +1,5 @@
 """How well a network in training orders documents that were kept out."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -11,28 +10,29 @@ from precise_rag.encoders.sentence_transformer import batches_by_length, fast_pr
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import CANDIDATE_TOKENS, QUERY_TOKENS, PairNetwork, padded, token_ids
 from training.candidate_lists import CandidateList
+from training.reranker_cascade.build import kept_lists
 
-N_LISTS = 20
-"""Lists of each file, at most."""
+N_LISTS = 8
+"""Lists of each set, at most."""
 
 N_READ = 20
 _DISCOUNT = 1.0 / np.log2(np.arange(2, 12))
 
 
 def monitored(network: PairNetwork, tokenizer: Tokenizer, folder: Path) -> str:
-    """Return a line with the mean nDCG@10 of the network's own logits, by file of lists kept out.
+    """Return a line with the mean nDCG@10 of the network's own logits, of sentences kept out, by set.
 
     The lists are the candidates that the cascade would read. nDCG@10 knows only what is among them.
     """
     network.eval()
-    found = []
-    for path in sorted(folder.glob("kept-*-sentences.pickle")):
-        lists: list[CandidateList] = pickle.loads(path.read_bytes())[:N_LISTS]
-        values = [value for one in lists if (value := _ndcg(network, tokenizer, one)) is not None]
-        if values:
-            found.append(f"{path.stem.removeprefix('kept-')} {np.mean(values):.3f}")
+    found = {}
+    for name, lists in kept_lists(folder, "sentences").items():
+        values = (_ndcg(network, tokenizer, one) for one in lists[:N_LISTS])
+        if known := [value for value in values if value is not None]:
+            found[name] = np.mean(known)
     network.train()
-    return "kept out: " + ", ".join(found)
+    by_set = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
+    return f"kept out: {np.mean(list(found.values() or [0])):.4f}; {by_set}"
 
 
 def _ndcg(network: PairNetwork, tokenizer: Tokenizer, one: CandidateList) -> float | None:

@@ -1,6 +1,6 @@
 """Train the small cross-encoder of the cascade, on lists of `build.py`.
 
-    python -m training.reranker_cascade.train STATE --lists LISTS [--steps N] [--cool N]
+    python -m training.reranker_cascade.train STATE --lists LISTS [--steps N] [--cool N] [--leave-out SET…]
 
 The embeddings and lower layers are MiniLM's and stay as they are. The upper layers, which read query and
 candidate together, are trained further, from those in the package (`--from-minilm`: from MiniLM's).
@@ -24,6 +24,8 @@ from torch.nn import functional as F
 from precise_rag.encoders.sentence_transformer import fast_precision
 from precise_rag.models.checkpoint import dequantized, load_checkpoint
 from precise_rag.models.packaged import packaged_model
+from precise_rag.rerank.headings import with_headings
+from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (
     PairNetwork,
     TransformerConfig,
@@ -32,6 +34,8 @@ from precise_rag.rerank.pair_network import (
     padded,
     token_ids,
 )
+from precise_rag.types import Candidate
+from training.human_questions import SETS
 from training.reranker_cascade.build import SEED, read
 from training.reranker_cascade.examples import Example
 from training.reranker_cascade.monitor import monitored
@@ -39,24 +43,25 @@ from training.reranker_cascade.monitor import monitored
 ROUND = 1_024
 """Examples that are drawn, and put into batches, at a time."""
 
-SHARES = {"sentences": 0.6, "bm25": 0.2, "passages": 0.14, "dense": 0.06}
-"""Shares of the kinds of lists among the real examples."""
+SHARES = {"sentences": 0.66, "bm25": 0.2, "passages": 0.09, "dense": 0.05}
+"""Shares of the kinds of lists among the examples of a set."""
 
-WEAK_SHARE = 0.5
-TITLED = 0.5
-"""Share of the examples whose candidates are read with the titles of their documents."""
+WEAK_SHARE = 0.25
+TITLED, NEEDED = 0.2, 0.5
+"""Share of the examples whose candidates are all read with the titles of their documents; and of those where
+they are read as the cascade reads them, with the titles that the question needs."""
 
 QUESTION_TOKENS = 40
 CANDIDATE_TOKENS = 220
-BATCH_TOKENS = 4_500
+BATCH_TOKENS = 3_000
 BLOCK = 256
 """Examples that are sorted by length before they are put into batches."""
 
-RATES = {"layers": 3e-5, "head": 1e-4, "gates": 5e-4}
+RATES = {"layers": 4e-5, "head": 1e-4, "gates": 5e-4}
 """Learning rates of the layers, of the head, and of the parameters for attention across the texts."""
 
 WARM_UP = 60
-SAVE_EVERY, WATCH_EVERY = 50, 400
+SAVE_EVERY, WATCH_EVERY = 50, 1_000
 """Steps between two states, and between two looks at documents kept out."""
 
 LEVEL = 0.25
@@ -74,40 +79,49 @@ class Tokens(NamedTuple):
 class Pool:
     """The examples in a folder of lists.
 
-    files: of the folder; default: those that are there now.
+    files: of the folder; default: those that are there now. without: question sets that are left out.
     """
 
-    def __init__(self, folder: Path, files: Sequence[str] | None = None) -> None:
-        there = sorted(p.name for p in folder.glob("*.pickle") if p.name.startswith(("real-", "weak-")))
+    def __init__(self, folder: Path, files: Sequence[str] | None = None, without: Sequence[str] = ()) -> None:
+        there = sorted(p.name for p in folder.glob("*.pickle") if p.name.startswith(("human-", "weak-")))
         self.files = list(files or there)
-        self._examples = {name: read(folder / name) for name in self.files}
-        self._weak = [e for name in self.files if name.startswith("weak-") for e in self._examples[name]]
+        self._weak: list[Example] = []
+        self._human: dict[str, dict[str, list[Example]]] = {}
+        for one in (one for name in self.files for one in read(folder / name)):
+            if one.source.startswith("weak/"):
+                self._weak.append(one)
+            elif one.source not in without:
+                self._human.setdefault(one.source, {}).setdefault(one.kind, []).append(one)
 
     def drawn(self, number: int) -> list[Example]:
-        """Draw the examples of a round. The weight of a real file is its size to the power 0.75."""
+        """Draw the examples of a round. The weight of a question set is the square root of its size."""
         random = np.random.default_rng((SEED, number))
-        real = {
-            name: SHARES[name.removesuffix(".pickle").rpartition("-")[2]] * len(self._examples[name]) ** 0.75
-            for name in self.files
-            if name.startswith("real-")
-        }
-        out = []
-        for name, weight in real.items():
-            wanted = round(ROUND * (1 - WEAK_SHARE) * weight / sum(real.values()))
-            out += _take(self._examples[name], wanted, random)
-        out += _take(self._weak, ROUND - len(out), random)
+        weights = {name: sum(map(len, kinds.values())) ** 0.5 for name, kinds in self._human.items()}
+        out: list[Example] = []
+        for name, kinds in self._human.items():
+            wanted = ROUND * (1 - WEAK_SHARE) * weights[name] / sum(weights.values())
+            of_kinds = sum(SHARES[kind] for kind in kinds)
+            for kind, examples in kinds.items():
+                out += _take(examples, wanted * SHARES[kind] / of_kinds, random)
+        out += _take(self._weak, ROUND * WEAK_SHARE, random)
         return [_maybe_titled(out[row], random) for row in random.permutation(len(out))]
 
 
-def _take(examples: Sequence[Example], wanted: int, random: np.random.Generator) -> list[Example]:
-    return [examples[row] for row in random.permutation(len(examples))[:wanted]]
+def _take(examples: Sequence[Example], wanted: float, random: np.random.Generator) -> list[Example]:
+    how_many = int(wanted + random.random())
+    return [examples[row] for row in random.permutation(len(examples))[:how_many]]
 
 
 def _maybe_titled(one: Example, random: np.random.Generator) -> Example:
-    if random.random() >= TITLED:
+    drawn = random.random()
+    pairs = list(zip(one.titles, one.texts, strict=True))
+    if drawn < TITLED:
+        return one._replace(texts=tuple(f"{title}: {text}" if title else text for title, text in pairs))
+    if drawn >= TITLED + NEEDED:
         return one
-    texts = (f"{title}: {text}" if title else text for title, text in zip(one.titles, one.texts, strict=True))
-    return one._replace(texts=tuple(texts))
+    candidates = [Candidate("", 0, len(text), text, 0.0, "rank", above=title) for title, text in pairs]
+    read_so = with_headings(one.question, candidates, packaged_reranker().idf_table)
+    return one._replace(texts=tuple(candidate.text for candidate in read_so))
 
 
 def batches(examples: Sequence[Example], tokenizer: Tokenizer, number: int) -> list[list[Tokens]]:
@@ -181,10 +195,13 @@ class Trainer:
         for name in ("step", "number", "place", "files"):
             setattr(self, name, state[name])
 
-    def steps(self, lists: Path) -> Iterator[list[Tokens]]:
-        """Yield batches without end, from the place in the data on; new files join with the next round."""
+    def steps(self, lists: Path, without: Sequence[str] = ()) -> Iterator[list[Tokens]]:
+        """Yield batches without end, from the place in the data on; new files join with the next round.
+
+        without: question sets that are left out.
+        """
         while True:
-            pool = Pool(lists, self.files if self.place else None)
+            pool = Pool(lists, self.files if self.place else None, without)
             self.files = pool.files
             several = batches(pool.drawn(self.number), self.tokenizer, self.number)
             print(f"round {self.number}: {len(self.files)} files, {len(several)} batches", flush=True)
@@ -210,7 +227,8 @@ class Trainer:
 def batch_loss(network: PairNetwork, batch: Sequence[Tokens]) -> torch.Tensor:
     """Listwise softmax over each example's candidates, and cross-entropy of each pair.
 
-    If several are relevant, half of the softmax loss is for all of them and half for any one.
+    If several are relevant, half of the softmax loss is for all of them and half for any one; if none is,
+    there is no softmax loss.
     """
     sizes = [len(tokens.candidates) for tokens in batch]
     of = torch.arange(len(batch)).repeat_interleave(torch.tensor(sizes))
@@ -224,6 +242,8 @@ def batch_loss(network: PairNetwork, batch: Sequence[Tokens]) -> torch.Tensor:
     truth = torch.from_numpy(np.concatenate([tokens.relevant for tokens in batch])).float()
     order = torch.zeros(())
     for mine, true in zip(logits.split(sizes), truth.split(sizes), strict=True):
+        if not true.any():
+            continue
         chosen = mine.log_softmax(0)[true > 0]
         order = order - 0.5 * chosen.logsumexp(0) - 0.5 * chosen.mean()
     return order / len(batch) + LEVEL * F.binary_cross_entropy_with_logits(logits, truth)
@@ -249,6 +269,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100_000, help="steps in all, from the first on")
     parser.add_argument("--cool", type=int, metavar="N", help="train a copy for N steps with a falling rate")
     parser.add_argument("--from-minilm", action="store_true", help="begin with MiniLM's layers")
+    parser.add_argument(
+        "--leave-out", nargs="*", default=[], choices=SETS, metavar="SET", help="such as train/nq"
+    )
     options = parser.parse_args()
     torch.manual_seed(SEED)
     torch.set_flush_denormal(True)
@@ -260,7 +283,7 @@ def main() -> None:
     first = trainer.step
     last = first + options.cool if options.cool else options.steps
     started, losses = time.process_time(), []
-    for batch in trainer.steps(options.lists):
+    for batch in trainer.steps(options.lists, options.leave_out):
         if trainer.step >= last:
             break
         fall = (last - trainer.step) / options.cool if options.cool else 1.0

@@ -1,0 +1,96 @@
+"""Tests of the examples that the cascade's cross-encoder is trained on."""
+
+from pathlib import Path
+
+import numpy as np
+
+from precise_rag.evaluation import Evidence, Question
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+from training.candidate_lists import calibrates
+from training.human_questions import Collection
+from training.reranker_cascade.build import build_collection, kept_lists, read
+from training.reranker_cascade.examples import N_SHOWN, Example
+from training.reranker_cascade.human import examples_and_kept
+
+WORDS = [
+    "amber",
+    "basil",
+    "cedar",
+    "daisy",
+    "elder",
+    "fennel",
+    "garlic",
+    "hazel",
+    "iris",
+    "juniper",
+    "kale",
+    "laurel",
+]
+
+
+def document(key: str) -> Document:
+    text = " ".join(f"The {word} of {key} grows in field number {n}." for n, word in enumerate(WORDS))
+    return Document(key, text, {"title": f"Garden {key}", "id": key})
+
+
+def asked(key: str, word: str) -> Question:
+    start = document(key).text.index(f"The {word}")
+    return Question(
+        f"{key} {word}",
+        f"Where does the {word} grow, and what is its field number?",
+        (Evidence(key, start, start + 20),),
+        answers=(f"The {word} of {key}",),
+    )
+
+
+def collection(number: int, name: str = "train/selqa") -> Collection:
+    keys = [f"g{n}" for n in range(8)]
+    questions = tuple(asked(key, word) for key in keys for word in WORDS)
+    return Collection(name, number, tuple(map(document, keys)), questions)
+
+
+def made(number: int, name: str = "train/selqa") -> tuple[list[Example], dict]:
+    return examples_and_kept(collection(number, name), HashEncoder(64), np.random.default_rng(0))
+
+
+def test_an_example_has_a_relevant_candidate_and_others_unless_it_was_emptied() -> None:
+    examples, _ = made(0)
+    answered = [one for one in examples if one.relevant.any()]
+    assert 0.85 < len(answered) / len(examples) < 1.0
+    for one in examples:
+        assert len(one.texts) == len(one.titles) == len(one.relevant) <= N_SHOWN[one.kind]
+        assert (~one.relevant).sum() >= 2
+
+
+def test_questions_about_documents_kept_out_make_no_example() -> None:
+    examples, kept = made(1)
+    words_of = {key for key in (f"g{n}" for n in range(8)) if not calibrates(key)}
+    relevant = [
+        text for one in examples for text, is_so in zip(one.texts, one.relevant, strict=True) if is_so
+    ]
+    assert relevant
+    assert all(any(f" of {key} " in text for key in words_of) for text in relevant)
+    assert kept
+    assert all(calibrates(one.group) for lists in kept.values() for one in lists)
+
+
+def test_every_third_collection_is_searched_in_all_ways_and_keeps_lists() -> None:
+    kinds = [{one.kind for one in made(number)[0]} for number in (0, 1)]
+    assert kinds == [{"sentences", "bm25", "passages"}, {"sentences", "bm25", "passages", "dense"}]
+    assert not made(0)[1]
+
+
+def test_a_question_that_does_not_name_its_document_is_asked_of_it_alone() -> None:
+    examples, _ = made(0, "train/cuad")
+    assert all(len(set(one.titles)) == 1 for one in examples)
+    assert any(len(set(one.titles)) > 1 for one in made(0)[0])
+
+
+def test_lists_kept_out_are_read_by_set(tmp_path: Path) -> None:
+    for number in (1, 4):
+        build_collection(collection(number, "dev/squad"), HashEncoder(64), tmp_path)
+    assert list(kept_lists(tmp_path, "sentences")) == ["dev/squad"]
+    stored = len(list(tmp_path.glob("kept-dev-squad-*-sentences.pickle")))
+    assert stored == 2
+    assert read(tmp_path / "human-dev-squad-001.pickle")

@@ -1,0 +1,87 @@
+"""Tests of the collections of human questions that models are trained on."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from precise_rag.evaluation import Dataset, Evidence, Question
+from precise_rag.types import Document
+from training.candidate_lists import may_train_on
+from training.human_questions import collections_of, load_trainable
+
+
+def written(folder: Path, name: str, records: list[dict]) -> None:
+    with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
+
+
+def asked(key: str, doc_id: str) -> dict:
+    return {"id": key, "question": f"What is {key}?", "evidence": [{"doc_id": doc_id, "start": 0, "end": 4}]}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    documents = [{"id": f"doc-{n}", "title": f"Title {n}", "text": "Some text."} for n in range(20)]
+    questions = [asked(f"q{n}", f"doc-{n}") for n in range(20)]
+    for split, stem in (("dev", "squad"), ("train", "nq"), ("train", "selqa")):
+        written(tmp_path, f"{split}_qa_docs_{stem}", documents)
+        written(tmp_path, f"{split}_qa_questions_{stem}", questions)
+    unanswered = [{"id": "none", "question": "Who?", "doc_id": "doc-3", "unanswerable": True}]
+    written(tmp_path, "train_qa_questions_nq_unanswerable", unanswered)
+    return tmp_path
+
+
+def test_of_a_development_set_only_the_documented_half_is_loaded(data: Path) -> None:
+    dataset = load_trainable("dev/squad", str(data))
+    assert {d.id for d in dataset.documents} == {f"doc-{n}" for n in range(20) if may_train_on(f"doc-{n}")}
+    assert 0 < len(dataset.questions) < 20
+    assert all(may_train_on(q.group) for q in dataset.questions)
+
+
+def test_titles_that_say_nothing_are_left_out(data: Path) -> None:
+    titles = {name: load_trainable(name, str(data)).documents[1].metadata["title"] for name in _NAMES}
+    assert titles == {"train/nq": "", "train/selqa": "Title 1"}
+
+
+_NAMES = ("train/nq", "train/selqa")
+
+
+def test_unanswerable_questions_join_their_set(data: Path) -> None:
+    questions = {name: load_trainable(name, str(data)).questions for name in _NAMES}
+    assert [q.id for q in questions["train/nq"] if not q.evidence] == ["none"]
+    assert all(q.evidence for q in questions["train/selqa"])
+
+
+def dataset_of(*questions: Question) -> Dataset:
+    documents = tuple(Document(f"d{n}", "x" * 100) for n in range(8))
+    return Dataset("made", documents, questions)
+
+
+def question(key: str, *doc_ids: str, offered: tuple[str, ...] = ()) -> Question:
+    evidence = tuple(Evidence(doc_id, 0, 10) for doc_id in doc_ids)
+    return Question(key, f"What is {key}?", evidence, metadata={"candidates": list(offered)})
+
+
+def test_a_question_comes_with_all_of_its_documents() -> None:
+    dataset = dataset_of(
+        question("two places", "d0", "d1"), question("offered", "d2", offered=("d2", "d3", "d4"))
+    )
+    found = {
+        q.id: {d.id for d in one.documents} for one in collections_of(dataset, (1,)) for q in one.questions
+    }
+    assert found["two places"] >= {"d0", "d1"}
+    assert found["offered"] >= {"d2", "d3", "d4"}
+
+
+def test_a_document_is_in_one_collection_and_unasked_ones_in_none() -> None:
+    dataset = dataset_of(*(question(f"q{n}", f"d{n % 6}") for n in range(30)))
+    ids = [d.id for one in collections_of(dataset, (200, 100)) for d in one.documents]
+    assert sorted(ids) == [f"d{n}" for n in range(6)]
+
+
+def test_a_small_set_has_a_collection_of_every_size() -> None:
+    dataset = dataset_of(*(question(f"q{n}", f"d{n}") for n in range(8)))
+    numbers = [one.number for one in collections_of(dataset, (600_000, 120_000, 600_000))]
+    assert numbers[:3] == [0, 1, 2]

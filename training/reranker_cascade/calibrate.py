@@ -32,7 +32,7 @@ from training.reranker_cascade.build import SEED, kept_lists
 Weights = Mapping[str, Mapping[str, float]]
 """The weights of both regressions: "blend" and "unread"."""
 
-N_LISTS = {"sentences": 24, "passages": 8, "dense": 8, "bm25": 8}
+N_LISTS = {"sentences": 20, "passages": 6, "dense": 6, "bm25": 6}
 """Lists of each set for the regression, by kind, at most; of documents kept out of training."""
 
 
@@ -79,16 +79,16 @@ def fit_judgements(
 
     cascade: with the trained cross-encoder. without: sets that are left out.
     reads: weight of its logit beside the packaged log-odds; None for that of the package, for a network
-    whose logits are as wide.
+    that was trained further from it, whose logits are as wide.
     """
-    before = CascadeReranker(least=0)
-    seen, former, truth, weight = [], [], [], []
+    blend = load_checkpoint(packaged_model("reranker-cascade"))[0]["blend"]
+    share = blend["reads"] / blend["packaged"] if reads is None else reads
+    odds, truth, weight = [], [], []
     left, left_truth, left_weight = [], [], []
     for name, lists in lists_of_sets(folder, without):
         for one in lists:
             rows, columns, packaged = cascade.shortlist(one.question, one.candidates)
-            seen.append(columns)
-            former.append(before.logits(one.question, [one.candidates[row].text for row in rows]))
+            odds.append({"odds": columns["packaged"] + share * columns["reads"]})
             truth.append(one.relevant[rows])
             weight.append(1.0 / len(lists))
             if len(unread := np.setdiff1d(np.arange(len(packaged)), rows)):
@@ -96,15 +96,11 @@ def fit_judgements(
                 left_truth.append(one.relevant[unread])
                 left_weight.append(1.0 / len(lists))
         print(f"{name}: {len(lists)} lists", flush=True)
-    spread = np.concatenate(former).std() / np.concatenate([columns["reads"] for columns in seen]).std()
-    blend = load_checkpoint(packaged_model("reranker-cascade"))[0]["blend"]
-    share = blend["reads"] / blend["packaged"] if reads is None else reads
-    odds = [{"odds": columns["packaged"] + share * spread * columns["reads"]} for columns in seen]
     level = fit_logistic_regression(odds, truth, weight)
     return {
         "blend": {
             "packaged": level["odds"],
-            "reads": level["odds"] * share * float(spread),
+            "reads": level["odds"] * share,
             "offset": level["offset"],
         },
         "unread": fit_logistic_regression(left, left_truth, left_weight),

@@ -21,7 +21,7 @@ from qdrant_client import QdrantClient
 from llamaindex_precise import GradientSelectionPostprocessor, PreciseEmbedding
 
 FOLDER = Path(__file__).parent / "handbook"
-SELECTION = GradientSelectionPostprocessor(min_k=1, floor=0.15)
+SELECTION = GradientSelectionPostprocessor(min_k=1, min_score=0.15)
 
 
 def build_index(client: QdrantClient, embed_model: BaseEmbedding) -> VectorStoreIndex:

@@ -158,8 +158,8 @@ class GradientSelectionCompressor(SelectionCompressor):
     ratio: float = DEFAULT_SELECTOR.ratio
     max_k: int | None = DEFAULT_SELECTOR.max_k
     max_tokens: int | None = DEFAULT_SELECTOR.max_tokens
-    floor: float | None = DEFAULT_SELECTOR.floor
-    of_best: float | None = DEFAULT_SELECTOR.of_best
+    min_score: float | None = DEFAULT_SELECTOR.min_score
+    share_of_best: float | None = DEFAULT_SELECTOR.share_of_best
     min_keep: int = DEFAULT_SELECTOR.min_keep
     min_gap: float = DEFAULT_SELECTOR.min_gap
     count_tokens: Callable[[str], int] | None = Field(default=DEFAULT_SELECTOR.count_tokens, exclude=True)
@@ -179,8 +179,8 @@ class GradientSelectionCompressor(SelectionCompressor):
             ratio=self.ratio,
             max_k=self.max_k,
             max_tokens=self.max_tokens,
-            floor=self.floor,
-            of_best=self.of_best,
+            min_score=self.min_score,
+            share_of_best=self.share_of_best,
             min_keep=self.min_keep,
             min_gap=self.min_gap,
             count_tokens=self.count_tokens,
@@ -219,7 +219,7 @@ class RedundancyCompressor(SelectionCompressor):
     """
 
     encoder: Any = None
-    threshold: float = _REDUNDANCY.threshold
+    similarity_threshold: float = _REDUNDANCY.similarity_threshold
     prefilter: float = _REDUNDANCY.prefilter
 
     _filter: RedundancyFilter = PrivateAttr()
@@ -227,7 +227,9 @@ class RedundancyCompressor(SelectionCompressor):
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the encoder now, not at the first query."""
         encoder = None if self.encoder is None else load_encoder(self.encoder)
-        self._filter = RedundancyFilter(threshold=self.threshold, prefilter=self.prefilter, encoder=encoder)
+        self._filter = RedundancyFilter(
+            similarity_threshold=self.similarity_threshold, prefilter=self.prefilter, encoder=encoder
+        )
 
     def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
         """Keep the candidates that repeat no better one."""

@@ -10,14 +10,14 @@ from langchain_precise.compressors import SelectionCompressor
 from precise_rag.evidence import EvidenceExtractor, EvidenceSpan
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
-from precise_rag.selection import WorthSelector
+from precise_rag.selection import ProbabilitySelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 
 _START_INDEX = "start_index"
 """Metadata key under which text splitters of LangChain keep the place of a piece."""
 
-_DEFAULT = WorthSelector()
+_DEFAULT = ProbabilitySelector()
 
 
 class EvidenceCompressor(SelectionCompressor):
@@ -30,13 +30,13 @@ class EvidenceCompressor(SelectionCompressor):
 
     reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; its
     scores must be probabilities or logits.
-    The other fields are those of `WorthSelector`; with min_keep=0 nothing is returned if nothing is
+    The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
     relevant.
     """
 
     reranker: Any = "default"
-    ratio: float = _DEFAULT.ratio
-    threshold: float = _DEFAULT.threshold
+    share_of_best: float = _DEFAULT.share_of_best
+    min_score: float = _DEFAULT.min_score
     max_tokens: int | None = _DEFAULT.max_tokens
     min_keep: int = _DEFAULT.min_keep
 
@@ -45,8 +45,8 @@ class EvidenceCompressor(SelectionCompressor):
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the reranker now, not at the first query."""
-        names = ("ratio", "threshold", "max_tokens", "min_keep")
-        selector = WorthSelector(**{name: getattr(self, name) for name in names})
+        names = ("share_of_best", "min_score", "max_tokens", "min_keep")
+        selector = ProbabilitySelector(**{name: getattr(self, name) for name in names})
         self._reranker = load_reranker(self.reranker)
         self._extractor = EvidenceExtractor(self._reranker, selector)
 

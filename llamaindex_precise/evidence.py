@@ -10,11 +10,11 @@ from llamaindex_precise.convert import own_texts
 from llamaindex_precise.postprocessors import RerankerComponent, SelectionPostprocessor, require_query
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.protocols import Reranker
-from precise_rag.selection import WorthSelector
+from precise_rag.selection import ProbabilitySelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 
-_DEFAULT = WorthSelector()
+_DEFAULT = ProbabilitySelector()
 
 
 class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
@@ -27,16 +27,16 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     without text is left out.
 
     reranker: scores the sentences; its scores must be probabilities or logits.
-    The other fields are those of `WorthSelector`; with min_keep=0 nothing is returned if nothing is
+    The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
     relevant.
     """
 
-    ratio: float = Field(
-        default=_DEFAULT.ratio,
+    share_of_best: float = Field(
+        default=_DEFAULT.share_of_best,
         description="Lowest share of the best sentence's probability to be kept.",
     )
-    threshold: float = Field(
-        default=_DEFAULT.threshold, description="Lowest probability of a sentence to be kept."
+    min_score: float = Field(
+        default=_DEFAULT.min_score, description="Lowest probability of a sentence to be kept."
     )
     max_tokens: int | None = Field(default=_DEFAULT.max_tokens, description="Most tokens to keep, estimated.")
     min_keep: int = Field(
@@ -50,8 +50,8 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the reranker now, not at the first query."""
         super().model_post_init(context)
-        names = ("ratio", "threshold", "max_tokens", "min_keep")
-        selector = WorthSelector(**{name: getattr(self, name) for name in names})
+        names = ("share_of_best", "min_score", "max_tokens", "min_keep")
+        selector = ProbabilitySelector(**{name: getattr(self, name) for name in names})
         self._reranker = self._load_reranker()
         self._extractor = EvidenceExtractor(self._reranker, selector)
 

@@ -173,9 +173,10 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
     )
     max_k: int | None = Field(default=DEFAULT_SELECTOR.max_k, description="Most nodes to keep.")
     max_tokens: int | None = Field(default=DEFAULT_SELECTOR.max_tokens, description="Most tokens to keep.")
-    floor: float | None = Field(default=DEFAULT_SELECTOR.floor, description="Lowest score to keep.")
-    of_best: float | None = Field(
-        default=DEFAULT_SELECTOR.of_best, description="Lowest score to keep, as a share of the best one."
+    min_score: float | None = Field(default=DEFAULT_SELECTOR.min_score, description="Lowest score to keep.")
+    share_of_best: float | None = Field(
+        default=DEFAULT_SELECTOR.share_of_best,
+        description="Lowest score to keep, as a share of the best one.",
     )
     min_keep: int = Field(
         default=DEFAULT_SELECTOR.min_keep, description="How many of the best to keep whatever they score."
@@ -205,8 +206,8 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
             ratio=self.ratio,
             max_k=self.max_k,
             max_tokens=self.max_tokens,
-            floor=self.floor,
-            of_best=self.of_best,
+            min_score=self.min_score,
+            share_of_best=self.share_of_best,
             min_keep=self.min_keep,
             min_gap=self.min_gap,
             count_tokens=self.count_tokens,
@@ -242,7 +243,9 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
     The other fields are those of `RedundancyFilter`.
     """
 
-    threshold: float = Field(default=_REDUNDANCY.threshold, description="A cosine above it is a repetition.")
+    similarity_threshold: float = Field(
+        default=_REDUNDANCY.similarity_threshold, description="A cosine above it is a repetition."
+    )
     prefilter: float = Field(
         default=_REDUNDANCY.prefilter, description="TF-IDF cosine from which vectors are compared."
     )
@@ -256,7 +259,9 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
         if self.embed_model is not None or self.encoder_name:
             encoder = resolve_encoder(self.embed_model, self.encoder_name)
             self.encoder_name = encoder.name
-        self._filter = RedundancyFilter(threshold=self.threshold, prefilter=self.prefilter, encoder=encoder)
+        self._filter = RedundancyFilter(
+            similarity_threshold=self.similarity_threshold, prefilter=self.prefilter, encoder=encoder
+        )
 
     def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
         """Keep the candidates that repeat no better one."""

@@ -78,8 +78,8 @@ def langchain(
         parts = {
             "EvidenceCompressor()": EvidenceCompressor(reranker=reranker),
             "GradientSelectionCompressor()": GradientSelectionCompressor(reranker=reranker),
-            "GradientSelectionCompressor(floor=0.2)": GradientSelectionCompressor(
-                reranker=reranker, floor=0.2
+            "GradientSelectionCompressor(min_score=0.2)": GradientSelectionCompressor(
+                reranker=reranker, min_score=0.2
             ),
             "RerankCompressor(top_n=3)": RerankCompressor(reranker=reranker, top_n=3),
             "RedundancyCompressor(encoder=…)": RedundancyCompressor(encoder=encoder),

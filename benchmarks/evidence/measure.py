@@ -28,7 +28,7 @@ from precise_rag.evaluation import BUDGETS, compare_paired
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.evidence.features import STEP_FEATURES
 from precise_rag.evidence.model import EvidenceModel, evidence_model
-from precise_rag.selection import WorthSelector
+from precise_rag.selection import ProbabilitySelector
 from precise_rag.types import Candidate, Stretch
 from training.candidate_lists import HALVED, is_relevant
 from training.evidence.questions import (
@@ -44,7 +44,7 @@ from training.evidence.train import fit, read_sets, rows_of
 SETS = (*HALVED, *UNSEEN)
 NAMELESS = ("qmsum", "cuad")
 """Sets whose questions do not say which document they are about."""
-RATIOS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, WorthSelector().ratio)
+RATIOS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, ProbabilitySelector().share_of_best)
 """Of selections that send more and more; the last is the default's."""
 PARTS = {
     "a constant": [name for name in STEP_FEATURES if name != "bias"],
@@ -123,12 +123,16 @@ def fewer(one: QuestionSet, measured: Mapping[str, np.ndarray], options: Any) ->
 
 
 def sent(
-    question: Asked, pieces: Sequence[Piece], ratio: float = WorthSelector().ratio
+    question: Asked, pieces: Sequence[Piece], ratio: float = ProbabilitySelector().share_of_best
 ) -> tuple[Candidate, ...]:
     """What the selection sends. pieces: the sentences around the found ones, by probability."""
     found = {(c.doc_id, c.start) for c in question.found}
     likely = [p for p in pieces if p.score >= 0.02 or (p.doc_id, p.start) in found]
-    return WorthSelector(ratio=ratio).select((_candidate(p) for p in likely), question.question).kept
+    return (
+        ProbabilitySelector(share_of_best=ratio)
+        .select((_candidate(p) for p in likely), question.question)
+        .kept
+    )
 
 
 def selection(asked: Sequence[Asked], grown: Sequence[Sequence[Piece]]) -> dict[str, float]:
@@ -167,7 +171,7 @@ def calibration(read: Sequence[Read], model: EvidenceModel) -> dict[str, float]:
     p = [r.probabilities(model) for r in read]
     spans, truth = [], []
     for one, probability in zip(read, p, strict=True):
-        for run in _runs(one, probability >= WorthSelector().threshold):
+        for run in _runs(one, probability >= ProbabilitySelector().min_score):
             spans.append(probability[run].max())
             truth.append(one.relevant[run].any())
     every = np.concatenate(p), np.concatenate([r.relevant for r in read])

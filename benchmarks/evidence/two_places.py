@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
-from precise_rag import PreciseRAG, WorthSelector
+from precise_rag import PreciseRAG, ProbabilitySelector
 from precise_rag.evaluation import Question, compare_paired
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import HybridIndex
@@ -44,7 +44,7 @@ def measure(name: str, options: Any) -> dict[str, Any]:
     for text, *parts in pairs(questions, options.sample):
         ranked = rag.retrieve(text).kept
         for way, query in (("without", ""), ("with", text)):
-            kept = WorthSelector().select(ranked, query).kept
+            kept = ProbabilitySelector().select(ranked, query).kept
             places = np.mean([_sends(kept, part) for part in parts])
             found[way].append((float(places), sum(c.n_tokens or 0 for c in kept)))
     before, after = (np.array(found[way]) for way in ("without", "with"))

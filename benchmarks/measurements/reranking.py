@@ -6,7 +6,7 @@ from precise_rag.evaluation.report.tables import format_markdown
 
 SELECTION = {"min_k": 7, "ratio": 0.3}
 LIMITS = {"a quarter of the best": (None, 0.25), "0.02": (0.02, None), "none": (None, None)}
-"""Settings of gradient selection, its default first: `floor` and `of_best` by what the table calls them."""
+"""Settings of gradient selection, its default first: `min_score` and `share_of_best`, as shown."""
 
 
 def reranking() -> str:
@@ -80,7 +80,7 @@ def _selection() -> list[str]:
     names = ("chunks", "tokens", "recall", "fixed tokens", "saved")
     body = []
     for limit, (floor, of_best) in LIMITS.items():
-        wanted = {**SELECTION, "floor": floor, "of_best": of_best}
+        wanted = {**SELECTION, "min_score": floor, "share_of_best": of_best}
         for row in result.data["rows"]:
             if all(row[key] == value for key, value in wanted.items()):
                 chunks, tokens, recall, fixed, saved = (row[name] for name in names)

@@ -59,7 +59,7 @@ def measure(dataset: Dataset, encoder: Encoder) -> dict:
     results: dict = {"similarity before": round(float(np.mean([similarity(p, encoder) for p in found])), 4)}
     for name, chosen in (("words", None), ("vectors", encoder)):
         for threshold in THRESHOLDS:
-            chunk_filter = RedundancyFilter(threshold=threshold, encoder=chosen)
+            chunk_filter = RedundancyFilter(similarity_threshold=threshold, encoder=chosen)
             kept = [chunk_filter.filter(pieces).kept for pieces in found]
             removed = 1 - sum(map(len, kept)) / sum(map(len, found))
             results[f"{name} {threshold}"] = {
@@ -104,7 +104,7 @@ def relevance(dataset: Dataset, corpus: Positions, found: Sequence[Sequence[Cand
     Filtering drops repetitions and candidates below the paper's threshold.
     """
     reranker, chunk_filter = load_reranker(), RedundancyFilter()
-    threshold = DynamicThreshold(floor=0.0, ceiling=1.0)
+    threshold = DynamicThreshold(min_score=0.0, ceiling=1.0)
     scored = [rerank(q.text, pieces, reranker) for q, pieces in zip(dataset.questions, found, strict=True)]
     kept = []
     for pieces in scored:

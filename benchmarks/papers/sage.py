@@ -111,8 +111,8 @@ def beside_the_paper(outcomes: Sequence[Outcome]) -> str:
         "## Tables II and III: each retriever without and with SAGE\n\nOurs is the mean over "
         f"{named(outcomes)}: the share of the evidence that is sent, whatever it takes. With the paper's "
         "settings the selection keeps nearly every candidate, because hardly a probability falls to 0.3 of "
-        "the one before: recall rises by sending many times the tokens, which does not pay. With a floor it "
-        "selects."
+        "the one before: recall rises by sending many times the tokens, which does not pay. With a least "
+        "probability it selects."
     )
     return f"{text}\n\n{format_markdown(header, body)}"
 

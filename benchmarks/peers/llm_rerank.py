@@ -33,7 +33,7 @@ OURS: dict[str, Any] = {"index": {"kind": "hybrid"}, "rerank": "cascade", "redun
 PLAIN = PipelineSettings(name="dense, 20 chunks of 200 tokens", **CHUNKS)
 WHOLE = PipelineSettings(name="precise whole path", **OURS)
 AS_IT_COMES = PipelineSettings(
-    name="precise as it comes", **OURS, select={"floor": 0.02, "min_keep": 3}, top_k=50
+    name="precise as it comes", **OURS, select={"min_score": 0.02, "min_keep": 3}, top_k=50
 )
 CUT = "Let's try this now:"
 """Where LLMRerank's prompt ends its example and begins with the documents."""

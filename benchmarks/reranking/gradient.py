@@ -22,7 +22,7 @@ from precise_rag.types import Candidate
 from training.candidate_lists import CandidateList
 
 SETTINGS = [
-    {"min_k": min_k, "ratio": ratio, "floor": floor, "of_best": of_best}
+    {"min_k": min_k, "ratio": ratio, "min_score": floor, "share_of_best": of_best}
     for min_k, ratio, (floor, of_best) in product(
         (1, 3, 7),
         (0.1, 0.3, 0.5),

@@ -41,7 +41,7 @@ def main() -> None:
         ]
         for by, used in (("TF-IDF", None), ("vectors", vectors)):
             for threshold in THRESHOLDS:
-                redundancy = RedundancyFilter(threshold=threshold, encoder=used)
+                redundancy = RedundancyFilter(similarity_threshold=threshold, encoder=used)
                 started = time.process_time()
                 kept = [redundancy.filter(candidates).kept for _, candidates in ranked]
                 ms = (time.process_time() - started) * 1e3 / len(ranked)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from precise_rag.segmentation import GreedySegmenter as GreedySegmenter
     from precise_rag.segmentation import Segmenter as Segmenter
     from precise_rag.selection import GradientSelector as GradientSelector
-    from precise_rag.selection import WorthSelector as WorthSelector
+    from precise_rag.selection import ProbabilitySelector as ProbabilitySelector
     from precise_rag.sentences import split_sentences as split_sentences
     from precise_rag.trace import Ledger as Ledger
     from precise_rag.trace import PriceTable as PriceTable
@@ -109,7 +109,7 @@ _MODULE = {
     "Trace": "trace",
     "WordSentenceIndex": "index",
     "WorkerError": "errors",
-    "WorthSelector": "selection",
+    "ProbabilitySelector": "selection",
     "load_encoder": "encoders",
     "load_index": "index",
     "load_llm": "llm",

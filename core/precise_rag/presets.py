@@ -21,7 +21,7 @@ from precise_rag.protocols import Encoder, Neighbours, Reranker
 from precise_rag.rerank import default_reranker, load_reranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.segmentation import GreedySegmenter
-from precise_rag.selection import GradientSelector, WorthSelector
+from precise_rag.selection import GradientSelector, ProbabilitySelector
 from precise_rag.types import ScoreScale
 
 PresetName = Literal["precise", "sage", "paretorag", "chunkrag", "recursive"]
@@ -67,7 +67,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             reranker=default_reranker,
             redundancy=lambda encoder: RedundancyFilter(),
             evidence=lambda index: EvidenceGrower(index if isinstance(index, Neighbours) else None),
-            selector=lambda encoder: WorthSelector(),
+            selector=lambda encoder: ProbabilitySelector(),
             feedback=lambda encoder: FeedbackController(),
         ),
         # SAGE. Differs: the default reranker is ours. A cross-encoder that is given by its name has raw
@@ -102,8 +102,8 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             },
             rewriter=lambda encoder: QueryRewriter(),
             reranker=lambda encoder: _cohere_or_packaged(),
-            redundancy=lambda encoder: RedundancyFilter(threshold=0.9, encoder=encoder),
-            relevance=lambda encoder: RelevanceFilter(threshold=DynamicThreshold(floor=0.1, ceiling=1.0)),
+            redundancy=lambda encoder: RedundancyFilter(similarity_threshold=0.9, encoder=encoder),
+            relevance=lambda encoder: RelevanceFilter(threshold=DynamicThreshold(min_score=0.1, ceiling=1.0)),
             n_candidates=15,
         ),
         # Recursive retrieval: sentences that share a word with the question, ranked by meaning.

@@ -6,6 +6,8 @@ import pytest
 
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
+from precise_rag.filtering import DynamicThreshold, RedundancyFilter
+from precise_rag.selection import GradientSelector, ProbabilitySelector
 
 
 @pytest.mark.parametrize("value", [0, 0.5, np.float32(1.0), np.int64(3)])
@@ -39,3 +41,17 @@ def test_any_other_value_is_named_with_the_rule(value: Any, options: dict[str, A
 
 def test_none_passes_where_it_means_something() -> None:
     check_number("x", None, least=1, none="no limit")
+
+
+@pytest.mark.parametrize(
+    ("kind", "former", "now"),
+    [
+        (ProbabilitySelector, "ratio", "share_of_best"),
+        (GradientSelector, "floor", "min_score"),
+        (DynamicThreshold, "floor", "min_score"),
+        (RedundancyFilter, "threshold", "similarity_threshold"),
+    ],
+)
+def test_an_option_under_its_former_name_says_the_new_one(kind: Any, former: str, now: str) -> None:
+    with pytest.raises(InputError, match=f"{kind.__name__} has no option '{former}'; it is now '{now}'"):
+        kind(**{former: 0.5})

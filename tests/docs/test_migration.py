@@ -23,7 +23,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "migration.md").read_tex
 LLAMAINDEX, LANGCHAIN = (part.split("\n## ")[0] for part in PAGE.split("## From ")[1:])
 QUESTION = "Who keeps the lamp?"
 TEXTS = ("The lamp is lit at dusk. Ilse Brandt keeps it.", "The ferry sails at nine.")
-NUMBERS = {"max_tokens": 256, "chunk_size": 256, "chunk_overlap": 0, "top_n": 1, "threshold": 0.02}
+NUMBERS = {"max_tokens": 256, "chunk_size": 256, "chunk_overlap": 0, "top_n": 1, "min_score": 0.02}
 JUDGEMENT = '{"reason": "right", "score": 10, "adjustment": 0}'
 
 

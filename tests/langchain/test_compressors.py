@@ -228,16 +228,16 @@ def test_of_two_scored_repetitions_the_better_stays():
 
 
 def test_an_encoder_tells_paraphrases():
-    same_words = RedundancyCompressor(encoder=HashEncoder(), threshold=0.7, prefilter=0.1)
+    same_words = RedundancyCompressor(encoder=HashEncoder(), similarity_threshold=0.7, prefilter=0.1)
     assert [d.id for d in same_words.compress_documents(FOUND, "q")] == ["a", "b"]
     assert RedundancyCompressor(encoder=DeterministicFakeEmbedding(size=8)).compress_documents(FOUND[:1], "q")
 
 
 def test_the_redundancy_options_are_the_cores():
     compressor = RedundancyCompressor()
-    assert (compressor.threshold, compressor.prefilter) == (
-        RedundancyFilter().threshold,
+    assert (compressor.similarity_threshold, compressor.prefilter) == (
+        RedundancyFilter().similarity_threshold,
         RedundancyFilter().prefilter,
     )
     with pytest.raises(ValueError, match="threshold"):
-        RedundancyCompressor(threshold=2.0)
+        RedundancyCompressor(similarity_threshold=2.0)

@@ -21,7 +21,7 @@ def documents() -> list[Document]:
 
 
 def cut(**settings) -> list[Document]:
-    compressor = EvidenceCompressor(reranker="packaged", **{"threshold": 0.3, "min_keep": 1, **settings})
+    compressor = EvidenceCompressor(reranker="packaged", **{"min_score": 0.3, "min_keep": 1, **settings})
     return compressor.compress_documents(documents(), QUESTION)
 
 
@@ -43,8 +43,8 @@ def test_the_documents_passed_in_are_not_changed():
 
 
 def test_nothing_is_returned_if_nothing_is_relevant_and_that_is_allowed():
-    assert cut(threshold=1.0, min_keep=0) == []
-    assert cut(threshold=1.0, min_keep=1) != []
+    assert cut(min_score=1.0, min_keep=0) == []
+    assert cut(min_score=1.0, min_keep=1) != []
 
 
 async def test_as_a_runnable_also_without_blocking():
@@ -56,5 +56,5 @@ async def test_as_a_runnable_also_without_blocking():
 
 
 def test_bad_settings():
-    with pytest.raises(ValueError, match="threshold must be"):
-        EvidenceCompressor(reranker="packaged", threshold=3)
+    with pytest.raises(ValueError, match="min_score must be"):
+        EvidenceCompressor(reranker="packaged", min_score=3)

@@ -30,10 +30,10 @@ pytestmark = [
 @pytest.mark.parametrize(
     "compressor",
     [
-        GradientSelectionCompressor(min_k=2, floor=0.1, max_tokens=300),
+        GradientSelectionCompressor(min_k=2, min_score=0.1, max_tokens=300),
         GradientSelectionCompressor(reranker=None, score_scale="bm25"),
         RerankCompressor(top_n=3),
-        RedundancyCompressor(threshold=0.8),
+        RedundancyCompressor(similarity_threshold=0.8),
     ],
     ids=lambda compressor: type(compressor).__name__,
 )

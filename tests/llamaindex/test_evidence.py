@@ -37,7 +37,7 @@ def nodes() -> list[NodeWithScore]:
 
 def cut(**settings):
     postprocessor = EvidencePostprocessor(
-        reranker="packaged", **{"min_keep": 1, "threshold": 0.3, **settings}
+        reranker="packaged", **{"min_keep": 1, "min_score": 0.3, **settings}
     )
     return postprocessor.postprocess_nodes(nodes(), query_str=QUESTION)
 
@@ -66,8 +66,8 @@ def test_the_nodes_passed_in_are_not_changed():
 
 
 def test_nothing_is_returned_if_nothing_is_relevant_and_that_is_allowed():
-    assert cut(threshold=1.0, min_keep=0) == []
-    assert cut(threshold=1.0, min_keep=1) != []
+    assert cut(min_score=1.0, min_keep=0) == []
+    assert cut(min_score=1.0, min_keep=1) != []
 
 
 def test_metadata_is_no_evidence():
@@ -85,8 +85,8 @@ async def test_async_and_pickled_give_the_same():
 
 
 def test_bad_settings_and_a_missing_query():
-    with pytest.raises(ValueError, match="threshold must be"):
-        EvidencePostprocessor(reranker="packaged", threshold=3)
+    with pytest.raises(ValueError, match="min_score must be"):
+        EvidencePostprocessor(reranker="packaged", min_score=3)
     with pytest.raises(InputError, match="needs the query"):
         EvidencePostprocessor(reranker="packaged").postprocess_nodes(nodes())
     assert EvidencePostprocessor(reranker="packaged").postprocess_nodes([], query_str=QUESTION) == []

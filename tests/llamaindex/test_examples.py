@@ -68,7 +68,7 @@ def test_qdrant(capsys, embedding, scripted_chat):
     assert shown.endswith("A year.\n")
     assert len(re.findall(r"^kept ", shown, re.M)) < len(re.findall(r"^dropped ", shown, re.M))
     assert "among the first 1 (min_k)" in shown
-    assert re.search("under the floor|after the sharp drop", shown)
+    assert re.search("under min_score|after the sharp drop", shown)
     assert "Keys and telephones are kept for a year" in model.prompts[0]
 
 

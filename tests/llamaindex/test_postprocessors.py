@@ -203,7 +203,7 @@ def test_impossible_settings_are_refused_at_once():
     with pytest.raises(ValueError, match="min_k"):
         GradientSelectionPostprocessor(min_k=0)
     with pytest.raises(ValueError, match="threshold"):
-        RedundancyPostprocessor(threshold=2.0)
+        RedundancyPostprocessor(similarity_threshold=2.0)
     with pytest.raises(ValueError, match="mink"):
         GradientSelectionPostprocessor(**{"mink": 3})
 

@@ -71,13 +71,16 @@ def test_a_node_that_could_not_be_scored_follows_the_policy(nodes):
 
 def test_settings_make_the_round_trip(nodes):
     postprocessor = RelevanceFilterPostprocessor(
-        llm=llm(), threshold=DynamicThreshold(floor=0.2, min_keep=1), batch_size=2, heuristics=("No mills.",)
+        llm=llm(),
+        threshold=DynamicThreshold(min_score=0.2, min_keep=1),
+        batch_size=2,
+        heuristics=("No mills.",),
     )
     data = json.loads(postprocessor.to_json())
     assert "llm" not in data
     again = RelevanceFilterPostprocessor.from_dict(data, llm=llm())
     assert again.to_dict() == postprocessor.to_dict()
-    assert again.threshold == DynamicThreshold(floor=0.2, min_keep=1)
+    assert again.threshold == DynamicThreshold(min_score=0.2, min_keep=1)
     with pytest.raises(ValueError, match="batch_size"):
         RelevanceFilterPostprocessor(llm=llm(), batch_size=0)
 

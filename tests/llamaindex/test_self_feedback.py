@@ -104,7 +104,7 @@ async def test_without_a_judge_the_answer_streams_while_it_is_written(retriever)
 
 
 def test_nothing_found_is_said_and_no_model_is_asked(retriever):
-    selector = GradientSelector(assume_ratio=True, floor=2.0)
+    selector = GradientSelector(assume_ratio=True, min_score=2.0)
     llm = ScriptedLLM([])
     for streaming in (False, True):
         engine = SelfFeedbackQueryEngine(
@@ -230,7 +230,7 @@ def test_retriever_and_postprocessor_in_a_context_chat_engine(retriever, scripte
         retriever,
         memory=ChatMemoryBuffer.from_defaults(),
         llm=scripted_chat(reply=lambda prompt: "Reyk." if "Tomas Reyk" in prompt else "?"),
-        node_postprocessors=[GradientSelectionPostprocessor(max_k=2, of_best=None)],
+        node_postprocessors=[GradientSelectionPostprocessor(max_k=2, share_of_best=None)],
     )
     reply = chat.chat(QUESTION)
     assert str(reply) == "Reyk."

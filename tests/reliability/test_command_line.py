@@ -424,8 +424,8 @@ def test_no_command_passes_controls_to_the_terminal(
         ("index", docs, "--out", out),
         ("index", docs, "--out", out, "--prune"),
         ("index", docs / "a.jsonl", "--out", out, "--json"),
-        ("ask", out, "Who keeps the lamp?" + ESCAPES, "--floor", "-9"),
-        ("ask", out, "Who?", "--json", "--floor", "-9"),
+        ("ask", out, "Who keeps the lamp?" + ESCAPES, "--ratio", "0"),
+        ("ask", out, "Who?", "--json", "--ratio", "0"),
         ("ask", tmp_path / name, "Who?"),
         ("ask", out, "Who?", "--trace", tmp_path / name),
         ("demo", docs / "a.jsonl"),
@@ -435,7 +435,7 @@ def test_no_command_passes_controls_to_the_terminal(
     pytest.importorskip("openai")
     monkeypatch.setenv("OPENAI_API_KEY", "unused")
     with ChatServer([says("Ilse " + ESCAPES), says(judgement)]) as server:
-        model = ("--llm", "local-model", "--base-url", server.url, "--floor", "-9")
+        model = ("--llm", "local-model", "--base-url", server.url, "--ratio", "0")
         shown.append((("answer",), run("ask", out, "Who keeps the lamp?", *model)))
         assert len(server.requests) == 2
     for command, (_, output, errors) in shown:
@@ -478,7 +478,7 @@ def paid(
     judgement = json.dumps({"score": 9, "adjustment": 0, "reason": "complete"})
     with ChatServer([says("Ilse keeps\nit \ud83d."), says(judgement)]) as server:
         index = str(tmp_path / "index")
-        model = ["--llm", "local-model", "--base-url", server.url, "--floor", "-9"]
+        model = ["--llm", "local-model", "--base-url", server.url, "--ratio", "0"]
         yield server, ["ask", index, "Who keeps the lamp?", *model]
 
 

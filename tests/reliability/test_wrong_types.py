@@ -148,9 +148,9 @@ USES: dict[str, Use] = {
     **made_with(
         pr.Candidate, "score score_scale", doc_id="a", start=0, end=1, text="b", score=1.0, score_scale="rank"
     ),
-    **made_with(pr.GradientSelector, "min_k ratio max_k max_tokens floor of_best min_keep min_gap"),
+    **made_with(pr.GradientSelector, "min_k ratio max_k max_tokens min_score share_of_best min_keep min_gap"),
     **made_with(pr.RedundancyFilter, "threshold prefilter"),
-    **made_with(pr.DynamicThreshold, "tight floor ceiling cap min_keep"),
+    **made_with(pr.DynamicThreshold, "tight min_score ceiling cap min_keep"),
     **made_with(pr.Budget, "calls tokens seconds cost"),
     **made_with(pr.FeedbackController, "min_k accept max_rounds reach"),
     **made_with(pr.GreedySegmenter, "encoder threshold max_chars", encoder=ENCODER),

@@ -121,7 +121,7 @@ def test_retrieval_is_the_same(index_class, retriever, backend, question, monkey
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_gradient_selection_is_the_same(index_class, retriever, question):
     found = index_class.build(CORE, HashEncoder()).search(question, TOP_K)
-    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40, of_best=0.25, min_keep=1)
+    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40, share_of_best=0.25, min_keep=1)
     expected = selector.select(rerank(question, found, load_reranker("default")))
 
     options = {"min_k": 1, "ratio": 0.6, "max_tokens": 40}
@@ -186,7 +186,7 @@ def test_chains_of_stages_are_the_same():
     question = QUESTIONS[0]
     found = HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K)
     unique = RedundancyFilter().filter(rerank(question, found, load_reranker("default")))
-    expected = GradientSelector(min_k=2, of_best=0.25, min_keep=1).select(unique.kept)
+    expected = GradientSelector(min_k=2, share_of_best=0.25, min_keep=1).select(unique.kept)
 
     nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
     for postprocessor in (
@@ -209,10 +209,10 @@ def test_chains_of_stages_are_the_same():
     ("options", "n_kept"),
     [
         ({}, 2),
-        ({"floor": 0.9, "min_keep": 0}, 1),
-        ({"floor": 0.95, "min_keep": 2}, 2),
-        ({"ratio": 0.0, "of_best": None}, 4),
-        ({"ratio": 0.0, "of_best": 0.21}, 3),
+        ({"min_score": 0.9, "min_keep": 0}, 1),
+        ({"min_score": 0.95, "min_keep": 2}, 2),
+        ({"ratio": 0.0, "share_of_best": None}, 4),
+        ({"ratio": 0.0, "share_of_best": 0.21}, 3),
     ],
 )
 def test_pieces_of_others_are_selected_alike(options, n_kept):
@@ -232,7 +232,7 @@ def test_self_feedback_is_the_same():
     question = QUESTIONS[0]
     replies = ["Nobody.", verdict(3, 1), "Runa Stell.", verdict(8, -1), "never asked"]
     core_llm, engine_llm, chain_llm = (ScriptedLLM(replies) for _ in range(3))
-    options = {"selector": GradientSelector(min_k=2, ratio=1.0, floor=0.02, min_keep=3)}
+    options = {"selector": GradientSelector(min_k=2, ratio=1.0, min_score=0.02, min_keep=3)}
     index = HybridIndex.build(CORE, HashEncoder())
     rag = PreciseRAG(index, core_llm, **options)
     expected = rag.answer(question)
@@ -414,7 +414,7 @@ def test_headings_inside_a_text_stand_above_its_evidence_in_both():
     )
     node = NodeWithScore(node=TextNode(id_="yard", text=text))
     document = LangChainDocument(text, id="yard")
-    settings = {"reranker": "packaged", "threshold": 0.0, "ratio": 0.0}
+    settings = {"reranker": "packaged", "min_score": 0.0, "share_of_best": 0.0}
     query = "How often is the oil of the pump M-7 changed?"
     found = llamaindex_precise.EvidencePostprocessor(**settings).postprocess_nodes([node], query_str=query)
     theirs = langchain_precise.EvidenceCompressor(**settings).compress_documents([document], query)

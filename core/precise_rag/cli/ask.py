@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from typing import Any
 
 from precise_rag.answer import Answer
 from precise_rag.cli.conversation import converse
@@ -25,7 +26,7 @@ from precise_rag.errors import InputError
 from precise_rag.filters import Filter, parse_assignments
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
-from precise_rag.selection import GradientSelector, WorthSelector
+from precise_rag.selection import GradientSelector, ProbabilitySelector
 from precise_rag.trace import Bill, PriceTable, Trace
 from precise_rag.viz.terminal import visible_line
 
@@ -48,11 +49,18 @@ def add_parser(subparsers: Subparsers) -> None:
         "question", metavar="QUESTION", nargs="?", help="the question, in quotes (default: a conversation)"
     )
     parser.add_argument(
-        "--threshold",
+        "--min-score",
         type=float,
         metavar="PROBABILITY",
-        default=WorthSelector().threshold,
-        help="drop sentences that are less likely to belong to the evidence (default: %(default)s)",
+        help="drop sentences that are less likely to belong to the evidence "
+        f"(default: {ProbabilitySelector().min_score})",
+    )
+    parser.add_argument(
+        "--share-of-best",
+        type=float,
+        metavar="SHARE",
+        help="drop sentences that are less likely than this share of the best one "
+        f"(default: {ProbabilitySelector().share_of_best})",
     )
     parser.add_argument(
         "--filter",
@@ -66,16 +74,13 @@ def add_parser(subparsers: Subparsers) -> None:
         "--min-k",
         type=int,
         metavar="N",
-        help="select by gradient: look for a sharp drop of the score after this many (default: by threshold)",
+        help="select by gradient: look for a sharp drop after this many (default: by probability)",
     )
     parser.add_argument(
         "--ratio",
         type=float,
         metavar="SHARE",
         help="select by gradient: a drop is sharp if a score is at most this share of the one before",
-    )
-    parser.add_argument(
-        "--floor", type=float, metavar="SCORE", help="select by gradient: drop what scores less"
     )
     parser.add_argument(
         "--max-tokens", type=int, metavar="N", help="keep at most this many tokens (default: no limit)"
@@ -150,13 +155,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _selector(args: argparse.Namespace) -> WorthSelector | GradientSelector:
-    """The selector by worth, or by gradient if one of its settings is given."""
-    given = {name: getattr(args, name) for name in ("min_k", "ratio", "floor")}
-    gradient = {name: value for name, value in given.items() if value is not None}
-    if gradient:
-        return GradientSelector(**gradient, max_tokens=args.max_tokens)
-    return WorthSelector(threshold=args.threshold, max_tokens=args.max_tokens)
+def _selector(args: argparse.Namespace) -> ProbabilitySelector | GradientSelector:
+    """The selector by probability, or by gradient if one of its own settings is given."""
+
+    def given(*names: str) -> dict[str, Any]:
+        return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+    limits = given("min_score", "share_of_best", "max_tokens")
+    gradient = given("min_k", "ratio")
+    return GradientSelector(**gradient, **limits) if gradient else ProbabilitySelector(**limits)
 
 
 def _check_outputs(args: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.texts import FoundTexts
 from precise_rag.protocols import Reranker, SentenceSplitter
 from precise_rag.rerank import rerank
-from precise_rag.selection import WorthSelector
+from precise_rag.selection import ProbabilitySelector
 from precise_rag.types import Candidate, Decision, Selection, check_query
 
 N_FOUND = 100
@@ -53,19 +53,19 @@ class EvidenceExtractor:
     follow each other are one span. A sentence that is in several texts is kept once.
 
     reranker: scores the sentences; its scores must be probabilities or logits.
-    selector: default: `WorthSelector()`. With min_keep=0 nothing is kept if nothing is relevant.
+    selector: default: `ProbabilitySelector()`. With min_keep=0 nothing is kept if nothing is relevant.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
     """
 
     def __init__(
         self,
         reranker: Reranker,
-        selector: WorthSelector | None = None,
+        selector: ProbabilitySelector | None = None,
         *,
         splitter: SentenceSplitter | None = None,
     ) -> None:
         self.reranker = reranker
-        self.selector = selector or WorthSelector()
+        self.selector = selector or ProbabilitySelector()
         self.splitter = splitter
 
     def extract(self, query: str, texts: Sequence[Candidate]) -> Extraction:

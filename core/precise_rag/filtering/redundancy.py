@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, renamed
 from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
 from precise_rag.filtering.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
@@ -22,11 +22,12 @@ from precise_rag.types import Candidate, FloatArray, Selection, best_first
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
 
 
+@renamed(threshold="similarity_threshold")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundancyFilter:
     """Drops each candidate that repeats one with a better score.
 
-    threshold: two texts whose cosine is above it are repetitions, in (0, 1].
+    similarity_threshold: two texts whose cosine is above it are repetitions, in (0, 1].
     encoder: gives the vectors that are compared. Default: none; TF-IDF vectors are compared, which
         finds only texts with nearly the same words.
     prefilter: with an encoder, only pairs whose TF-IDF cosine reaches it are compared, in (0, 1].
@@ -35,12 +36,12 @@ class RedundancyFilter:
     compared with at most 256 kept ones, those that share its rarest words.
     """
 
-    threshold: float = 0.9
+    similarity_threshold: float = 0.9
     encoder: Encoder | None = None
     prefilter: float = 0.3
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "prefilter"):
+        for name in ("similarity_threshold", "prefilter"):
             check_number(name, getattr(self, name))
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise InputError(f"{name} must be in (0, 1], got {getattr(self, name)}")
@@ -51,7 +52,7 @@ class RedundancyFilter:
         texts = [c.text for c in ranked]
         facts = [_facts(text) for text in texts]
         words = tfidf_vectors(texts)
-        near = NearTexts(words, self.threshold if self.encoder is None else self.prefilter)
+        near = NearTexts(words, self.similarity_threshold if self.encoder is None else self.prefilter)
         vectors = self._vectors(texts, words)
         kept: dict[str, _KeptPieces] = {}
         verdicts: list[tuple[Candidate, bool, str]] = []
@@ -63,8 +64,10 @@ class RedundancyFilter:
                 if self.encoder is not None:
                     cosines = _vector_cosines(texts[row], {o: texts[o] for o in cosines}, vectors)
                 cosine, other = max(((c, -o) for o, c in cosines.items()), default=(0.0, 0))
-                if cosine > self.threshold:
-                    reason = f"repeats {ranked[-other].id} (cosine {cosine:.2f} > {self.threshold:.4g})"
+                if cosine > self.similarity_threshold:
+                    reason = (
+                        f"repeats {ranked[-other].id} (cosine {cosine:.2f} > {self.similarity_threshold:.4g})"
+                    )
             if not reason:
                 near.add(row)
                 pieces.add(candidate)

@@ -37,7 +37,7 @@ class RelevanceSettings:
         each chunk, as the paper does.
     batch_size: chunks per call, for "batch".
     threshold: the rule that decides which scores are relevant.
-    ask_threshold: ask the model for the threshold, within the floor and ceiling of `threshold`.
+    ask_threshold: ask the model for the threshold, within the `min_score` and ceiling of `threshold`.
     unscored: "keep" or "drop" chunks that have no score.
     heuristics: rules that the critic checks.
     instructions: replace `precise_rag.prompts.relevance_instructions()`.

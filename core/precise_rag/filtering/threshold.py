@@ -12,7 +12,7 @@ from math import sqrt
 from statistics import fmean
 from typing import NamedTuple
 
-from precise_rag.checks import check_number, items_of
+from precise_rag.checks import check_number, items_of, renamed
 from precise_rag.errors import InputError
 
 
@@ -23,6 +23,7 @@ class Threshold(NamedTuple):
     reason: str
 
 
+@renamed(floor="min_score")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicThreshold:
     """A threshold at the mean of the scores, plus their standard deviation if that is small.
@@ -30,31 +31,31 @@ class DynamicThreshold:
     It is never above the best score.
 
     tight: the standard deviation is added if it is below this.
-    floor: lowest threshold, in [0, 1]. A chunk that scores less is never kept.
+    min_score: lowest threshold, in [0, 1]. A chunk that scores less is never kept.
     ceiling: highest threshold, in [0, 1]. A chunk that scores at least this is always kept.
     cap: highest value, in [0, 1], to which scores within `tight` of 1 lift the threshold over the one that
         the other scores alone give. They never lift it over the best of the others. None for no cap.
-    min_keep: number of chunks kept even under the threshold, best first, if they reach the floor.
+    min_keep: number of chunks kept even under the threshold, best first, if they reach `min_score`.
 
-    floor=0, ceiling=1 and cap=None give the paper's threshold.
+    min_score=0, ceiling=1 and cap=None give the paper's threshold.
     """
 
     tight: float = 0.1
-    floor: float = 0.3
+    min_score: float = 0.3
     ceiling: float = 0.8
     cap: float | None = 0.6
     min_keep: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("floor", "ceiling"):
+        for name in ("min_score", "ceiling"):
             check_number(name, getattr(self, name))
         check_number("cap", self.cap, least=0, most=1, none="no cap")
         check_number("tight", self.tight, least=0)
         check_number("min_keep", self.min_keep, least=0, whole=True)
-        if not 0.0 <= self.floor <= self.ceiling <= 1.0:
+        if not 0.0 <= self.min_score <= self.ceiling <= 1.0:
             raise InputError(
-                "floor and ceiling must satisfy 0 <= floor <= ceiling <= 1, "
-                f"got floor={self.floor}, ceiling={self.ceiling}"
+                "min_score and ceiling must satisfy 0 <= min_score <= ceiling <= 1, "
+                f"got min_score={self.min_score}, ceiling={self.ceiling}"
             )
 
     def of(self, scores: Sequence[float]) -> Threshold:
@@ -78,7 +79,7 @@ class DynamicThreshold:
 
     def _around_mean(self, scores: Sequence[float]) -> Threshold:
         if not scores:
-            return Threshold(self.floor, "the floor")
+            return Threshold(self.min_score, "min_score")
         value = fmean(scores)
         spread = sqrt(fmean((score - value) ** 2 for score in scores))
         reason = f"mean of {len(scores)} scores"
@@ -88,9 +89,9 @@ class DynamicThreshold:
         return self.bounded(min(value, max(scores)), reason)
 
     def bounded(self, value: float, reason: str) -> Threshold:
-        """Return a threshold at `value`, or at the floor or ceiling if it lies outside them."""
-        if value < self.floor:
-            return Threshold(self.floor, "the floor")
+        """Return a threshold at `value`, or at `min_score` or the ceiling if it lies outside them."""
+        if value < self.min_score:
+            return Threshold(self.min_score, "min_score")
         if value > self.ceiling:
             return Threshold(self.ceiling, "the ceiling")
         return Threshold(value, reason)
@@ -99,6 +100,6 @@ class DynamicThreshold:
         """Return, for each score, whether it reaches `threshold`, or is kept by `min_keep`."""
         best = sorted(range(len(scores)), key=lambda row: (-scores[row], row))[: self.min_keep]
         return [
-            score >= threshold.value or (row in best and score >= self.floor)
+            score >= threshold.value or (row in best and score >= self.min_score)
             for row, score in enumerate(scores)
         ]

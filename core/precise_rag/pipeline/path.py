@@ -23,7 +23,7 @@ from precise_rag.prompts import Wording
 from precise_rag.protocols import Neighbours, Source
 from precise_rag.rerank import load_reranker
 from precise_rag.rewriting import QueryRewriter, merge_searches
-from precise_rag.selection import GradientSelector, KeepAll, WorthSelector
+from precise_rag.selection import GradientSelector, KeepAll, ProbabilitySelector
 from precise_rag.types import Candidate, Selection, best_first
 
 Part = Any
@@ -96,7 +96,7 @@ class RetrievalPath(Portable):
     def _settings(self) -> dict[str, Any]:
         """The stages as a trace names them."""
         chosen = self.selector
-        is_ours = isinstance(chosen, GradientSelector | KeepAll | WorthSelector)
+        is_ours = isinstance(chosen, GradientSelector | KeepAll | ProbabilitySelector)
         named = {} if self.reranker is None else {"reranker": self.reranker.name}
         selector = asdict(chosen) if is_ours else type(chosen).__name__
         return {"preset": self.preset, "selector": selector, **named}
@@ -190,7 +190,7 @@ class RetrievalPath(Portable):
 
     def _select_at(self, query: str, ranked: Selection, min_k: int) -> Selection:
         """The selection at `min_k`, which the feedback loop changes."""
-        if isinstance(self.selector, WorthSelector):
+        if isinstance(self.selector, ProbabilitySelector):
             return ranked.then(self.selector.select_at(ranked.kept, min_k, query))
         if hasattr(self.selector, "select_at"):
             return ranked.then(self.selector.select_at(ranked.kept, min_k))

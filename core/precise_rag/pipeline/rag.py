@@ -50,7 +50,7 @@ class PreciseRAG(RetrievalPath):
     evidence: grows the candidates to the spans that are sent; an index of sentences is then searched for
         single sentences, and other texts that are found are split into theirs, of which the reranker's best
         `n_candidates` are used; "precise": an `EvidenceGrower`.
-    selector: decides how many candidates to keep; "precise": `WorthSelector()`.
+    selector: decides how many candidates to keep; "precise": `ProbabilitySelector()`.
     feedback: rules of the feedback loop, a `FeedbackController`, except `min_k`, which is the selector's;
         None answers once and asks no judge; "precise": `FeedbackController()`.
 

@@ -47,7 +47,7 @@ def limit(n_candidates: int) -> Stage:
 
 def redundancy(part: Any) -> Stage:
     """Drop candidates that repeat a better one."""
-    settings = {name: getattr(part, name) for name in ("threshold",) if hasattr(part, name)}
+    settings = {name: getattr(part, name) for name in ("similarity_threshold",) if hasattr(part, name)}
     return _working(lambda query, found: part.filter(found), "redundancy", **settings)
 
 

@@ -7,7 +7,7 @@ that has ratios (see `ratio_scores`).
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, renamed
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import UNSCORED, Candidate, Selection, best_first
@@ -36,6 +36,7 @@ def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: 
     return len(scores)
 
 
+@renamed(floor="min_score", of_best="share_of_best")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientSelector:
     """Selector that keeps the best candidates up to the first sharp drop of the score.
@@ -45,9 +46,9 @@ class GradientSelector:
     max_k: most candidates to keep; default no limit.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a
     smaller one after it may still fit.
-    floor: candidates with lower scores are dropped; for logits, a probability; default none.
-    of_best: candidates with less than this share of the best score are dropped; in [0, 1]; default none.
-    min_keep: number of the best candidates to keep even if `floor` or `of_best` would drop them.
+    min_score: candidates with lower scores are dropped; for logits, a probability; default none.
+    share_of_best: candidates under this share of the best score are dropped; in [0, 1]; default none.
+    min_keep: number of the best candidates to keep even if `min_score` or `share_of_best` would drop them.
     min_gap: a drop smaller than this is never sharp.
     count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate, which the
     reason calls "about".
@@ -55,16 +56,16 @@ class GradientSelector:
     probabilities, cosine and rank scores are refused. SAGE takes raw logits.
     Raises InputError if a setting is out of range.
 
-    Precedence, strongest first: max_k and max_tokens, min_keep, floor and of_best, min_k. So a floor can
-    leave fewer than min_k candidates, or none.
+    Precedence, strongest first: max_k and max_tokens, min_keep, min_score and share_of_best, min_k. So
+    fewer than min_k candidates may be kept, or none.
     """
 
     min_k: int = 7
     ratio: float = 0.3
     max_k: int | None = None
     max_tokens: int | None = None
-    floor: float | None = None
-    of_best: float | None = None
+    min_score: float | None = None
+    share_of_best: float | None = None
     min_keep: int = 0
     min_gap: float = 0.0
     count_tokens: Callable[[str], int] | None = None
@@ -73,8 +74,8 @@ class GradientSelector:
     def __post_init__(self) -> None:
         check_number("min_k", self.min_k, least=1, whole=True)
         check_number("ratio", self.ratio, least=0, most=1)
-        check_number("floor", self.floor, none="no floor")
-        check_number("of_best", self.of_best, least=0, most=1, none="no such limit")
+        check_number("min_score", self.min_score, none="no such limit")
+        check_number("share_of_best", self.share_of_best, least=0, most=1, none="no such limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
         check_number("min_gap", self.min_gap, least=0)
         for name in ("max_k", "max_tokens"):
@@ -115,7 +116,7 @@ class GradientSelector:
         min_k: feedback's min_k; each step above or below `self.min_k` keeps one candidate more or fewer.
         Returns one decision per candidate, best first; max_k and max_tokens still hold.
         Source: SAGE, section VI-A. Differs: the paper changes only min_k, which has no effect if the
-        gradient keeps more than min_k, or a floor fewer; here the number kept changes.
+        gradient keeps more than min_k, or `min_score` fewer; here the number kept changes.
         """
         candidates = list(candidates)
         selection = self.select(candidates)
@@ -144,10 +145,10 @@ class GradientSelector:
     def _limit_above(self, scores: Sequence[float], rank: int) -> str:
         """Return the limit that this rank's score is under; empty if it is under none."""
         score = scores[rank]
-        if self.floor is not None and score < self.floor:
-            return f"the floor {self.floor:.4g}"
-        if self.of_best is not None and score < self.of_best * scores[0]:
-            return f"{self.of_best:.4g} of the best, {scores[0]:.4g}"
+        if self.min_score is not None and score < self.min_score:
+            return f"min_score {self.min_score:.4g}"
+        if self.share_of_best is not None and score < self.share_of_best * scores[0]:
+            return f"{self.share_of_best:.4g} of the best, {scores[0]:.4g}"
         return ""
 
     def _why_kept(self, scores: Sequence[float], rank: int) -> str:
@@ -170,9 +171,9 @@ class GradientSelector:
         return estimate_tokens(candidate.text), "about "
 
 
-DEFAULT_SELECTOR = GradientSelector(of_best=0.25, min_keep=1)
+DEFAULT_SELECTOR = GradientSelector(share_of_best=0.25, min_keep=1)
 """The default of gradient selection: SAGE's gradient, and what is a quarter as probable as the best.
 
 Why a share of the best: calibrated probabilities fall slowly, so the gradient alone keeps almost every
-candidate; and where all are improbable, their order still tells them apart, but no floor does. Measured by
-`python -m benchmarks.reranking.gradient` and `python -m benchmarks.adoption`."""
+candidate; and where all are improbable, their order still tells them apart, but no fixed limit does.
+Measured by `python -m benchmarks.reranking.gradient` and `python -m benchmarks.adoption`."""

@@ -7,7 +7,7 @@ from precise_rag import Candidate
 from precise_rag.errors import InputError
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.evidence.stretches import split_into_sentences
-from precise_rag.selection import WorthSelector
+from precise_rag.selection import ProbabilitySelector
 
 PUMP = "The pump is blue. It needs oil.\n\nService it every year. Ask Ada first. The shed is far away."
 SEA = "Fish swim. Boats float."
@@ -31,7 +31,7 @@ def piece(doc_id: str, text: str, start: int = 0, score: float = 0.5) -> Candida
 
 
 def extract(word: str, *pieces: Candidate, **settings):
-    selector = WorthSelector(**{"threshold": 0.9, "min_keep": 0, **settings})
+    selector = ProbabilitySelector(**{"min_score": 0.9, "min_keep": 0, **settings})
     return EvidenceExtractor(ScoreByWord(word), selector).extract("When to service the pump?", pieces)
 
 
@@ -52,7 +52,7 @@ def test_headings_in_a_text_stand_above_its_sentences():
     above = {s.text: s.above for s in split_into_sentences(whole).sentences}
     assert above["Keep it dry."] == above["## Pump M-7"] == ("Shed",)
     assert above["Change the oil every month."] == ("Shed", "Pump M-7")
-    (span,) = extract("Change", whole, threshold=0.01).spans
+    (span,) = extract("Change", whole, min_score=0.01).spans
     assert span.candidate.text.removeprefix("## Pump M-7\n\n") == "Change the oil every month."
 
 

@@ -53,7 +53,7 @@ def test_the_better_scored_copy_is_kept() -> None:
 )
 def test_another_number_or_a_negation_is_not_a_repetition(changed: str) -> None:
     text = "Sales of the northern branch rose by 12 percent in the last quarter of 2019, says the report."
-    selection = RedundancyFilter(threshold=0.5).filter(candidates([text, changed]))
+    selection = RedundancyFilter(similarity_threshold=0.5).filter(candidates([text, changed]))
     assert len(selection.kept) == 2
 
 
@@ -95,7 +95,7 @@ def test_with_an_encoder_its_cosine_decides_among_pairs_that_share_words() -> No
     selection = RedundancyFilter(encoder=TwoTopics()).filter(candidates(texts))
     assert [d.kept for d in selection.decisions] == [True, False, True, True]
     assert selection.reasons[1] == "repeats d0:0-39 (cosine 1.00 > 0.9)"
-    looser = RedundancyFilter(encoder=TwoTopics(), threshold=0.5).filter(candidates(texts))
+    looser = RedundancyFilter(encoder=TwoTopics(), similarity_threshold=0.5).filter(candidates(texts))
     assert [d.kept for d in looser.decisions] == [True, False, False, True]
 
 
@@ -104,7 +104,9 @@ def test_empty_texts_and_empty_lists_survive() -> None:
     assert len(RedundancyFilter().filter(candidates(["", "...", "word"])).kept) == 3
 
 
-@pytest.mark.parametrize("options", [{"threshold": 0.0}, {"threshold": 1.1}, {"prefilter": -0.5}])
+@pytest.mark.parametrize(
+    "options", [{"similarity_threshold": 0.0}, {"similarity_threshold": 1.1}, {"prefilter": -0.5}]
+)
 def test_impossible_settings_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
         RedundancyFilter(**options)
@@ -119,8 +121,8 @@ TEXTS = st.lists(
 def test_input_order_does_not_matter_and_nothing_kept_repeats(words: list[list[str]], seed: int) -> None:
     scored = candidates([" ".join(w) for w in words])
     shuffled = random.Random(seed).sample(scored, len(scored))
-    selection = RedundancyFilter(threshold=0.8).filter(shuffled)
-    assert selection == RedundancyFilter(threshold=0.8).filter(scored)
+    selection = RedundancyFilter(similarity_threshold=0.8).filter(shuffled)
+    assert selection == RedundancyFilter(similarity_threshold=0.8).filter(scored)
     ids = {c.id for c in selection.kept}
     for decision in selection.decisions:
         if not decision.kept:

@@ -233,11 +233,11 @@ def test_a_single_score_that_stays_unreadable_leaves_that_chunk_alone_unscored()
 def test_nothing_relevant_is_a_possible_outcome() -> None:
     selection = RelevanceFilter(ScriptedLLM(honest)).filter(QUESTION, candidates(["ferry", "bees"]))
     assert selection.kept == ()
-    assert selection.reasons[0] == "relevance 0.10 is under 0.30, the floor"
+    assert selection.reasons[0] == "relevance 0.10 is under 0.30, min_score"
 
 
 def test_min_keep_says_so() -> None:
-    rule = DynamicThreshold(floor=0.0, min_keep=3)
+    rule = DynamicThreshold(min_score=0.0, min_keep=3)
     selection = RelevanceFilter(ScriptedLLM(honest), threshold=rule).filter(QUESTION, candidates())
     assert kept(selection) == ["gate", "bees", "night"]
     assert selection.reasons[2] == (

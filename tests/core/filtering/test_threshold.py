@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from precise_rag.errors import InputError
 from precise_rag.filtering import DynamicThreshold
 
-PAPER = DynamicThreshold(floor=0.0, ceiling=1.0)
+PAPER = DynamicThreshold(min_score=0.0, ceiling=1.0)
 
 
 def test_spread_scores_are_cut_at_their_mean() -> None:
@@ -19,10 +19,10 @@ def test_tight_scores_are_cut_one_deviation_above_their_mean() -> None:
 
 
 def test_the_bounds_hold() -> None:
-    rule = DynamicThreshold(floor=0.3, ceiling=0.8)
-    assert rule.of([0.1, 0.2]) == (0.3, "the floor")
+    rule = DynamicThreshold(min_score=0.3, ceiling=0.8)
+    assert rule.of([0.1, 0.2]) == (0.3, "min_score")
     assert rule.of([0.95, 0.9, 0.99]) == (0.8, "the ceiling")
-    assert rule.of([]) == (0.3, "the floor")
+    assert rule.of([]) == (0.3, "min_score")
 
 
 def test_equal_scores_stand_or_fall_together() -> None:
@@ -32,14 +32,14 @@ def test_equal_scores_stand_or_fall_together() -> None:
 
 
 def test_min_keep_keeps_the_best_but_nothing_under_the_floor() -> None:
-    rule = DynamicThreshold(floor=0.2, min_keep=2)
+    rule = DynamicThreshold(min_score=0.2, min_keep=2)
     scores = [0.3, 0.9, 0.1, 0.35]
     assert rule.relevant(scores, rule.of(scores)) == [False, True, False, True]
     assert rule.relevant([0.1, 0.15], rule.of([0.1, 0.15])) == [False, False]
 
 
 @pytest.mark.parametrize(
-    "options", [{"floor": 0.9, "ceiling": 0.5}, {"ceiling": 1.5}, {"min_keep": -1}, {"tight": -0.1}]
+    "options", [{"min_score": 0.9, "ceiling": 0.5}, {"ceiling": 1.5}, {"min_keep": -1}, {"tight": -0.1}]
 )
 def test_impossible_settings_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
@@ -51,6 +51,6 @@ def test_the_best_is_kept_if_it_reaches_the_floor_and_order_does_not_matter(scor
     rule = DynamicThreshold()
     kept = rule.relevant(scores, rule.of(scores))
     best = max(scores)
-    assert kept[scores.index(best)] == (best >= rule.floor)
+    assert kept[scores.index(best)] == (best >= rule.min_score)
     again = rule.relevant(scores[::-1], rule.of(scores[::-1]))
     assert again[::-1] == kept

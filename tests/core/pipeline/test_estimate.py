@@ -117,7 +117,7 @@ PIPELINES = st.fixed_dictionaries(
             min_k=st.integers(1, 9),
             ratio=st.sampled_from([0.0, 0.3, 1.0]),
             max_tokens=st.sampled_from([None, 5, 60]),
-            floor=st.sampled_from([None, 0.02, 0.9]),
+            min_score=st.sampled_from([None, 0.02, 0.9]),
             assume_ratio=st.just(True),
         ),
         "feedback": maybe(

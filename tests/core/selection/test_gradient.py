@@ -79,27 +79,29 @@ def test_a_drop_within_min_gap_is_not_sharp() -> None:
 
 
 def test_the_floor_overrides_min_k_and_can_drop_everything() -> None:
-    selector = GradientSelector(min_k=3, floor=0.5)
+    selector = GradientSelector(min_k=3, min_score=0.5)
     assert kept_scores(selector, [0.9, 0.6, 0.4], "probability") == [0.9, 0.6]
     nothing = selector.select(candidates([0.4, 0.3], "probability"))
     assert nothing.kept == ()
-    assert nothing.reasons == ("0.4 is under the floor 0.5", "0.3 is under the floor 0.5")
+    assert nothing.reasons == ("0.4 is under min_score 0.5", "0.3 is under min_score 0.5")
 
 
 def test_min_keep_overrides_the_floor() -> None:
-    selection = GradientSelector(floor=0.5, min_keep=1).select(candidates([0.4, 0.3], "probability"))
+    selection = GradientSelector(min_score=0.5, min_keep=1).select(candidates([0.4, 0.3], "probability"))
     assert [d.kept for d in selection.decisions] == [True, False]
-    assert selection.reasons[0] == "0.4 is under the floor 0.5, but among the best 1"
+    assert selection.reasons[0] == "0.4 is under min_score 0.5, but among the best 1"
 
 
 def test_candidates_under_a_share_of_the_best_are_dropped() -> None:
-    selector = GradientSelector(ratio=0.0, of_best=0.25)
+    selector = GradientSelector(ratio=0.0, share_of_best=0.25)
     for level in (1.0, 0.1):
         scores = [level * score for score in (0.8, 0.5, 0.21, 0.19)]
         assert len(selector.select(candidates(scores, "probability")).kept) == 3
     dropped = selector.select(candidates([0.8, 0.1], "probability"))
     assert dropped.reasons[1] == "0.1 is under 0.25 of the best, 0.8"
-    kept = GradientSelector(ratio=0.0, of_best=0.25, min_keep=2).select(candidates([0.8, 0.1], "probability"))
+    kept = GradientSelector(ratio=0.0, share_of_best=0.25, min_keep=2).select(
+        candidates([0.8, 0.1], "probability")
+    )
     assert kept.reasons[1] == "0.1 is under 0.25 of the best, 0.8, but among the best 2"
 
 
@@ -130,7 +132,7 @@ def test_unknown_sizes_are_counted_or_estimated() -> None:
 
 def test_the_floor_of_logits_is_a_probability() -> None:
     logits = candidates([0.0, math.log(3.0), -800.0, 800.0], "logit")
-    selection = GradientSelector(min_k=1, floor=0.6).select(logits)
+    selection = GradientSelector(min_k=1, min_score=0.6).select(logits)
     assert [c.score for c in selection.kept] == [800.0, math.log(3.0)]
     assert {c.score_scale for c in selection.kept} == {"logit"}
 
@@ -172,8 +174,8 @@ SELECTORS = st.builds(
     ratio=st.floats(0.0, 1.0),
     max_k=st.none() | st.integers(1, 10),
     max_tokens=st.none() | st.integers(1, 200),
-    floor=st.none() | st.floats(0.0, 1.0),
-    of_best=st.none() | st.floats(0.0, 1.0),
+    min_score=st.none() | st.floats(0.0, 1.0),
+    share_of_best=st.none() | st.floats(0.0, 1.0),
     min_keep=st.integers(0, 3),
     min_gap=st.floats(0.0, 0.2),
 )
@@ -194,16 +196,16 @@ def test_limits_always_hold_and_nothing_is_lost(scores: list[float], selector: G
     assert all(d.reason for d in selection.decisions)
     assert selector.max_k is None or len(kept) <= selector.max_k
     assert selector.max_tokens is None or sum(c.n_tokens or 0 for c in kept) <= selector.max_tokens
-    assert selector.floor is None or all(
-        d.candidate.score >= selector.floor for d in selection.decisions[selector.min_keep :] if d.kept
+    assert selector.min_score is None or all(
+        d.candidate.score >= selector.min_score for d in selection.decisions[selector.min_keep :] if d.kept
     )
-    assert selector.of_best is None or all(
-        d.candidate.score >= selector.of_best * max(scores)
+    assert selector.share_of_best is None or all(
+        d.candidate.score >= selector.share_of_best * max(scores)
         for d in selection.decisions[selector.min_keep :]
         if d.kept
     )
     assert [c.score for c in kept] == sorted((c.score for c in kept), reverse=True)
-    if selector.max_k is selector.max_tokens is selector.floor is selector.of_best is None:
+    if selector.max_k is selector.max_tokens is selector.min_score is selector.share_of_best is None:
         assert len(kept) >= min(selector.min_k, len(scores))
 
 
@@ -218,7 +220,7 @@ def test_a_stricter_ratio_never_keeps_more(scores: list[float], min_k: int, low:
 @pytest.mark.parametrize(("step", "n_kept"), [(-2, 2), (-1, 3), (0, 4), (1, 5), (2, 6), (9, 6)])
 def test_each_step_of_feedback_keeps_one_candidate_more_or_fewer(step: int, n_kept: int) -> None:
     ranked = candidates([0.9, 0.8, 0.7, 0.6, 0.1, 0.01])
-    selector = GradientSelector(min_k=3, floor=0.05)
+    selector = GradientSelector(min_k=3, min_score=0.05)
     assert len(selector.select(ranked).kept) == 4  # 0.1 is a sharp drop
     assert len(selector.select_at(ranked, 3 + step).kept) == n_kept
 

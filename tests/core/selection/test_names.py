@@ -1,7 +1,7 @@
 import pytest
 
 from precise_rag import Candidate
-from precise_rag.selection import WorthSelector
+from precise_rag.selection import ProbabilitySelector
 from precise_rag.selection.names import name_bearers
 
 QUERY = "Are both Coldplay and the singer Pierre Bouvier from the same country?"
@@ -42,7 +42,7 @@ def test_a_number_is_a_name():
 
 
 def test_the_selector_keeps_one_more_and_says_why():
-    selector = WorthSelector(min_keep=1)
+    selector = ProbabilitySelector(min_keep=1)
     given = [BOUVIER, OTHER, COLDPLAY]
     assert selector.select(given).kept == (BOUVIER,)
     selection = selector.select(given, QUERY)
@@ -52,13 +52,13 @@ def test_the_selector_keeps_one_more_and_says_why():
 
 def test_names_bring_nothing_that_does_not_fit_or_where_nothing_is_kept():
     given = [BOUVIER, COLDPLAY]
-    assert WorthSelector(min_keep=1, max_tokens=19).select(given, QUERY).kept == (BOUVIER,)
-    assert WorthSelector(min_keep=0, threshold=0.95).select(given, QUERY).kept == ()
+    assert ProbabilitySelector(min_keep=1, max_tokens=19).select(given, QUERY).kept == (BOUVIER,)
+    assert ProbabilitySelector(min_keep=0, min_score=0.95).select(given, QUERY).kept == ()
 
 
 def test_feedback_that_asks_for_more_keeps_the_names():
     given = [BOUVIER, *(sentence(f"It rained {i} days.", 0.1 - i / 100) for i in range(8)), COLDPLAY]
-    selector = WorthSelector(min_keep=1, ratio=0.5)
+    selector = ProbabilitySelector(min_keep=1, share_of_best=0.5)
     sizes = [len(selector.select_at(given, min_k, QUERY).kept) for min_k in (1, 2, 3)]
     assert sizes == sorted(set(sizes))
     assert COLDPLAY in selector.select_at(given, 2, QUERY).kept

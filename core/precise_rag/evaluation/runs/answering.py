@@ -24,7 +24,7 @@ from precise_rag.pipeline import PreciseRAG
 from precise_rag.prompts.answer import ANSWER_VERSION, chosen_option
 from precise_rag.prompts.judge import JUDGE_VERSION
 from precise_rag.protocols import LLM
-from precise_rag.selection import WorthSelector
+from precise_rag.selection import ProbabilitySelector
 from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable, cost_efficiency
 from precise_rag.types import Candidate, Selection
@@ -198,7 +198,7 @@ class _RunContext:
         ]
         whole = PreciseRAG(None, reranker=None, selector=run.settings.rag_options()["selector"])
         self._selector: Any = whole.selector
-        self._asked = (question.text,) if isinstance(whole.selector, WorthSelector) else ()
+        self._asked = (question.text,) if isinstance(whole.selector, ProbabilitySelector) else ()
         self._budget = measurer.budgets[-1]
         self.min_k: int = self._selector.min_k
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, renamed
 from precise_rag.selection.names import name_bearers
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
@@ -17,8 +17,9 @@ _DOUBTFUL, _ENOUGH = 0.05, 10
 """If even the best candidate is worth less, hardly any is evidence, and more of them do not help."""
 
 
+@renamed(ratio="share_of_best", threshold="min_score")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorthSelector:
+class ProbabilitySelector:
     """Selector that keeps candidates while they are worth their tokens.
 
     A candidate with a calibrated probability p is worth p for each of its tokens: that is the share of
@@ -27,9 +28,9 @@ class WorthSelector:
     less than 0.05, hardly anything answers the question, and ten candidates are enough. A name in the
     question that nothing kept mentions brings one candidate more, see `name_bearers`.
 
-    ratio: the lowest worth to keep, as a share of the best candidate's, in [0, 1]. With 0 the threshold alone
-        decides, whatever the best is worth.
-    threshold: the lowest worth to keep in any case, in [0, 1]. Both 0 fill `max_tokens`.
+    share_of_best: lowest probability to keep, as a share of the best candidate's, in [0, 1]; 0: `min_score`
+        alone decides.
+    min_score: lowest probability to keep in any case, in [0, 1]. If both are 0, `max_tokens` is filled.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
     min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
@@ -39,15 +40,15 @@ class WorthSelector:
     Differs from `GradientSelector`: it looks at each probability, not at drops between them, and at names.
     """
 
-    ratio: float = 0.125
-    threshold: float = 0.01
+    share_of_best: float = 0.125
+    min_score: float = 0.01
     max_tokens: int | None = None
     min_keep: int = 3
     count_tokens: Callable[[str], int] | None = None
 
     def __post_init__(self) -> None:
-        check_number("ratio", self.ratio, least=0, most=1)
-        check_number("threshold", self.threshold, least=0, most=1)
+        check_number("share_of_best", self.share_of_best, least=0, most=1)
+        check_number("min_score", self.min_score, least=0, most=1)
         check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
 
@@ -67,9 +68,9 @@ class WorthSelector:
         given = best_first(candidates)
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         worths = ratio_scores(ranked)
-        lowest = max(self.threshold, self.ratio * max(worths, default=0.0))
+        lowest = max(self.min_score, self.share_of_best * max(worths, default=0.0))
         n_first = max(sum(worth >= lowest for worth in worths), min(self.min_keep, len(ranked)))
-        if self.ratio and worths and worths[0] < _DOUBTFUL:
+        if self.share_of_best and worths and worths[0] < _DOUBTFUL:
             n_first = min(n_first, max(self.min_keep, _ENOUGH))
         verdicts: list[Verdict] = []
         left = math.inf if self.max_tokens is None else self.max_tokens
@@ -105,7 +106,7 @@ class WorthSelector:
         wanted = max(1, n_kept + step, round(n_kept * 1.5**step) if step > 0 else 0)
         if step < 0:
             wanted = max(1, min(n_kept + step, round(n_kept * 1.5**step)))
-        chosen = replace(self, threshold=1.0, min_keep=wanted)
+        chosen = replace(self, min_score=1.0, min_keep=wanted)
         return chosen.select(candidates, query if step > 0 else "")
 
     def _if_it_fits(self, candidate: Candidate, reason: str, left: float) -> tuple[Verdict, float]:
@@ -117,10 +118,10 @@ class WorthSelector:
         return (candidate, True, reason), left - size
 
     def _why_dropped(self, worth: float, best: float) -> str:
-        if worth < self.threshold:
-            return f"{worth:.2g} is under the threshold {self.threshold:g}"
-        if worth < self.ratio * best:
-            return f"{worth:.2g} is under {self.ratio:g} of the best, {best:.2g}"
+        if worth < self.min_score:
+            return f"{worth:.2g} is under min_score {self.min_score:g}"
+        if worth < self.share_of_best * best:
+            return f"{worth:.2g} is under {self.share_of_best:g} of the best, {best:.2g}"
         return f"worth {worth:.2g}, but where the best is worth only {best:.2g}, {_ENOUGH} are enough"
 
     def _tokens(self, candidate: Candidate) -> int:

@@ -2,18 +2,18 @@ import pytest
 
 from precise_rag import Candidate
 from precise_rag.errors import InputError, ScoreScaleError
-from precise_rag.selection import WorthSelector
+from precise_rag.selection import ProbabilitySelector
 
 
 def test_ten_are_enough_where_even_the_best_is_improbable():
     given = candidates(*(0.045 - place / 1000 for place in range(30)))
-    selection = WorthSelector().select(given)
+    selection = ProbabilitySelector().select(given)
     assert len(selection.kept) == 10
     assert selection.kept[0].score == max(c.score for c in given)
     assert "10 are enough" in selection.decisions[10].reason
-    assert len(WorthSelector(min_keep=20).select(given).kept) == 20
-    assert len(WorthSelector(ratio=0).select(given).kept) == 30
-    assert len(WorthSelector().select([*given, *candidates(0.06)]).kept) == 31
+    assert len(ProbabilitySelector(min_keep=20).select(given).kept) == 20
+    assert len(ProbabilitySelector(share_of_best=0).select(given).kept) == 30
+    assert len(ProbabilitySelector().select([*given, *candidates(0.06)]).kept) == 31
 
 
 def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
@@ -23,42 +23,42 @@ def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
     ]
 
 
-def kept(selector: WorthSelector, given: list[Candidate]) -> list[float]:
+def kept(selector: ProbabilitySelector, given: list[Candidate]) -> list[float]:
     return [c.score for c in selector.select(given).kept]
 
 
 def test_keeps_what_is_worth_its_tokens():
-    assert kept(WorthSelector(threshold=0.1, min_keep=0), candidates(0.05, 0.9, 0.2)) == [0.9, 0.2]
+    assert kept(ProbabilitySelector(min_score=0.1, min_keep=0), candidates(0.05, 0.9, 0.2)) == [0.9, 0.2]
 
 
 def test_keeps_what_is_worth_a_share_of_the_best():
-    selector = WorthSelector(ratio=0.5, threshold=0.1, min_keep=0)
+    selector = ProbabilitySelector(share_of_best=0.5, min_score=0.1, min_keep=0)
     assert kept(selector, candidates(0.8, 0.39, 0.4)) == [0.8, 0.4]
     assert kept(selector, candidates(0.3, 0.15, 0.16)) == [0.3, 0.16, 0.15]
     assert selector.select(candidates(0.8, 0.39)).reasons[1] == "0.39 is under 0.5 of the best, 0.8"
 
 
-def test_the_best_are_kept_under_the_threshold():
-    selection = WorthSelector(threshold=0.5, min_keep=2).select(candidates(0.2, 0.3, 0.1))
+def test_the_best_are_kept_under_min_score():
+    selection = ProbabilitySelector(min_score=0.5, min_keep=2).select(candidates(0.2, 0.3, 0.1))
     assert [c.score for c in selection.kept] == [0.3, 0.2]
-    assert selection.reasons[-1] == "0.1 is under the threshold 0.5"
+    assert selection.reasons[-1] == "0.1 is under min_score 0.5"
 
 
 def test_nothing_relevant_leaves_nothing():
-    assert kept(WorthSelector(threshold=0.5, min_keep=0), candidates(0.2, 0.3)) == []
-    assert WorthSelector().select([]).decisions == ()
+    assert kept(ProbabilitySelector(min_score=0.5, min_keep=0), candidates(0.2, 0.3)) == []
+    assert ProbabilitySelector().select([]).decisions == ()
 
 
 def test_max_tokens_is_filled_and_never_passed():
     given = [*candidates(0.9, n_tokens=60), *candidates(0.8, n_tokens=50), *candidates(0.7, n_tokens=40)]
-    selector = WorthSelector(ratio=0, threshold=0, max_tokens=100, min_keep=0)
+    selector = ProbabilitySelector(share_of_best=0, min_score=0, max_tokens=100, min_keep=0)
     assert kept(selector, given) == [0.9, 0.7]
     assert "do not fit in the 40 left" in selector.select(given).reasons[1]
 
 
 def test_feedback_asks_for_more_and_for_less():
     given = candidates(*(0.9 - 0.05 * i for i in range(16)))
-    selector = WorthSelector(threshold=0.5, min_keep=3)
+    selector = ProbabilitySelector(min_score=0.5, min_keep=3)
     sizes = [len(selector.select_at(given, min_k).kept) for min_k in (1, 2, 3, 4, 5)]
     assert sizes == sorted(set(sizes))
     assert sizes[2] == len(selector.select(given).kept)
@@ -66,10 +66,10 @@ def test_feedback_asks_for_more_and_for_less():
 
 def test_bad_input():
     with pytest.raises(ScoreScaleError, match="rerank first"):
-        WorthSelector().select([Candidate("d", 0, 1, "a", 0.5, "rank")])
-    with pytest.raises(InputError, match="ratio must be"):
-        WorthSelector(ratio=-1)
-    with pytest.raises(InputError, match="threshold must be"):
-        WorthSelector(threshold=2)
+        ProbabilitySelector().select([Candidate("d", 0, 1, "a", 0.5, "rank")])
+    with pytest.raises(InputError, match="share_of_best must be"):
+        ProbabilitySelector(share_of_best=-1)
+    with pytest.raises(InputError, match="min_score must be"):
+        ProbabilitySelector(min_score=2)
     with pytest.raises(InputError, match="max_tokens must be"):
-        WorthSelector(max_tokens=0)
+        ProbabilitySelector(max_tokens=0)

@@ -104,7 +104,7 @@ class _NativeCalls:
 
     @contextmanager
     def call(self, device: str | None) -> Iterator[None]:
-        """See `native_work`."""
+        """Count this thread as being in a native library; a fork waits for it, and it waits for forks."""
         thread = threading.get_ident()
         with self._changed:
             self._check(device)

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
+from precise_rag._extras import require
 from precise_rag.cli.output import Subparsers, show_styled
 from precise_rag.cli.reading import index_argument, path_argument
 
@@ -22,10 +23,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
-    import shtab
-
     from precise_rag.cli import build_parser
 
+    shtab = require("shtab", extra="cli")
     parser = build_parser()
     for action in _actions(parser):
         if action.type in (path_argument, index_argument):

@@ -89,9 +89,9 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Build the index, or update an existing one; then, with --watch, whenever a file changes."""
     _check(args)
+    watch = require("watchfiles", extra="cli").watch if args.watch else None
     code = _update(args)
-    if args.watch:
-        watch = require("watchfiles", extra="documents").watch
+    if watch:
         warn(f"watching {_named(args.paths)}; end with Ctrl-C")
         own = os.path.realpath(args.out)
         for _ in watch(*args.paths, watch_filter=lambda _, path: not _is_within(path, own)):

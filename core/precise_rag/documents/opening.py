@@ -7,7 +7,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from precise_rag.errors import InputError
+from precise_rag._extras import require
+from precise_rag.errors import InputError, MissingExtra
 
 MAX_FILE_BYTES = 256 * 2**20
 """Default limit of a file's size, before and after unpacking."""
@@ -42,7 +43,7 @@ def decode(data: bytes, file: Path) -> tuple[str, str]:
     """Decode a text file of any encoding. Returns the text and the name of the encoding.
 
     A byte order mark counts first, then UTF-8, then what fits the letters best.
-    Raises InputError if it is not text.
+    Raises InputError if it is not text, and MissingExtra if guessing its encoding needs the extra.
     """
     marked = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
     for name in [marked] if marked else ["utf-8"]:
@@ -53,14 +54,21 @@ def decode(data: bytes, file: Path) -> tuple[str, str]:
                 raise InputError(f"{file}: not {name} text ({error.reason} at byte {error.start})") from error
     if b"\0" in data:
         raise InputError(f"{file}: looks like a binary file (it contains NUL bytes); expected text")
-    from charset_normalizer import from_bytes  # takes time, and few files need it
-
-    best = from_bytes(data[:_SAMPLE], cp_isolation=_LIKELY).best()
+    best = _matches(data[:_SAMPLE], file).best()
     if best is None or len(data) < 2:
         raise InputError(f"{file}: not UTF-8 text, nor text in an encoding that is known; convert it first")
     text = data.decode(best.encoding, "replace")
     western = data.decode(_LIKELY[0], "replace")  # the same letters are in several encodings
     return (western, _LIKELY[0]) if western == text else (text, best.encoding)
+
+
+def _matches(sample: bytes, file: Path) -> Any:
+    """The encodings that a text may have, best first. Raises MissingExtra, with the name of the file."""
+    try:
+        normalizer = require("charset_normalizer", extra="documents")
+    except MissingExtra as error:
+        raise MissingExtra(f"{file}: not UTF-8 text, and {error}") from error
+    return normalizer.from_bytes(sample, cp_isolation=_LIKELY)
 
 
 def _without_nul(text: str, file: Path) -> str:

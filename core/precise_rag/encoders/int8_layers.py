@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.types import FloatArray
@@ -106,7 +107,7 @@ class _Seen:
         return {name: np.abs(x).max(axis=0) for name, x in zip(self._names, found, strict=True)}
 
 
-class Int8Linear:
+class Int8Linear(Linear):
     """Linear layers that are multiplied in int8.
 
     seen: (k,) how far from 0 the columns of each layer's input went on a sample, by the layer's name.
@@ -122,6 +123,7 @@ class Int8Linear:
         self._seen = seen
         self._rounded: dict[str, str] = {}
 
+    @override
     def __call__(
         self,
         graph: Graph,
@@ -131,7 +133,6 @@ class Int8Linear:
         bias: FloatArray | None,
         reach: Callable[[], FloatArray],
     ) -> str:
-        """See `Linear`."""
         even = (np.maximum(self._seen[name], reach()) / _LARGEST).astype(np.float32)
         one = graph.weight("one", np.ones((), dtype=np.float32))
         middle = graph.weight("middle", np.full((), _MIDDLE, dtype=np.uint8))

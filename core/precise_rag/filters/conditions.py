@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
+from typing_extensions import override
+
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.filters.values import ID, OWN, Value, field_value, has_half_character, is_value
@@ -113,13 +115,13 @@ class Condition(Filter):
         for value in values:
             _check_value(self.field, self.operator, value)
 
+    @override
     def fold(
         self,
         condition: Callable[[Condition], _T],
         all_of: Callable[[Sequence[_T]], _T],
         any_of: Callable[[Sequence[_T]], _T],
     ) -> _T:
-        """See `Filter`."""
         return condition(self)
 
     def __eq__(self, other: object) -> bool:
@@ -167,13 +169,13 @@ class _Group(Filter):
             raise InputError(f"filter: it is nested more than {MAX_DEPTH} deep")
         object.__setattr__(self, "depth", depth)
 
+    @override
     def fold(
         self,
         condition: Callable[[Condition], _T],
         all_of: Callable[[Sequence[_T]], _T],
         any_of: Callable[[Sequence[_T]], _T],
     ) -> _T:
-        """See `Filter`."""
         parts = [part.fold(condition, all_of, any_of) for part in self.parts]
         return all_of(parts) if isinstance(self, AllOf) else any_of(parts)
 

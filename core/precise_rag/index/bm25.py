@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from precise_rag.index.arrays.bm25_matrix import BM25Settings
 from precise_rag.index.arrays.collection import Collection, Columns
@@ -46,32 +47,32 @@ class BM25Scheme(Scheme):
         super().__init__(encoder, **settings)
         self.stop_words = load_stop_words(self.settings.stop_words)
 
+    @override
     def forms(self) -> Forms:
-        """See `Scheme`."""
         return WORD_FORMS
 
+    @override
     def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
-        """See `Scheme`."""
         tables = self.tables(documents, show_progress, vectors=False)
         for chunks in cut_chunks(tables, self.settings.chunks):
             yield {**chunks.columns, **words.columns(chunks.texts)}
 
+    @override
     def check_columns(self, rows: Collection, n_words: int) -> None:
-        """See `Scheme`."""
         check_numbers("words.values", rows.columns["words.values"], 0, n_words)
 
+    @override
     def kept_checks(self, rows: Collection, n_words: int) -> Checks:
-        """See `Scheme`."""
         return matrix_checks(n_words, [(_MATRIX, len(rows))])
 
     def prepare(self, segment: Segment) -> Any:
         """Return the matrix of the chunks; see `Scheme`."""
         return kept_matrix(segment, _MATRIX)
 
+    @override
     def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
-        """See `Scheme`."""
         found = word_scores(snapshot, query, lambda prepared: {_MATRIX: prepared}, self.settings)
         scores = np.concatenate(found[_MATRIX])
         if snapshot.matching is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
@@ -56,14 +57,14 @@ class DenseScheme(Scheme):
     score_scale: ClassVar[ScoreScale] = "cosine"
     search_settings = frozenset({"backend"})
 
+    @override
     def forms(self) -> Forms:
-        """See `Scheme`."""
         return vector_forms(self.settings.precision)
 
+    @override
     def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
-        """See `Scheme`."""
         needs_sentences = self.settings.chunk_vectors != "encode" or self.settings.chunks == "sentences"
         tables = self.tables(documents, show_progress, vectors=needs_sentences)
         for chunks in cut_chunks(tables, self.settings.chunks):
@@ -78,8 +79,8 @@ class DenseScheme(Scheme):
         ends = groups.starts + groups.sizes
         return chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
 
+    @override
     def check_columns(self, rows: Collection, n_words: int) -> None:
-        """See `Scheme`."""
         check_vectors(rows.columns, self.settings.precision)
 
     def prepare(self, segment: Segment) -> Any:
@@ -87,8 +88,8 @@ class DenseScheme(Scheme):
         kept = segment.kept if self.faiss is None else None
         return load_products(segment.collection.columns, self.settings.backend, kept)
 
+    @override
     def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
-        """See `Scheme`."""
         direction = self.direction(snapshot, query, vector)
         rows = None if snapshot.matching is None else np.flatnonzero(snapshot.matching)
         return best_by_product(snapshot, [part.prepared for part in snapshot.parts], rows, direction, top_k)

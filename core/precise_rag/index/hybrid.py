@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from precise_rag._processes import side_by_side
 from precise_rag.checks import check_number
@@ -124,26 +125,26 @@ class HybridScheme(SentenceScheme):
         self.stop_words = load_stop_words(self.settings.stop_words)
 
     @property
+    @override
     def returns(self) -> Returns:
-        """See `SentenceScheme`."""
         return self.settings.returns
 
+    @override
     def forms(self) -> Forms:
-        """See `Scheme`."""
         forms = {**super().forms(), **WORD_FORMS}
         if self.settings.surroundings is not None:
             forms["surroundings"] = Form("i", 1)
         return {**forms, **HEADING_FORMS} if self.settings.headings else forms
 
+    @override
     def check_columns(self, rows: Collection, n_words: int) -> None:
-        """See `Scheme`."""
         super().check_columns(rows, n_words)
         check_numbers("words.values", rows.columns["words.values"], 0, n_words)
         if self.settings.headings:
             check_headings(rows, n_words)
 
+    @override
     def kept_checks(self, rows: Collection, n_words: int) -> Checks:
-        """See `Scheme`."""
         sizes = [len(groups.starts) for groups in _level_groups(rows)]
         matrices = [("sentences", len(rows)), *((f"level{place}", n) for place, n in enumerate(sizes))]
         norms = {
@@ -153,10 +154,10 @@ class HybridScheme(SentenceScheme):
         above = {"above": partial(check_heading_texts, rows.columns)}
         return {**super().kept_checks(rows, n_words), **matrix_checks(n_words, matrices), **norms, **above}
 
+    @override
     def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
-        """See `Scheme`."""
         blocks = super().read(documents, words, show_progress)
         if not self.settings.headings:
             return blocks
@@ -167,21 +168,21 @@ class HybridScheme(SentenceScheme):
         added = heading_columns(above, encode, words.columns, self.encoder.dimension)
         return ({**block, **columns} for block, columns in zip(read, added, strict=True))
 
+    @override
     def reads_same(self, known: Document, given: Document) -> bool:
-        """See `Scheme`."""
         above_same = not self.settings.headings or titles_of(known.metadata) == titles_of(given.metadata)
         return above_same and super().reads_same(known, given)
 
+    @override
     def columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
-        """See `SentenceScheme`."""
         columns = super().columns(document, table, words)
         if self.settings.surroundings is not None:
             columns["surroundings"] = passage_ids(document, table, self.settings.surroundings)
         texts = (document.text[start:end] for start, end in columns["spans"])
         return columns | words.columns(texts)
 
+    @override
     def prepare(self, segment: Segment) -> Any:
-        """See `Scheme`."""
         collection, columns = segment.collection, segment.collection.columns
         headings = Headings.of(columns)
         if headings is not None:
@@ -196,10 +197,10 @@ class HybridScheme(SentenceScheme):
         products = load_products(columns, self.settings.backend, segment.kept)
         return _Prepared(levels[0].means.groups, sentences, levels, products, headings)
 
+    @override
     def score(
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        """See `SentenceScheme`."""
         rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
         by_meaning = partial(self._by_meaning, snapshot, vector, alpha)
         by_word = partial(self._by_word, snapshot, query, alpha, rows)
@@ -261,8 +262,8 @@ class HybridScheme(SentenceScheme):
         adapted = adaptive_weight(core, best) if self.settings.adaptive else 1.0
         return self.settings.dense_weight * adapted
 
+    @override
     def scored_vectors(self, segment: Segment) -> FloatArray:
-        """See `Scheme`."""
         columns, prepared = segment.collection.columns, segment.prepared
         total = self.settings.alpha * read_vectors(columns, slice(None))
         for level in prepared.levels:
@@ -270,8 +271,8 @@ class HybridScheme(SentenceScheme):
             total += share * level.means.vectors(columns, prepared.headings)
         return total
 
+    @override
     def vector_settings(self) -> dict[str, Any]:
-        """See `Scheme`."""
         return {"alpha": self.settings.alpha}
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
@@ -64,20 +65,20 @@ class ContextScheme(SentenceScheme):
     search_settings = frozenset({"alpha", "similarity", "backend"})
     settings: ContextSettings
 
+    @override
     def forms(self) -> Forms:
-        """See `Scheme`."""
         encoded = {"context": Form("f", 2)} if self.settings.context == "encode" else {}
         return {**super().forms(), **encoded}
 
+    @override
     def check_columns(self, rows: Collection, n_words: int) -> None:
-        """See `Scheme`."""
         super().check_columns(rows, n_words)
         if self.settings.context == "encode":
             same = rows.columns["context"].shape == rows.columns["vectors"].shape
             ensure(same, "context and vectors differ in shape")
 
+    @override
     def columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
-        """See `SentenceScheme`."""
         columns = super().columns(document, table, words)
         if self.settings.context == "encode":
             columns["context"] = self._encoded_contexts(document, columns["spans"], columns["passage_spans"])
@@ -98,8 +99,8 @@ class ContextScheme(SentenceScheme):
             rows[list(others)] = encode_documents(self.encoder, list(others.values()))
         return rows
 
+    @override
     def prepare(self, segment: Segment) -> Any:
-        """See `Scheme`."""
         columns = segment.collection.columns
         owners = segment.collection.owners(np.arange(len(segment.collection)))
         passages = Groups.by_change(columns["passage_spans"], owners)
@@ -111,10 +112,10 @@ class ContextScheme(SentenceScheme):
         context_products = load_products({"vectors": encoded}, self.settings.backend)
         return _Prepared(passages, contexts, products, context_products)
 
+    @override
     def score(
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        """See `SentenceScheme`."""
         n_near = max(_NEAR, _LONG_PASSAGE * top_k)
         found = []
         for part, rows in snapshot.slices():
@@ -153,8 +154,8 @@ class ContextScheme(SentenceScheme):
         cosines[rows] = core[places]
         return scores, cosines
 
+    @override
     def scored_vectors(self, segment: Segment) -> FloatArray:
-        """See `Scheme`."""
         normalise = self.settings.similarity == "cosine"
         vectors = read_vectors(segment.collection.columns, slice(None))
         weighted: FloatArray = segment.prepared.contexts.vectors(
@@ -162,8 +163,8 @@ class ContextScheme(SentenceScheme):
         )
         return weighted
 
+    @override
     def vector_settings(self) -> dict[str, Any]:
-        """See `Scheme`."""
         return {"alpha": self.settings.alpha, "similarity": self.settings.similarity}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
+from typing_extensions import override
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
@@ -46,14 +47,14 @@ class SentenceScheme(Scheme):
         """What a search returns unless it says otherwise."""
         return "sentence"
 
+    @override
     def forms(self) -> Forms:
-        """See `Scheme`."""
         return {**vector_forms(self.settings.precision), "passage_spans": Form("i", 2)}
 
+    @override
     def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
-        """See `Scheme`."""
         for document, table in self.tables(documents, show_progress):
             yield self.columns(document, table, words)
 
@@ -69,8 +70,8 @@ class SentenceScheme(Scheme):
             "passage_spans": passages.spans(spans)[passages.of_row],
         }
 
+    @override
     def check_columns(self, rows: Collection, n_words: int) -> None:
-        """See `Scheme`."""
         check_vectors(rows.columns, self.settings.precision)
         if len(rows):
             rows.check_spans("passage_spans")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from precise_rag.checks import check_number
 from precise_rag.encoders.packaged import MINILM_COMMAND, packaged_minilm
@@ -77,15 +78,15 @@ class WordSentenceScheme(Scheme):
         self._is_content = _content_tokens(self._tokenizer, stop_words)
         self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)
 
+    @override
     def forms(self) -> Forms:
-        """See `Scheme`."""
         pieces = {"pieces.values": Form("i", 1), "pieces.lengths": Form("i", 1)}
         return {**self._dense.forms(), **pieces}
 
+    @override
     def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
-        """See `Scheme`."""
         texts = (document.text for document in documents)
         for text, columns in zip(texts, self._dense.read(documents, words, show_progress), strict=True):
             tokens = self._tokens([text[start:end] for start, end in columns["spans"]])
@@ -95,19 +96,19 @@ class WordSentenceScheme(Scheme):
                 "pieces.lengths": np.array([len(row) for row in tokens], dtype=np.int32),
             }
 
+    @override
     def check_columns(self, rows: Collection, n_words: int) -> None:
-        """See `Scheme`."""
         self._dense.check_columns(rows, n_words)
         check_numbers("pieces.values", rows.columns["pieces.values"], 0, np.iinfo(np.int32).max)
 
+    @override
     def prepare(self, segment: Segment) -> Any:
-        """See `Scheme`."""
         columns = segment.collection.columns
         postings = Postings.of(columns["pieces.values"], columns["pieces.lengths"], len(self._is_content))
         return _Prepared(postings, load_products(columns, self.settings.backend, segment.kept))
 
+    @override
     def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
-        """See `Scheme`."""
         rows = self.passing(snapshot, query)
         if not len(rows):
             return Hits(rows, np.zeros(0, dtype=np.float32))

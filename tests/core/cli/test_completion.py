@@ -40,3 +40,24 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         ["bash", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path, env=os.environ
     )
     assert found.stdout.split() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [("shtab", ["completion", "bash"]), ("watchfiles", ["index", "{folder}", "--out", "{out}", "--watch"])],
+)
+def test_without_the_extra_a_command_says_what_to_install_and_does_nothing(
+    module: str, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    out = tmp_path / "index"
+
+    code = main([part.format(folder=tmp_path, out=out) for part in command])
+
+    printed = capsys.readouterr()
+    assert code == 1
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        f"precise: {module!r} is not installed; run: pip install 'precise-rag[cli]'"
+    ]
+    assert not out.exists()

@@ -1,6 +1,7 @@
 import gzip
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -277,3 +278,17 @@ def test_a_file_whose_name_could_be_a_record_is_refused(tmp_path: Path) -> None:
     errors: list[InputError] = []
     assert [d.id for d in read_documents(tmp_path, on_error=errors.append)] == ["c#-notes.md"]
     assert "could be the id of another file's record" in str(errors[0])
+
+
+def test_without_the_extra_a_text_that_is_not_utf8_is_named_with_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "charset_normalizer", None)
+    (tmp_path / "french.txt").write_bytes("Où est le café ?".encode("cp1252"))
+    (tmp_path / "plain.txt").write_text("Où est le café ?", "utf-8")
+    problems: list[InputError] = []
+
+    documents = list(read_documents(tmp_path, on_error=problems.append))
+
+    assert [document.id for document in documents] == ["plain.txt"]
+    (problem,) = problems
+    assert "french.txt: not UTF-8 text" in str(problem)
+    assert "pip install 'precise-rag[documents]'" in str(problem)

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from precise_rag._extras import require
 from precise_rag._processes import native_work
@@ -73,28 +74,28 @@ def _rough_vectors(columns: Columns, kept: Kept | None) -> RoughVectors | None:
 
 
 @dataclass(frozen=True, slots=True)
-class NumpyProducts:
+class NumpyProducts(Products):
     """Products by numpy; the vectors stay where they are, memory-mapped or not."""
 
     columns: Columns
     rough_vectors: RoughVectors | None = None
 
+    @override
     def all(self, query: FloatArray) -> FloatArray:
-        """See `Products`."""
         return dot(self.columns, query)
 
+    @override
     def rough(self, query: FloatArray) -> FloatArray | None:
-        """See `Products`."""
         return None if self.rough_vectors is None else self.rough_vectors.products(query)
 
+    @override
     def of_rows(self, rows: IntArray, query: FloatArray) -> FloatArray:
-        """See `Products`."""
         return dot({"vectors": read_vectors(self.columns, rows)}, query)
 
+    @override
     def best(
         self, query: FloatArray, top_k: int, rows: IntArray | None = None
     ) -> tuple[IntArray, FloatArray]:
-        """See `Products`."""
         n_rows = len(self.columns["vectors"])
         n_compared = n_rows if rows is None else len(rows)
         if self.rough_vectors is None or n_compared < max(_FEW, 4 * top_k):
@@ -118,7 +119,7 @@ def _best(rows: IntArray | None, scores: FloatArray, top_k: int) -> tuple[IntArr
 
 
 @dataclass(frozen=True, slots=True)
-class TorchProducts:
+class TorchProducts(Products):
     """Products by torch, of a copy of the vectors on a device.
 
     vectors: (n, d) tensor; float32, or float16 if the index stores float16 or int8.
@@ -146,24 +147,25 @@ class TorchProducts:
         scales = columns.get("vector_scales")
         return cls(vectors, None if scales is None else torch.from_numpy(np.array(scales)).to(device))
 
+    @override
     def all(self, query: FloatArray) -> FloatArray:
-        """See `Products`."""
         with native_work(self.vectors.device.type):
             scores: FloatArray = self._scores(query).cpu().numpy()
         return scores
 
+    @override
     def rough(self, query: FloatArray) -> FloatArray | None:
-        """See `Products`."""
         return None
 
+    @override
     def of_rows(self, rows: IntArray, query: FloatArray) -> FloatArray:
-        """See `Products`."""
         return self.all(query)[rows]
 
+    @override
     def best(
         self, query: FloatArray, top_k: int, rows: IntArray | None = None
     ) -> tuple[IntArray, FloatArray]:
-        """See `Products`. Only the best rows are copied from the device."""
+        """Only the best rows are copied from the device."""
         if rows is not None:
             return _best(rows, self.of_rows(rows, query), top_k)
         with native_work(self.vectors.device.type):

@@ -22,12 +22,8 @@ from langchain_core.runnables import Runnable, RunnableParallel, RunnablePassthr
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter, TextSplitter
 
-from langchain_precise import (
-    GradientSelectionCompressor,
-    HybridRetriever,
-    PreciseEmbeddings,
-    SemanticSegmentationTextSplitter,
-)
+from langchain_precise import PreciseEmbeddings, SemanticSegmentationTextSplitter
+from langchain_precise.papers import GradientSelectionCompressor, HybridRetriever
 from precise_rag.tokens import estimate_tokens
 
 FOLDER = Path(__file__).parent / "handbook"

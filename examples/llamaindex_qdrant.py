@@ -18,7 +18,8 @@ from llama_index.core.llms import LLM, MockLLM
 from llama_index.vector_stores.qdrant import QdrantVectorStore
 from qdrant_client import QdrantClient
 
-from llamaindex_precise import GradientSelectionPostprocessor, PreciseEmbedding
+from llamaindex_precise import PreciseEmbedding
+from llamaindex_precise.papers import GradientSelectionPostprocessor
 
 FOLDER = Path(__file__).parent / "handbook"
 SELECTION = GradientSelectionPostprocessor(min_k=1, min_score=0.15)

@@ -22,12 +22,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import QueryBundle
 from llama_index.core.utils import get_tokenizer
 
-from llamaindex_precise import (
-    GradientSelectionPostprocessor,
-    HybridRetriever,
-    PreciseEmbedding,
-    SemanticSegmentationNodeParser,
-)
+from llamaindex_precise import PreciseEmbedding, SemanticSegmentationNodeParser
+from llamaindex_precise.papers import GradientSelectionPostprocessor, HybridRetriever
 
 FOLDER = Path(__file__).parent / "handbook"
 

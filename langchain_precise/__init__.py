@@ -1,21 +1,38 @@
-"""precise-rag for LangChain: text splitters, retrievers, document compressors and a chain."""
+"""precise-rag for LangChain: a retriever, a compressor, a text splitter and a chain that answers.
+
+    SemanticSegmentationTextSplitter   cuts texts where the meaning changes
+    PreciseRetriever                   finds the few sentences that answer a question
+    EvidenceCompressor                 cuts the documents of any retriever down to them
+    SelfFeedbackChain                  answers, judges the answer and tries again
+    read_facts                         what a result says about itself: its document, place and score
+
+`PreciseEmbeddings` is the offline encoder as LangChain embeddings. Components for a single stage, as the
+papers have them, are in `langchain_precise.papers`.
+"""
+
+from typing import NoReturn
 
 from langchain_precise import _framework as _framework
-from langchain_precise.compressors import CompressorInput as CompressorInput
-from langchain_precise.compressors import GradientSelectionCompressor as GradientSelectionCompressor
-from langchain_precise.compressors import RedundancyCompressor as RedundancyCompressor
-from langchain_precise.compressors import RerankCompressor as RerankCompressor
-from langchain_precise.embeddings import PreciseEmbeddings as PreciseEmbeddings
-from langchain_precise.evidence import EvidenceCompressor as EvidenceCompressor
-from langchain_precise.relevance import RelevanceFilterCompressor as RelevanceFilterCompressor
-from langchain_precise.retrievers import HybridRetriever as HybridRetriever
-from langchain_precise.retrievers import PreciseRetriever as PreciseRetriever
-from langchain_precise.retrievers import SentenceContextRetriever as SentenceContextRetriever
-from langchain_precise.retrievers import WordSentenceRetriever as WordSentenceRetriever
-from langchain_precise.self_feedback import SelfFeedbackChain as SelfFeedbackChain
-from langchain_precise.self_feedback import SelfFeedbackInput as SelfFeedbackInput
-from langchain_precise.self_feedback import SelfFeedbackOutput as SelfFeedbackOutput
-from langchain_precise.text_splitters import GreedySemanticTextSplitter as GreedySemanticTextSplitter
-from langchain_precise.text_splitters import (
-    SemanticSegmentationTextSplitter as SemanticSegmentationTextSplitter,
-)
+from langchain_precise import papers
+from langchain_precise.embeddings import PreciseEmbeddings
+from langchain_precise.evidence import EvidenceCompressor
+from langchain_precise.retrievers import PreciseRetriever
+from langchain_precise.self_feedback import SelfFeedbackChain, SelfFeedbackInput, SelfFeedbackOutput
+from langchain_precise.text_splitters import SemanticSegmentationTextSplitter
+from precise_rag._missing_names import missing_name
+from precise_rag.facts import read_facts
+
+__all__ = [
+    "EvidenceCompressor",
+    "PreciseEmbeddings",
+    "PreciseRetriever",
+    "SelfFeedbackChain",
+    "SelfFeedbackInput",
+    "SelfFeedbackOutput",
+    "SemanticSegmentationTextSplitter",
+    "read_facts",
+]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise missing_name(__name__, name, others=(papers,))

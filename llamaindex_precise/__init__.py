@@ -1,21 +1,38 @@
-"""precise-rag for LlamaIndex: node parsers, retrievers, postprocessors, a query engine and a chat engine."""
+"""precise-rag for LlamaIndex: a retriever, a postprocessor, a node parser and engines that answer.
+
+    SemanticSegmentationNodeParser   cuts documents where the meaning changes
+    PreciseRetriever                 finds the few sentences that answer a question
+    EvidencePostprocessor            cuts the nodes of any retriever down to them
+    SelfFeedbackQueryEngine          answers, judges the answer and tries again; …ChatEngine: in a chat
+    read_facts                       what a result says about itself: its document, place and score
+
+`PreciseEmbedding` is the offline encoder as a LlamaIndex embedding. Components for a single stage, as the
+papers have them, are in `llamaindex_precise.papers`; instrumentation events in `llamaindex_precise.events`.
+"""
+
+from typing import NoReturn
 
 from llamaindex_precise import _framework as _framework
-from llamaindex_precise.chat import SelfFeedbackChatEngine as SelfFeedbackChatEngine
-from llamaindex_precise.embeddings import PreciseEmbedding as PreciseEmbedding
-from llamaindex_precise.events import PreciseCallEvent as PreciseCallEvent
-from llamaindex_precise.events import PreciseRoundEvent as PreciseRoundEvent
-from llamaindex_precise.events import PreciseStageEvent as PreciseStageEvent
-from llamaindex_precise.evidence import EvidencePostprocessor as EvidencePostprocessor
-from llamaindex_precise.node_parsers import GreedySemanticNodeParser as GreedySemanticNodeParser
-from llamaindex_precise.node_parsers import SemanticSegmentationNodeParser as SemanticSegmentationNodeParser
-from llamaindex_precise.node_parsers import SentenceContextNodeParser as SentenceContextNodeParser
-from llamaindex_precise.postprocessors import GradientSelectionPostprocessor as GradientSelectionPostprocessor
-from llamaindex_precise.postprocessors import PreciseRerankPostprocessor as PreciseRerankPostprocessor
-from llamaindex_precise.postprocessors import RedundancyPostprocessor as RedundancyPostprocessor
-from llamaindex_precise.relevance import RelevanceFilterPostprocessor as RelevanceFilterPostprocessor
-from llamaindex_precise.retrievers import HybridRetriever as HybridRetriever
-from llamaindex_precise.retrievers import PreciseRetriever as PreciseRetriever
-from llamaindex_precise.retrievers import SentenceContextRetriever as SentenceContextRetriever
-from llamaindex_precise.retrievers import WordSentenceRetriever as WordSentenceRetriever
-from llamaindex_precise.self_feedback import SelfFeedbackQueryEngine as SelfFeedbackQueryEngine
+from llamaindex_precise import events, papers
+from llamaindex_precise.chat import SelfFeedbackChatEngine
+from llamaindex_precise.embeddings import PreciseEmbedding
+from llamaindex_precise.evidence import EvidencePostprocessor
+from llamaindex_precise.node_parsers import SemanticSegmentationNodeParser
+from llamaindex_precise.retrievers import PreciseRetriever
+from llamaindex_precise.self_feedback import SelfFeedbackQueryEngine
+from precise_rag._missing_names import missing_name
+from precise_rag.facts import read_facts
+
+__all__ = [
+    "EvidencePostprocessor",
+    "PreciseEmbedding",
+    "PreciseRetriever",
+    "SelfFeedbackChatEngine",
+    "SelfFeedbackQueryEngine",
+    "SemanticSegmentationNodeParser",
+    "read_facts",
+]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise missing_name(__name__, name, others=(papers, events))

@@ -12,6 +12,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from precise_rag.trace import CallRecord, Record, RoundRecord, StageRecord
 
+__all__ = ["PreciseCallEvent", "PreciseRoundEvent", "PreciseStageEvent"]
+
 
 class _RecordEvent(BaseEvent):
     record: dict[str, Any]

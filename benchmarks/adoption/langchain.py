@@ -13,16 +13,18 @@ from benchmarks.adoption.app import N_FOUND, App, Ask, Line, RightModel
 from benchmarks.segmentation.one_line import Piece
 from langchain_precise import (
     EvidenceCompressor,
+    PreciseEmbeddings,
+    PreciseRetriever,
+    SelfFeedbackChain,
+    SemanticSegmentationTextSplitter,
+)
+from langchain_precise.papers import (
     GradientSelectionCompressor,
     GreedySemanticTextSplitter,
     HybridRetriever,
-    PreciseEmbeddings,
-    PreciseRetriever,
     RedundancyCompressor,
     RelevanceFilterCompressor,
     RerankCompressor,
-    SelfFeedbackChain,
-    SemanticSegmentationTextSplitter,
     SentenceContextRetriever,
 )
 from precise_rag import read_facts

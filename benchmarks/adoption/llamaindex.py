@@ -21,15 +21,17 @@ from benchmarks.adoption.app import N_FOUND, App, Ask, Line, RightModel
 from benchmarks.segmentation.one_line import Piece
 from llamaindex_precise import (
     EvidencePostprocessor,
+    PreciseEmbedding,
+    PreciseRetriever,
+    SelfFeedbackQueryEngine,
+    SemanticSegmentationNodeParser,
+)
+from llamaindex_precise.papers import (
     GradientSelectionPostprocessor,
     GreedySemanticNodeParser,
     HybridRetriever,
-    PreciseEmbedding,
     PreciseRerankPostprocessor,
-    PreciseRetriever,
     RelevanceFilterPostprocessor,
-    SelfFeedbackQueryEngine,
-    SemanticSegmentationNodeParser,
     SentenceContextNodeParser,
     SentenceContextRetriever,
 )

@@ -6,6 +6,8 @@ Each public name is loaded when it is first used, so `import precise_rag` stays 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from precise_rag._missing_names import missing_name
+
 if TYPE_CHECKING:
     from precise_rag.answer import Answer as Answer
     from precise_rag.documents import read_documents as read_documents
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from precise_rag.errors import InputError as InputError
     from precise_rag.errors import LLMError as LLMError
     from precise_rag.errors import MissingExtra as MissingExtra
+    from precise_rag.errors import MissingName as MissingName
     from precise_rag.errors import ModelError as ModelError
     from precise_rag.errors import PreciseRagError as PreciseRagError
     from precise_rag.errors import ScoreScaleError as ScoreScaleError
@@ -93,6 +96,7 @@ _MODULE = {
     "LLMError": "errors",
     "Ledger": "trace",
     "MissingExtra": "errors",
+    "MissingName": "errors",
     "ModelError": "errors",
     "OpenAIChat": "llm",
     "PreciseRAG": "pipeline",
@@ -122,13 +126,19 @@ _MODULE = {
 }
 """The module that each public name comes from."""
 
+_GONE = {
+    "FaissIndex": 'DenseIndex(..., backend="faiss:HNSW32@efSearch=64"), or another factory string',
+    "WorthSelector": "ProbabilitySelector",
+}
+"""What to use in place of each public name that was removed."""
+
 __version__ = "0.1.0"
 __all__ = sorted(_MODULE)
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing_name(__name__, name, gone=_GONE)
     value = getattr(import_module(f"{__name__}.{_MODULE[name]}"), name)
     globals()[name] = value
     return value

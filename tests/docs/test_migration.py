@@ -57,6 +57,7 @@ def test_a_llamaindex_replacement_works(code):
     documents = [LlamaDocument(text=text, doc_id=str(place)) for place, text in enumerate(TEXTS)]
     values = {
         **vars(llamaindex_precise),
+        **vars(llamaindex_precise.papers),
         "documents": documents,
         "embed_model": llamaindex_precise.PreciseEmbedding(),
         "index": VectorStoreIndex.from_documents(
@@ -64,7 +65,7 @@ def test_a_llamaindex_replacement_works(code):
         ),
         "llm": MockLLM(),
         "model": "packaged",
-        "retriever": llamaindex_precise.HybridRetriever.from_documents(documents),
+        "retriever": llamaindex_precise.papers.HybridRetriever.from_documents(documents),
     }
     component = made(code, values)
     nodes = [NodeWithScore(node=TextNode(text=text), score=0.9) for text in TEXTS]
@@ -86,12 +87,13 @@ def test_a_langchain_replacement_works(code):
     replies = [AIMessage("Ilse Brandt [1]."), *[AIMessage(JUDGEMENT)] * 3]
     values = {
         **vars(langchain_precise),
+        **vars(langchain_precise.papers),
         "vectorstore": InMemoryVectorStore.from_documents(documents, langchain_precise.PreciseEmbeddings()),
         "documents": documents,
         "embeddings": langchain_precise.PreciseEmbeddings(),
         "llm": GenericFakeChatModel(messages=iter(replies)),
         "model": "packaged",
-        "retriever": langchain_precise.HybridRetriever.from_documents(documents),
+        "retriever": langchain_precise.papers.HybridRetriever.from_documents(documents),
     }
     component = made(code, values)
     if hasattr(component, "split_documents"):

@@ -12,14 +12,16 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from langchain_precise import (
-    GradientSelectionCompressor,
-    HybridRetriever,
     PreciseEmbeddings,
     PreciseRetriever,
-    RedundancyCompressor,
-    RerankCompressor,
     SelfFeedbackChain,
     SemanticSegmentationTextSplitter,
+)
+from langchain_precise.papers import (
+    GradientSelectionCompressor,
+    HybridRetriever,
+    RedundancyCompressor,
+    RerankCompressor,
     SentenceContextRetriever,
 )
 from precise_rag.facts import read_facts

@@ -11,7 +11,7 @@ from langchain_core.runnables import (
     RunnableSerializable,
 )
 
-from langchain_precise import (
+from langchain_precise.papers import (
     CompressorInput,
     GradientSelectionCompressor,
     RedundancyCompressor,

@@ -6,7 +6,8 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from langchain_precise import GradientSelectionCompressor, PreciseRetriever, SelfFeedbackChain
+from langchain_precise import PreciseRetriever, SelfFeedbackChain
+from langchain_precise.papers import GradientSelectionCompressor
 from precise_rag import GradientSelector
 from precise_rag.testing import ScriptedLLM
 

@@ -4,7 +4,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField
 
-from langchain_precise import HybridRetriever
+from langchain_precise.papers import HybridRetriever
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.index import DatabaseIndex

@@ -7,13 +7,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 
-from langchain_precise import (
-    HybridRetriever,
-    PreciseRetriever,
-    SentenceContextRetriever,
-    WordSentenceRetriever,
-)
+from langchain_precise import PreciseRetriever
 from langchain_precise.convert import to_core_documents
+from langchain_precise.papers import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
 from precise_rag import Document as CoreDocument
 from precise_rag import (
     GradientSelector,

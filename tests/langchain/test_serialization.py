@@ -8,12 +8,12 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, load, loads
 
-from langchain_precise import (
+from langchain_precise import SelfFeedbackChain
+from langchain_precise.papers import (
     GradientSelectionCompressor,
     RedundancyCompressor,
     RelevanceFilterCompressor,
     RerankCompressor,
-    SelfFeedbackChain,
     SentenceContextRetriever,
 )
 from precise_rag.testing import HashEncoder, ScriptedLLM

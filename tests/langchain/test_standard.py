@@ -3,13 +3,8 @@
 import pytest
 from langchain_core.documents import Document
 
-from langchain_precise import (
-    HybridRetriever,
-    PreciseEmbeddings,
-    PreciseRetriever,
-    SentenceContextRetriever,
-    WordSentenceRetriever,
-)
+from langchain_precise import PreciseEmbeddings, PreciseRetriever
+from langchain_precise.papers import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
 from precise_rag.selection import GradientSelector
 from precise_rag.testing import HashEncoder
 

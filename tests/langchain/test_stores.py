@@ -5,13 +5,11 @@ from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_precise import (
+from langchain_precise import PreciseEmbeddings, PreciseRetriever, SemanticSegmentationTextSplitter
+from langchain_precise.papers import (
     GradientSelectionCompressor,
     HybridRetriever,
-    PreciseEmbeddings,
-    PreciseRetriever,
     RerankCompressor,
-    SemanticSegmentationTextSplitter,
     SentenceContextRetriever,
 )
 from precise_rag import read_facts

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
-from langchain_precise import GreedySemanticTextSplitter, PreciseEmbeddings, SemanticSegmentationTextSplitter
+from langchain_precise import PreciseEmbeddings, SemanticSegmentationTextSplitter
+from langchain_precise.papers import GreedySemanticTextSplitter
 from precise_rag import Segmenter
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts

@@ -20,13 +20,12 @@ from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 
-from llamaindex_precise import (
+from llamaindex_precise import SelfFeedbackQueryEngine, SemanticSegmentationNodeParser
+from llamaindex_precise.papers import (
     GradientSelectionPostprocessor,
     HybridRetriever,
     PreciseRerankPostprocessor,
     RedundancyPostprocessor,
-    SelfFeedbackQueryEngine,
-    SemanticSegmentationNodeParser,
     SentenceContextRetriever,
     WordSentenceRetriever,
 )

@@ -9,8 +9,9 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from llamaindex_precise import HybridRetriever, PreciseRetriever
+from llamaindex_precise import PreciseRetriever
 from llamaindex_precise.filters import to_core_filter
+from llamaindex_precise.papers import HybridRetriever
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.filters import as_filter

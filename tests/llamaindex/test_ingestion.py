@@ -12,13 +12,13 @@ from llama_index.core.schema import Document, MetadataMode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from llamaindex_precise import (
+from llamaindex_precise import SemanticSegmentationNodeParser
+from llamaindex_precise.embeddings import resolve_encoder
+from llamaindex_precise.papers import (
     GreedySemanticNodeParser,
-    SemanticSegmentationNodeParser,
     SentenceContextNodeParser,
     SentenceContextRetriever,
 )
-from llamaindex_precise.embeddings import resolve_encoder
 from precise_rag import Document as CoreDocument
 from precise_rag import Segmenter
 from precise_rag.index import DenseIndex

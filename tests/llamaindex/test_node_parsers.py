@@ -22,10 +22,10 @@ from llama_index.core.schema import (
 )
 from pydantic import ValidationError
 
-from llamaindex_precise import (
+from llamaindex_precise import SemanticSegmentationNodeParser
+from llamaindex_precise.papers import (
     GreedySemanticNodeParser,
     RedundancyPostprocessor,
-    SemanticSegmentationNodeParser,
     SentenceContextNodeParser,
 )
 from precise_rag import Segmenter, __version__

@@ -6,7 +6,7 @@ from llama_index.core import Settings
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from llamaindex_precise import RelevanceFilterPostprocessor
+from llamaindex_precise.papers import RelevanceFilterPostprocessor
 from precise_rag.facts import read_facts
 from precise_rag.filtering import DynamicThreshold
 from precise_rag.testing import ScriptedLLM

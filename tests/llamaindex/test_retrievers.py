@@ -15,13 +15,9 @@ from llama_index.core.schema import (
     QueryBundle,
 )
 
-from llamaindex_precise import (
-    HybridRetriever,
-    PreciseRetriever,
-    SentenceContextRetriever,
-    WordSentenceRetriever,
-)
+from llamaindex_precise import PreciseRetriever
 from llamaindex_precise.convert import to_core_documents
+from llamaindex_precise.papers import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
 from precise_rag.errors import InputError
 from precise_rag.facts import piece_id, read_facts
 from precise_rag.index import HybridIndex, SentenceContextIndex, load_index

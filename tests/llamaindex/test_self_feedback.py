@@ -12,15 +12,13 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import IndexNode, QueryBundle
 from llama_index.core.tools import QueryEngineTool
 
-from llamaindex_precise import (
+from llamaindex_precise import PreciseRetriever, SelfFeedbackChatEngine, SelfFeedbackQueryEngine
+from llamaindex_precise.convert import to_core_documents
+from llamaindex_precise.papers import (
     GradientSelectionPostprocessor,
     PreciseRerankPostprocessor,
-    PreciseRetriever,
-    SelfFeedbackChatEngine,
-    SelfFeedbackQueryEngine,
     SentenceContextRetriever,
 )
-from llamaindex_precise.convert import to_core_documents
 from precise_rag import GradientSelector, InputError, Ledger, PreciseRAG
 from precise_rag.errors import LLMError
 from precise_rag.testing import HashEncoder, ScriptedLLM

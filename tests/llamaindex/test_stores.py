@@ -7,12 +7,11 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
 
-from llamaindex_precise import (
+from llamaindex_precise import PreciseRetriever, SemanticSegmentationNodeParser
+from llamaindex_precise.papers import (
     GradientSelectionPostprocessor,
     HybridRetriever,
     PreciseRerankPostprocessor,
-    PreciseRetriever,
-    SemanticSegmentationNodeParser,
     SentenceContextRetriever,
 )
 from precise_rag import read_facts

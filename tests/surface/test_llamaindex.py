@@ -5,31 +5,36 @@ from pathlib import Path
 
 import llamaindex_precise
 
-COMPONENTS = {
+NAMES = {
     "EvidencePostprocessor",
-    "GradientSelectionPostprocessor",
-    "GreedySemanticNodeParser",
-    "HybridRetriever",
-    "PreciseCallEvent",
     "PreciseEmbedding",
-    "PreciseRerankPostprocessor",
     "PreciseRetriever",
-    "PreciseRoundEvent",
-    "PreciseStageEvent",
-    "RedundancyPostprocessor",
-    "RelevanceFilterPostprocessor",
     "SelfFeedbackChatEngine",
     "SelfFeedbackQueryEngine",
     "SemanticSegmentationNodeParser",
+    "read_facts",
+}
+PAPERS = {
+    "GradientSelectionPostprocessor",
+    "GreedySemanticNodeParser",
+    "HybridRetriever",
+    "PreciseRerankPostprocessor",
+    "RedundancyPostprocessor",
+    "RelevanceFilterPostprocessor",
     "SentenceContextNodeParser",
     "SentenceContextRetriever",
     "WordSentenceRetriever",
 }
+EVENTS = {"PreciseCallEvent", "PreciseRoundEvent", "PreciseStageEvent"}
 
 
-def test_the_public_names():
-    assert {name for name, value in vars(llamaindex_precise).items() if isinstance(value, type)} == COMPONENTS
-    assert all(getattr(llamaindex_precise, name).__doc__ for name in COMPONENTS)
+def test_these_names_and_no_others_are_exported():
+    assert set(llamaindex_precise.__all__) == NAMES
+    assert set(llamaindex_precise.papers.__all__) == PAPERS
+    assert set(llamaindex_precise.events.__all__) == EVENTS
+
+
+def test_type_checkers_read_the_annotations():
     assert Path(find_spec("llamaindex_precise").origin).with_name("py.typed").exists()
 
 

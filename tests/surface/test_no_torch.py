@@ -34,16 +34,16 @@ assert main(["demo", "notes.txt", "--question", {QUESTION!r}]) == 0
 """,
     "langchain": f"""
 from langchain_core.documents import Document
-import langchain_precise as ours
-for name in ("Hybrid", "Precise", "SentenceContext", "WordSentence"):
-    kind = getattr(ours, name + "Retriever")
+from langchain_precise import PreciseRetriever, papers
+for name in ("Hybrid", "SentenceContext", "WordSentence", "Precise"):
+    kind = getattr(papers, name + "Retriever", PreciseRetriever)
     assert kind.from_documents([Document(page_content={TEXT!r})]).invoke({QUESTION!r})
 """,
     "llamaindex": f"""
 from llama_index.core import Document
-import llamaindex_precise as ours
-for name in ("Hybrid", "Precise", "SentenceContext", "WordSentence"):
-    kind = getattr(ours, name + "Retriever")
+from llamaindex_precise import PreciseRetriever, papers
+for name in ("Hybrid", "SentenceContext", "WordSentence", "Precise"):
+    kind = getattr(papers, name + "Retriever", PreciseRetriever)
     assert kind.from_documents([Document(text={TEXT!r})]).retrieve({QUESTION!r})
 """,
 }

@@ -76,8 +76,8 @@ def test_segments_are_the_same():
 def test_greedy_chunks_are_the_same():
     segmenter = GreedySegmenter(HashEncoder(), max_chars=90)
     core = [chunk for document in CORE for chunk in segmenter.segment(document)]
-    parser = llamaindex_precise.GreedySemanticNodeParser(embed_model=HashEncoder(), max_chars=90)
-    splitter = langchain_precise.GreedySemanticTextSplitter(
+    parser = llamaindex_precise.papers.GreedySemanticNodeParser(embed_model=HashEncoder(), max_chars=90)
+    splitter = langchain_precise.papers.GreedySemanticTextSplitter(
         encoder=HashEncoder(), max_chars=90, add_start_index=True
     )
     assert_same_pieces(core, parser, splitter)
@@ -125,8 +125,8 @@ def test_gradient_selection_is_the_same(index_class, retriever, question):
     expected = selector.select(rerank(question, found, load_reranker("default")))
 
     options = {"min_k": 1, "ratio": 0.6, "max_tokens": 40}
-    postprocessor = llamaindex_precise.GradientSelectionPostprocessor(**options)
-    compressor = langchain_precise.GradientSelectionCompressor(**options)
+    postprocessor = llamaindex_precise.papers.GradientSelectionPostprocessor(**options)
+    compressor = langchain_precise.papers.GradientSelectionCompressor(**options)
     nodes = llamaindex_retriever(retriever).retrieve(question)
     documents = langchain_retriever(retriever).invoke(question)
 
@@ -144,8 +144,8 @@ def test_redundancy_is_the_same(question):
     index = SentenceContextIndex.build(CORE, HashEncoder())
     expected = RedundancyFilter().filter(index.search(question, TOP_K))
     assert any(not decision.kept for decision in expected.decisions)
-    postprocessor = llamaindex_precise.RedundancyPostprocessor()
-    compressor = langchain_precise.RedundancyCompressor()
+    postprocessor = llamaindex_precise.papers.RedundancyPostprocessor()
+    compressor = langchain_precise.papers.RedundancyCompressor()
     nodes = llamaindex_retriever("SentenceContextRetriever").retrieve(question)
     documents = langchain_retriever("SentenceContextRetriever").invoke(question)
 
@@ -162,8 +162,8 @@ def test_relevance_is_the_same():
         question, HybridIndex.build(CORE, HashEncoder()).search(question, TOP_K)
     )
     assert {decision.kept for decision in expected.decisions} == {True, False}
-    postprocessor = llamaindex_precise.RelevanceFilterPostprocessor(llm=ScriptedLLM(judge_wheels))
-    compressor = langchain_precise.RelevanceFilterCompressor(llm=ScriptedLLM(judge_wheels))
+    postprocessor = llamaindex_precise.papers.RelevanceFilterPostprocessor(llm=ScriptedLLM(judge_wheels))
+    compressor = langchain_precise.papers.RelevanceFilterCompressor(llm=ScriptedLLM(judge_wheels))
     nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
     documents = langchain_retriever("HybridRetriever").invoke(question)
 
@@ -190,16 +190,16 @@ def test_chains_of_stages_are_the_same():
 
     nodes = llamaindex_retriever("HybridRetriever").retrieve(question)
     for postprocessor in (
-        llamaindex_precise.PreciseRerankPostprocessor(),
-        llamaindex_precise.RedundancyPostprocessor(),
-        llamaindex_precise.GradientSelectionPostprocessor(min_k=2),
+        llamaindex_precise.papers.PreciseRerankPostprocessor(),
+        llamaindex_precise.papers.RedundancyPostprocessor(),
+        llamaindex_precise.papers.GradientSelectionPostprocessor(min_k=2),
     ):
         nodes = postprocessor.postprocess_nodes(nodes, query_str=question)
     documents = langchain_retriever("HybridRetriever").invoke(question)
     for compressor in (
-        langchain_precise.RerankCompressor(),
-        langchain_precise.RedundancyCompressor(),
-        langchain_precise.GradientSelectionCompressor(min_k=2),
+        langchain_precise.papers.RerankCompressor(),
+        langchain_precise.papers.RedundancyCompressor(),
+        langchain_precise.papers.GradientSelectionCompressor(min_k=2),
     ):
         documents = compressor.compress_documents(documents, question)
     assert_same_results(nodes, documents, expected)
@@ -222,8 +222,8 @@ def test_pieces_of_others_are_selected_alike(options, n_kept):
         LangChainDocument("x", id=f"{i}", metadata={"relevance_score": s}) for i, s in enumerate(scores)
     ]
     options = {"score_scale": "probability", "min_k": 1, **options}
-    ours = llamaindex_precise.GradientSelectionPostprocessor(**options).select(nodes)
-    theirs = langchain_precise.GradientSelectionCompressor(**options).select(documents, "q")
+    ours = llamaindex_precise.papers.GradientSelectionPostprocessor(**options).select(nodes)
+    theirs = langchain_precise.papers.GradientSelectionCompressor(**options).select(documents, "q")
     assert_same_decisions(ours, theirs)
     assert len(ours.kept) == n_kept
 
@@ -295,8 +295,10 @@ def test_stock_nodes_and_documents_are_treated_alike(postprocessor, compressor, 
     found = [document for document, _ in scored]
     nodes = [NodeWithScore(node=TextNode(id_=d.id, text=d.page_content), score=score) for d, score in scored]
 
-    kept = getattr(llamaindex_precise, postprocessor)(**options).postprocess_nodes(nodes, query_str=question)
-    sent = getattr(langchain_precise, compressor)(**options).compress_documents(found, question)
+    kept = getattr(llamaindex_precise.papers, postprocessor)(**options).postprocess_nodes(
+        nodes, query_str=question
+    )
+    sent = getattr(langchain_precise.papers, compressor)(**options).compress_documents(found, question)
     assert [item.node.node_id for item in kept] == [document.id for document in sent]
     assert [read_facts(item)["reason"] for item in kept] == [read_facts(d)["reason"] for d in sent]
     assert 0 < len(sent) < len(found)
@@ -328,12 +330,14 @@ def without_marks(prompt: str) -> str:
 
 
 def llamaindex_retriever(name: str, **settings):
-    made = getattr(llamaindex_precise, name).from_documents
+    made = getattr(llamaindex_precise.papers, name).from_documents
     return made(LLAMAINDEX, HashEncoder(), similarity_top_k=TOP_K, **settings)
 
 
 def langchain_retriever(name: str, **settings):
-    return getattr(langchain_precise, name).from_documents(LANGCHAIN, HashEncoder(), k=TOP_K, **settings)
+    return getattr(langchain_precise.papers, name).from_documents(
+        LANGCHAIN, HashEncoder(), k=TOP_K, **settings
+    )
 
 
 def assert_same_decisions(selection, expected):
@@ -367,19 +371,19 @@ def test_headings_reach_the_reranker_in_both_frameworks():
     first = next(c for c in core if not c.text.startswith("#"))
     assert (first.doc_id, first.above) == ("Borealis M-7", ("Borealis M-7 pump",))
     documents = [LlamaIndexDocument(doc_id=n, text=t) for n, t in pages.items()]
-    retriever = llamaindex_precise.HybridRetriever.from_documents(
+    retriever = llamaindex_precise.papers.HybridRetriever.from_documents(
         documents, HashEncoder(), similarity_top_k=8, search_kwargs={"returns": "sentence"}
     )
-    reranker = llamaindex_precise.PreciseRerankPostprocessor(reranker="packaged", top_n=8)
+    reranker = llamaindex_precise.papers.PreciseRerankPostprocessor(reranker="packaged", top_n=8)
     found = reranker.postprocess_nodes(retriever.retrieve(query), query_str=query)
     assert [(item.node.get_content(), item.score) for item in found] == expected
-    pieces = langchain_precise.HybridRetriever.from_documents(
+    pieces = langchain_precise.papers.HybridRetriever.from_documents(
         [LangChainDocument(t, id=n) for n, t in pages.items()],
         HashEncoder(),
         k=8,
         search_kwargs={"returns": "sentence"},
     ).invoke(query)
-    ranked = langchain_precise.RerankCompressor(reranker="packaged", top_n=8).compress_documents(
+    ranked = langchain_precise.papers.RerankCompressor(reranker="packaged", top_n=8).compress_documents(
         pieces, query
     )
     assert [(d.page_content, read_facts(d)["score"]) for d in ranked] == expected

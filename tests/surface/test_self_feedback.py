@@ -54,9 +54,11 @@ def ask_langchain(retriever, llm, **options):
 
 OURS = [
     pytest.param(
-        ask_llamaindex, lambda: llamaindex_precise.HybridRetriever.from_index(INDEX), id="llamaindex"
+        ask_llamaindex, lambda: llamaindex_precise.papers.HybridRetriever.from_index(INDEX), id="llamaindex"
     ),
-    pytest.param(ask_langchain, lambda: langchain_precise.HybridRetriever.from_index(INDEX), id="langchain"),
+    pytest.param(
+        ask_langchain, lambda: langchain_precise.papers.HybridRetriever.from_index(INDEX), id="langchain"
+    ),
 ]
 STOCK = [
     pytest.param(ask_llamaindex, stock_llamaindex, id="stock llamaindex"),

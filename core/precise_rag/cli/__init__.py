@@ -16,6 +16,8 @@ from precise_rag.cli.output import drop_unwritten, flush, warn
 from precise_rag.errors import PreciseRagError
 from precise_rag.viz.terminal import visible
 
+__all__ = ["main"]
+
 _COMMANDS = ("segment", "inspect", "index", "ask", "serve", "train", "eval", "demo", "completion")
 """Each is a module of this package, which is imported when it is needed: most import much."""
 

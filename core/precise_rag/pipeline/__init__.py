@@ -11,6 +11,7 @@ batch.py     many questions at a time
 estimate.py  what a question will cost
 """
 
-from precise_rag.llm.rehearsal import Estimate as Estimate
-from precise_rag.pipeline.rag import PreciseRAG as PreciseRAG
-from precise_rag.pipeline.rag import check_pipeline as check_pipeline
+from precise_rag.llm.rehearsal import Estimate
+from precise_rag.pipeline.rag import PreciseRAG, check_pipeline
+
+__all__ = ["Estimate", "PreciseRAG", "check_pipeline"]

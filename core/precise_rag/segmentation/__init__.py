@@ -6,7 +6,6 @@ from precise_rag.segmentation.options import Segmentation, SegmenterOptions
 from precise_rag.segmentation.segmenter import Segmenter
 
 __all__ = [
-    "HEADER_PATH",
     "GreedySegmenter",
     "Segmentation",
     "Segmenter",

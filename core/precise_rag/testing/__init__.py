@@ -17,5 +17,7 @@ They need no network, no key and no download, and return the same results in eve
 wrote, inherit from `precise_rag.testing.index_contract.IndexContract` (needs pytest).
 """
 
-from precise_rag.testing.encoder import HashEncoder as HashEncoder
-from precise_rag.testing.llm import ScriptedLLM as ScriptedLLM
+from precise_rag.testing.encoder import HashEncoder
+from precise_rag.testing.llm import ScriptedLLM
+
+__all__ = ["HashEncoder", "ScriptedLLM"]

@@ -11,5 +11,7 @@ location.py  which engine a location such as "my.lance" or "postgresql://…" me
 An engine a folder: lance, postgres, qdrant, milvus; and clusters, which the last two share.
 """
 
-from precise_rag.index.databases.index import DatabaseIndex as DatabaseIndex
-from precise_rag.index.databases.location import is_database as is_database
+from precise_rag.index.databases.index import DatabaseIndex
+from precise_rag.index.databases.location import is_database
+
+__all__ = ["DatabaseIndex", "is_database"]

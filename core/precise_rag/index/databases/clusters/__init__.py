@@ -15,8 +15,7 @@ engine.py   ClusterEngine: the order of writes
 view.py     ClusterView: the order of reads
 """
 
-from precise_rag.index.databases.clusters.engine import ClusterEngine as ClusterEngine
-from precise_rag.index.databases.clusters.store import Head as Head
-from precise_rag.index.databases.clusters.store import Hit as Hit
-from precise_rag.index.databases.clusters.store import Row as Row
-from precise_rag.index.databases.clusters.store import Store as Store
+from precise_rag.index.databases.clusters.engine import ClusterEngine
+from precise_rag.index.databases.clusters.store import Head, Hit, Row, Store
+
+__all__ = ["ClusterEngine", "Head", "Hit", "Row", "Store"]

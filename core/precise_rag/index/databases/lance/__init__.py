@@ -7,4 +7,6 @@ view.py      searches in one version
 filters.py   filters as SQL
 """
 
-from precise_rag.index.databases.lance.engine import LanceEngine as LanceEngine
+from precise_rag.index.databases.lance.engine import LanceEngine
+
+__all__ = ["LanceEngine"]

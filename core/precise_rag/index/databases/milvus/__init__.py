@@ -9,4 +9,6 @@ entities.py   rows and heads as entities
 filters.py    filters as expressions
 """
 
-from precise_rag.index.databases.milvus.engine import MilvusEngine as MilvusEngine
+from precise_rag.index.databases.milvus.engine import MilvusEngine
+
+__all__ = ["MilvusEngine"]

@@ -15,4 +15,6 @@ view.py          searches in one snapshot
 filters.py       filters as SQL
 """
 
-from precise_rag.index.databases.postgres.engine import PostgresEngine as PostgresEngine
+from precise_rag.index.databases.postgres.engine import PostgresEngine
+
+__all__ = ["PostgresEngine"]

@@ -9,4 +9,6 @@ points.py    rows and heads as points
 filters.py   filters as Qdrant's
 """
 
-from precise_rag.index.databases.qdrant.engine import QdrantEngine as QdrantEngine
+from precise_rag.index.databases.qdrant.engine import QdrantEngine
+
+__all__ = ["QdrantEngine"]

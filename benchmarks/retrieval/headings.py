@@ -136,7 +136,7 @@ def as_found(question: str, candidates: Sequence[Candidate]) -> Sequence[Candida
 
 
 def texts_alone(question: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    return reranked(question, [replace(c, above="", metadata={}) for c in candidates])
+    return reranked(question, [replace(c, above=(), metadata={}) for c in candidates])
 
 
 def reranked(question: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:

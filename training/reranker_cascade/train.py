@@ -104,7 +104,7 @@ class Pool:
             for kind, examples in kinds.items():
                 out += _take(examples, wanted * SHARES[kind] / of_kinds, random)
         out += _take(self._weak, ROUND * WEAK_SHARE, random)
-        return [_maybe_titled(out[row], random) for row in random.permutation(len(out))]
+        return [maybe_titled(out[row], random) for row in random.permutation(len(out))]
 
 
 def _take(examples: Sequence[Example], wanted: float, random: np.random.Generator) -> list[Example]:
@@ -112,14 +112,17 @@ def _take(examples: Sequence[Example], wanted: float, random: np.random.Generato
     return [examples[row] for row in random.permutation(len(examples))[:how_many]]
 
 
-def _maybe_titled(one: Example, random: np.random.Generator) -> Example:
+def maybe_titled(one: Example, random: np.random.Generator) -> Example:
+    """Return the example as it is read: with all titles, with those that the question needs, or without."""
     drawn = random.random()
     pairs = list(zip(one.titles, one.texts, strict=True))
     if drawn < TITLED:
         return one._replace(texts=tuple(f"{title}: {text}" if title else text for title, text in pairs))
     if drawn >= TITLED + NEEDED:
         return one
-    candidates = [Candidate("", 0, len(text), text, 0.0, "rank", above=title) for title, text in pairs]
+    candidates = [
+        Candidate("", 0, len(text), text, 0.0, "rank", metadata={"title": title}) for title, text in pairs
+    ]
     read_so = with_headings(one.question, candidates, packaged_reranker().idf_table)
     return one._replace(texts=tuple(candidate.text for candidate in read_so))
 

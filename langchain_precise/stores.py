@@ -15,7 +15,8 @@ class StoreSource:
     """A vector store of chunks as what a pipeline searches. A filter is the store's own.
 
     store: a LangChain vector store.
-    fetch_k: chunks to fetch for a question; at least 1.
+    fetch_k: chunks to read for a question; at least 1. More are fetched where a few documents or texts take
+        all places.
     search_kwargs: other options of the store's search.
     """
 
@@ -26,13 +27,13 @@ class StoreSource:
         self.store, self.fetch_k, self.search_kwargs = store, fetch_k, dict(search_kwargs)
 
     def search(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
-        """Return the store's chunks as candidates, best first."""
-        return to_candidates(self._retriever(filter).invoke(query))
+        """Return at most `top_k` of the store's chunks as candidates, best first."""
+        return to_candidates(self._retriever(filter, top_k).invoke(query))
 
     async def asearch(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
         """Run `search` without blocking the event loop."""
-        return to_candidates(await self._retriever(filter).ainvoke(query))
+        return to_candidates(await self._retriever(filter, top_k).ainvoke(query))
 
-    def _retriever(self, filter: Any) -> VectorStoreRetriever:
+    def _retriever(self, filter: Any, top_k: int) -> VectorStoreRetriever:
         given = {} if filter is None else {"filter": filter}
-        return self.store.as_retriever(search_kwargs={**self.search_kwargs, "k": self.fetch_k, **given})
+        return self.store.as_retriever(search_kwargs={**self.search_kwargs, "k": top_k, **given})

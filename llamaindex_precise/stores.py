@@ -23,7 +23,8 @@ class StoreSource:
     store: a vector store, or an index over one.
     embed_model: the embedding that a vector store was filled with; None for that of `Settings` or, without
         one, the offline encoder. An index has its own.
-    fetch_k: chunks to fetch for a question; at least 1.
+    fetch_k: chunks to read for a question; at least 1. More are fetched where a few documents or texts take
+        all places.
     """
 
     def __init__(
@@ -51,21 +52,22 @@ class StoreSource:
     ) -> list[Candidate]:
         """Return the store's nodes as candidates, best first.
 
+        top_k: how many; 0 for `fetch_k`.
         vector: searched for in place of the query's own.
         """
-        return own_texts(self._retriever(filter).retrieve(_bundle(query, vector)))
+        return own_texts(self._retriever(filter, top_k).retrieve(_bundle(query, vector)))
 
     async def asearch(
         self, query: str, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
     ) -> list[Candidate]:
         """Run `search` without blocking the event loop."""
-        return own_texts(await self._retriever(filter).aretrieve(_bundle(query, vector)))
+        return own_texts(await self._retriever(filter, top_k).aretrieve(_bundle(query, vector)))
 
-    def _retriever(self, filter: Any) -> BaseRetriever:
+    def _retriever(self, filter: Any, top_k: int) -> BaseRetriever:
         filters = MetadataFilters(filters=[filter]) if isinstance(filter, MetadataFilter) else filter
         if not isinstance(filters, MetadataFilters | None):
             raise InputError(f"filters of a store must be MetadataFilters, got {shown(filter)}")
-        return self.store.as_retriever(similarity_top_k=self.fetch_k, filters=filters)
+        return self.store.as_retriever(similarity_top_k=top_k or self.fetch_k, filters=filters)
 
 
 def _bundle(query: str, vector: FloatArray | None) -> QueryBundle:

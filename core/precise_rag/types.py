@@ -152,6 +152,10 @@ UNSCORED = "unscored"
 """Key in `Candidate.scores` of a candidate for which a reranker or store gave no usable score."""
 
 
+INSISTENT = "insistent"
+"""Key in `Candidate.scores` of a candidate that many of those found say again; how many, itself included."""
+
+
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Sort candidates by falling score; those without a usable score come last.
 

@@ -10,10 +10,11 @@ from precise_rag.evidence.texts import FoundTexts
 from precise_rag.protocols import Reranker, SentenceSplitter
 from precise_rag.rerank import rerank
 from precise_rag.selection import ProbabilitySelector
+from precise_rag.sharing import share_places
 from precise_rag.types import Candidate, Decision, Selection, check_query
 
 N_FOUND = 100
-"""Sentences that count as found: those that the reranker puts first."""
+"""Sentences that count as found: those that the reranker puts first, shared among the documents."""
 
 
 class EvidenceSpan(NamedTuple):
@@ -75,14 +76,12 @@ class EvidenceExtractor:
         texts: of any length, each with the scores that its retriever gave, if any.
         """
         check_query(query)
-        found = FoundTexts(texts, self.splitter)
+        found = FoundTexts(query, texts, self.splitter)
         if not found.sentences.kept:
             return Extraction()
-        ranked = rerank(query, found.sentences.kept, self.reranker)[:N_FOUND]
-        repeats = Selection.of(
-            (d.candidate, False, d.reason) for d in found.sentences.decisions if not d.kept
-        )
-        grown = repeats.then(EvidenceGrower(found).grow(query, ranked))
+        ranked = rerank(query, found.sentences.kept, self.reranker)
+        read = found.sentences.then(share_places(query, ranked, N_FOUND).selection)
+        grown = read.then(EvidenceGrower(found).grow(query, read.kept))
         selection = grown.then(self.selector.select(grown.kept, query))
         reasons = {d.candidate.id: d.reason for d in grown.decisions}
         dropped = (d for d in selection.decisions if not d.kept)

@@ -10,7 +10,7 @@ from precise_rag.checks import check_number
 from precise_rag.evidence.model import REACH, EvidenceModel, Growth, evidence_model
 from precise_rag.protocols import Neighbours
 from precise_rag.selection import ratio_scores
-from precise_rag.types import UNSCORED, Candidate, Selection, Stretch, best_first, check_query
+from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch, best_first, check_query
 
 _HAS_PROBABILITIES = ("probability", "logit")
 
@@ -83,7 +83,9 @@ class EvidenceGrower:
                 )
                 grown[key] = kept, _why_found(growth, row)
             elif score >= self.least:
-                kept = replace(sentence, score=score, score_scale="probability", scores={})
+                source = found[keys[growth.source[row]]].scores
+                along = {INSISTENT: source[INSISTENT]} if INSISTENT in source else {}
+                kept = replace(sentence, score=score, score_scale="probability", scores=along)
                 grown[key] = kept, _why_along(growth, row)
         return grown
 

@@ -1,10 +1,11 @@
 """Texts that anything found, as sentences that know their neighbours."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.protocols import SentenceSplitter
+from precise_rag.sharing import plain_text, with_insistent
 from precise_rag.types import Candidate, Selection, Stretch
 
 
@@ -14,16 +15,18 @@ class FoundTexts:
     stretches: the sentences of each text. A sentence has the score of its text, but no others: those say
         little about it. If two texts differ at one place, the later one has another document id here.
     sentences: each once; one that repeats another is dropped.
+    query: what the texts were found for.
     texts: candidates of any length.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
     """
 
-    def __init__(self, texts: Sequence[Candidate], splitter: SentenceSplitter | None = None) -> None:
+    def __init__(
+        self, query: str, texts: Sequence[Candidate], splitter: SentenceSplitter | None = None
+    ) -> None:
         self.stretches: list[Stretch] = []
         self._number: dict[str, int] = {}
         known: dict[str, str] = {}
-        first: dict[str, str] = {}
-        verdicts = []
+        sentences: list[Candidate] = []
         for number, text in enumerate(texts):
             stretch = split_into_sentences(replace(text, scores={}), splitter)
             if any(known.get(sentence.id, sentence.text) != sentence.text for sentence in stretch.sentences):
@@ -33,9 +36,8 @@ class FoundTexts:
             for sentence in stretch.sentences:
                 known[sentence.id] = sentence.text
                 if self._number.setdefault(sentence.id, number) == number:
-                    is_new = first.setdefault(sentence.text, sentence.id) == sentence.id
-                    verdicts.append((sentence, is_new, "" if is_new else "a sentence before it is the same"))
-        self.sentences = Selection.of(verdicts)
+                    sentences.append(sentence)
+        self.sentences = Selection.of(_once(with_insistent(query, sentences)))
 
     def number(self, sentence: Candidate) -> int:
         """Return the number of the first text that holds the sentence, from 0."""
@@ -46,3 +48,11 @@ class FoundTexts:
         known = (self._number.get(sentence.id) for sentence in sentences)
         numbers = sorted({number for number in known if number is not None})
         return [self.stretches[number] for number in numbers]
+
+
+def _once(sentences: Iterable[Candidate]) -> Iterator[tuple[Candidate, bool, str]]:
+    """Keep each sentence once; drop those that repeat one before them."""
+    first: dict[str, str] = {}
+    for sentence in sentences:
+        former = first.setdefault(plain_text(sentence.text), sentence.id)
+        yield sentence, former == sentence.id, "" if former == sentence.id else f"repeats {former}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -17,6 +17,7 @@ from precise_rag.feedback import FeedbackController
 from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.pipeline.question import Search
+from precise_rag.pipeline.searching import FairSearch, method
 from precise_rag.pipeline.stages import METHODS, STAGES, Stage, limit
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import Wording
@@ -24,6 +25,7 @@ from precise_rag.protocols import Neighbours, Source
 from precise_rag.rerank import load_reranker
 from precise_rag.rewriting import QueryRewriter, merge_searches
 from precise_rag.selection import GradientSelector, KeepAll, ProbabilitySelector
+from precise_rag.sharing import Places, share_places, with_insistent
 from precise_rag.types import Candidate, Selection, best_first
 
 Part = Any
@@ -118,12 +120,14 @@ class RetrievalPath(Portable):
     def _rank(self, search: Search, session: Session, *, ask_models: bool = True) -> Conversation[Selection]:
         """Run the stages before the selection: it keeps what there is to select from."""
         query = search.text
+        places = Places()
         if search.candidates is None:
             queries = (yield from self._queries(query, session)) if ask_models else (query,)
-            found = yield from self._search(queries, search, session)
+            places = yield from self._search(queries, search, session)
+            found: Sequence[Candidate] = places.selection.kept
         else:
             found = best_first(search.candidates)
-        texts = FoundTexts(found) if self._splits_texts else None
+        texts = FoundTexts(query, found) if self._splits_texts else None
         ranked = Selection.keep_all(found) if texts is None else texts.sentences
         for stage in self._stages(ask_models, texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
@@ -131,20 +135,19 @@ class RetrievalPath(Portable):
                 record.outcome = outcome
             later = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome)
             ranked = ranked.then(later)
-        return ranked
+        return ranked if texts is not None else _with_repeats(ranked, places)
 
     def _queries(self, query: str, session: Session) -> Conversation[Sequence[str]]:
         if self.rewriter is None:
             return (query,)
         if isinstance(self.rewriter, QueryRewriter):
             return (yield from self.rewriter.steps(query, session, self.wording))
-        arun = _method(self.rewriter, "aqueries", query)
+        arun = method(self.rewriter, "aqueries", query)
         queries: Sequence[str] = yield Work(partial(self.rewriter.queries, query), arun)
         return queries
 
-    def _search(
-        self, queries: Sequence[str], search: Search, session: Session
-    ) -> Conversation[list[Candidate]]:
+    def _search(self, queries: Sequence[str], search: Search, session: Session) -> Conversation[Places]:
+        """Return the candidates that are reranked, and why others are not; without a reranker, all."""
         if self.index is None:
             raise InputError("there is no index to search; pass candidates=, or an index to the constructor")
         knows_sentences = self.evidence is not None and isinstance(self.index, Neighbours)
@@ -156,11 +159,15 @@ class RetrievalPath(Portable):
                 asked = {"filter": search.filter, "returns": returns}
                 asked["vector"] = search.vector if one == search.text else None
                 given = {name: value for name, value in asked.items() if value is not None}
-                run = partial(self.index.search, one, self.n_candidates, **given)
-                arun = _method(self.index, "asearch", one, self.n_candidates, **given)
-                searches.append((yield Work(run, arun)))
-            stage.outcome = found = merge_searches(searches)
-        return found
+                source = FairSearch(self.index, self.n_candidates, given, self.reranker is not None)
+                searches.append((yield from source.steps(one)))
+            found = merge_searches(one.candidates for one in searches)
+            places = Places(Selection.keep_all(found, "candidate"))
+            if self.reranker is not None:
+                n_places = sum(one.n_places for one in searches)
+                places = share_places(search.text, with_insistent(search.text, found), n_places)
+            stage.outcome = places.selection
+        return places
 
     def _load_models(self) -> None:
         """Load the models of the stages side by side, the first time; what fails fails again at its use."""
@@ -197,10 +204,15 @@ class RetrievalPath(Portable):
         return ranked.then(self.selector.select(ranked.kept))
 
 
-def _method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Callable[[], Awaitable[Any]] | None:
-    """A method of an object with its arguments; None if the object has no such method."""
-    method = getattr(owner, name, None)
-    return None if method is None else partial(method, *args, **kwargs)
+def _with_repeats(ranked: Selection, places: Places) -> Selection:
+    """Add what was not ranked because it repeats a ranked candidate; it has the score of that one."""
+    scored = {decision.candidate.id: decision.candidate for decision in ranked.decisions}
+    verdicts = []
+    for _, candidate, _, reason in places.selection.decisions:
+        if same := scored.get(places.repeats.get(candidate.id, "")):
+            candidate = replace(candidate, score=same.score, score_scale=same.score_scale)
+            verdicts.append((candidate, False, reason))
+    return Selection.of(verdicts).then(ranked)
 
 
 def _load(part: Any) -> None:

@@ -11,6 +11,7 @@ from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.prompts import Wording
 from precise_rag.rerank import rerank
+from precise_rag.sharing import share_places
 from precise_rag.types import Candidate, Selection
 
 Candidates = Sequence[Candidate]
@@ -37,10 +38,7 @@ def limit(n_candidates: int) -> Stage:
     """Keep the best sentences of what was found, as many as a search for sentences returns."""
 
     def best(query: str, found: Candidates) -> Selection:
-        reason = f"not among the best {n_candidates} sentences"
-        return Selection.of(
-            (c, rank < n_candidates, "" if rank < n_candidates else reason) for rank, c in enumerate(found)
-        )
+        return share_places(query, found, n_candidates).selection
 
     return _working(best, "sentences", n_candidates=n_candidates)
 

@@ -26,6 +26,7 @@ from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
 from precise_rag.rerank.pairs import TransformerConfig
 from precise_rag.rerank.script import mostly_latin
+from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
 if TYPE_CHECKING:
@@ -154,10 +155,11 @@ class CascadeReranker(Shared):
 
         readable: (n,) whether the cross-encoder may read each; default: all.
         """
-        candidates = with_headings(query, candidates, packaged_reranker().idf_table)
+        given, candidates = candidates, with_headings(query, candidates, packaged_reranker().idf_table)
         packaged = packaged_reranker().score(query, candidates)
         rows = np.argsort(-packaged, kind="stable")
-        rows = (rows if readable is None else rows[readable[rows]])[: self._n_read]
+        rows = rows if readable is None else rows[readable[rows]]
+        rows = rows[in_turns([given[row] for row in rows], self._n_read).rows]
         odds, logits = log_odds(packaged[rows]), np.zeros(0, dtype=np.float32)
         columns: dict[str, FloatArray] = {"packaged": odds[:0], "reads": logits}
         while len(logits) < len(rows):

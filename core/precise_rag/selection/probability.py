@@ -8,7 +8,7 @@ from precise_rag.checks import check_number, renamed
 from precise_rag.selection.names import name_bearers
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import UNSCORED, Candidate, Selection, best_first
+from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_first
 
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
@@ -24,7 +24,9 @@ class ProbabilitySelector:
 
     A candidate with a calibrated probability p is worth p for each of its tokens: that is the share of
     the tokens that the answer needs, on average. What is worth much less than the best is dropped, too: the
-    best is then likely to be the answer; where nothing is likely, more is kept. Where even the best is worth
+    best is then likely to be the answer; where nothing is likely, more is kept. What is said again and again
+    (`INSISTENT`) does not count as the best, if there is anything else: who repeats a text must not raise the
+    bar for what others say. Where even the best is worth
     less than 0.05, hardly anything answers the question, and ten candidates are enough. A name in the
     question that nothing kept mentions brings one candidate more, see `name_bearers`.
 
@@ -68,7 +70,9 @@ class ProbabilitySelector:
         given = best_first(candidates)
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         worths = ratio_scores(ranked)
-        lowest = max(self.min_score, self.share_of_best * max(worths, default=0.0))
+        own = [worth for c, worth in zip(ranked, worths, strict=True) if INSISTENT not in c.scores]
+        best = max(own or worths, default=0.0)
+        lowest = max(self.min_score, self.share_of_best * best)
         n_first = max(sum(worth >= lowest for worth in worths), min(self.min_keep, len(ranked)))
         if self.share_of_best and worths and worths[0] < _DOUBTFUL:
             n_first = min(n_first, max(self.min_keep, _ENOUGH))
@@ -80,7 +84,7 @@ class ProbabilitySelector:
             verdicts.append(verdict)
         kept = [candidate for candidate, is_kept, _ in verdicts if is_kept]
         verdicts += [
-            (candidate, False, self._why_dropped(worth, worths[0]))
+            (candidate, False, self._why_dropped(worth, best))
             for candidate, worth in zip(ranked[n_first:], worths[n_first:], strict=True)
         ]
         for row, name in name_bearers(query, kept, ranked[n_first:]):

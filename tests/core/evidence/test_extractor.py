@@ -118,4 +118,13 @@ def test_a_repeat_is_dropped_and_named_also_if_it_would_come_along():
     found = extract("Service", piece("pump", PUMP), piece("copy", "Service it every year. Lock the shed."))
     assert [s.candidate.doc_id for s in found.spans] == ["pump"]
     reasons = {d.candidate.doc_id: d.reason for d in found.dropped if "Service" in d.candidate.text}
-    assert reasons == {"copy": "a sentence before it is the same"}
+    assert reasons == {"copy": "repeats pump:33-55"}
+
+
+def test_a_text_that_repeats_the_question_leaves_the_others_their_part():
+    loud = piece("loud", "\n".join(f"To service the pump is the question {n} of all." for n in range(150)))
+    truth = piece("truth", "It is done in May, when service is cheap.")
+    found = extract("service", loud, truth, ratio=0, threshold=0.01, max_tokens=None)
+    assert "truth" in [span.candidate.doc_id for span in found.spans]
+    waiting = [d.reason for d in found.dropped if "had their share of the 100 places" in d.reason]
+    assert len(waiting) > 0

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from precise_rag import Candidate
 from precise_rag.errors import InputError, ScoreScaleError
 from precise_rag.selection import ProbabilitySelector
+from precise_rag.types import INSISTENT
 
 
 def test_ten_are_enough_where_even_the_best_is_improbable():
@@ -73,3 +76,11 @@ def test_bad_input():
         ProbabilitySelector(min_score=2)
     with pytest.raises(InputError, match="max_tokens must be"):
         ProbabilitySelector(max_tokens=0)
+
+
+def test_what_is_said_again_and_again_does_not_raise_the_bar():
+    first, *quiet = candidates(0.98, 0.09, 0.02, 0.011)
+    loud = replace(first, scores={INSISTENT: 60.0})
+    assert kept(ProbabilitySelector(min_keep=0), [loud, *quiet]) == [0.98, 0.09, 0.02]
+    assert kept(ProbabilitySelector(min_keep=0), [first, *quiet]) == [0.98]
+    assert kept(ProbabilitySelector(min_keep=0), [loud]) == [0.98]

@@ -1,0 +1,84 @@
+"""Searching for the candidates of a question, further where few documents or texts take all places."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from precise_rag.filters import as_filter
+from precise_rag.llm.session import Conversation, Work
+from precise_rag.protocols import Index, Source
+from precise_rag.sharing import share_of, share_places
+from precise_rag.types import Candidate, best_first
+
+_STEPS = (4, 16)
+"""How many times as many candidates the further searches ask for."""
+
+
+class Found(NamedTuple):
+    """Candidates of one query, best first, and for how many of them there are places."""
+
+    candidates: list[Candidate]
+    n_places: int
+
+
+@dataclass(frozen=True, slots=True)
+class FairSearch:
+    """Searches a source until everyone who waits for a place may be among what was found.
+
+    source: what is searched. One of ours is asked to leave out documents whose share is full.
+    n_candidates: the places, and the candidates of the first search; a source's own `fetch_k` goes before.
+    given: further arguments of its `search`.
+    goes_on: whether it is searched further; otherwise once.
+    """
+
+    source: Source
+    n_candidates: int
+    given: Mapping[str, Any]
+    goes_on: bool = True
+
+    def steps(self, query: str) -> Conversation[Found]:
+        """Search for one query.
+
+        A source that returns another number than it was asked for is searched once, and all have a place.
+        """
+        n_places = getattr(self.source, "fetch_k", None) or self.n_candidates
+        found = list((yield self._work(query, n_places)))
+        is_asked, others_wait = len(found) == n_places, True
+        for step in _STEPS if is_asked and self.goes_on else ():
+            places = share_places(query, found, n_places)
+            if places.is_shared or not (others_wait or len(found) - len(places.repeats) < n_places):
+                break
+            full = places.full if step < _STEPS[-1] else _often(found, share_of(n_places))
+            left_out = full if others_wait and isinstance(self.source, Index) else ()
+            top_k = n_places * (_STEPS[0] if left_out else step)
+            more = yield self._work(query, top_k, left_out)
+            found = best_first({candidate.id: candidate for candidate in (*more, *found)}.values())
+            if len(more) < top_k:
+                others_wait = False
+                if not left_out:
+                    break
+        return Found(best_first(found), n_places if is_asked else max(n_places, len(found)))
+
+    def _work(self, query: str, top_k: int, left_out: Sequence[str] = ()) -> Work:
+        given = dict(self.given)
+        if left_out:
+            others = as_filter({"$id": {"$nin": list(left_out)}})
+            given["filter"] = as_filter(given["filter"]) & others if "filter" in given else others
+        return Work(
+            partial(self.source.search, query, top_k, **given),
+            method(self.source, "asearch", query, top_k, **given),
+        )
+
+
+def _often(found: Sequence[Candidate], times: int) -> tuple[str, ...]:
+    """The documents of which so many pieces were found, repetitions included."""
+    counts = Counter(candidate.doc_id for candidate in found)
+    return tuple(doc_id for doc_id, n in counts.items() if n >= times)
+
+
+def method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Callable[[], Awaitable[Any]] | None:
+    """Return a method of an object with its arguments; None if the object has no such method."""
+    found = getattr(owner, name, None)
+    return None if found is None else partial(found, *args, **kwargs)

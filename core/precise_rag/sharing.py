@@ -1,0 +1,215 @@
+"""Who gets the places of what is read next: nobody takes them all while others wait.
+
+Anybody who writes a document decides how often it says the words of a question. So a text that repeats
+another takes no place; three quarters of the places at most go to one document, or to one group of
+near-copies, and one quarter to all that is said again and again; and every fourth place goes to a document
+and a group that have none yet. Where nobody else waits, the order alone decides.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from precise_rag.stems import QUESTION_WORDS, read_words
+from precise_rag.titles import joined_titles, titles_above
+from precise_rag.types import INSISTENT, Candidate, Selection
+
+_BANDS, _ROWS = 4, 5
+"""Near-copies agree in at least one of so many samples of so many words: of two texts with nine tenths of
+their words in common 97 % do, with four fifths 80 %, with half 12 %, with a third 2 %."""
+_FEWEST = 4
+"""Words that a question has at least, for texts with all of them to be alike."""
+_AGAIN = 5
+"""Times from which on something is said again and again."""
+
+_SHORT = 2_000
+"""Characters up to which the samples of a text are remembered."""
+_LOOK_ALIKE = str.maketrans("асԁеһіјӏорԛѕԝхуαικνορυχ", "acdehijlopqswxyaiknopux")
+
+_PRIME = (1 << 31) - 1
+_DRAW = np.random.default_rng(0)
+_FACTORS, _SHIFTS = _DRAW.integers(1, _PRIME, (2, _BANDS * _ROWS, 1), dtype=np.int64)
+
+
+class Turns(NamedTuple):
+    """Rows in the order of their places.
+
+    rows: at most as many as there are places.
+    is_shared: whether every place was taken, and an eighth of them by documents and groups that had none yet.
+    """
+
+    rows: list[int]
+    is_shared: bool
+
+
+class Places(NamedTuple):
+    """Candidates with a place, and why the others have none.
+
+    selection: a decision for each candidate.
+    repeats: the id of what each repeated candidate repeats, by its own id.
+    is_shared: as in `Turns`; if not, others may be found that should have a place.
+    full: ids of the documents that have as many different texts here as they may have places.
+    """
+
+    selection: Selection = Selection()
+    repeats: Mapping[str, str] = MappingProxyType({})
+    is_shared: bool = True
+    full: tuple[str, ...] = ()
+
+
+def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> Places:
+    """Decide which candidates are read next.
+
+    query: what they were found for; texts under headings with other words of it do not repeat each other.
+    candidates: best first.
+    n_places: how many are read.
+    """
+    repeats = _repeats(query, candidates)
+    rest = [candidate for candidate in candidates if candidate.id not in repeats]
+    rows, is_shared = in_turns(rest, n_places)
+    chosen = {rest[row].id for row in rows}
+    counts = Counter(candidate.doc_id for candidate in rest)
+    full = tuple(doc_id for doc_id, n in counts.items() if n >= share_of(n_places))
+    last = max(rows, default=-1)
+    waits = {c.id: _why_it_waits(row < last, n_places) for row, c in enumerate(rest) if c.id not in chosen}
+    return Places(
+        Selection.of(
+            (
+                c,
+                c.id in chosen,
+                waits.get(c.id, f"repeats {repeats[c.id]}" if c.id in repeats else "candidate"),
+            )
+            for c in candidates
+        ),
+        repeats,
+        is_shared,
+        full,
+    )
+
+
+def with_insistent(query: str, found: Sequence[Candidate]) -> list[Candidate]:
+    """Return what was found, with the entry INSISTENT in the scores of what is said again and again.
+
+    query: what it was found for; texts that have all of its words say the same, too, if it has several.
+    """
+    asked = set(read_words(query).stems) - QUESTION_WORDS
+
+    def kinds(candidate: Candidate) -> list[Hashable]:
+        words = set(read_words(plain_text(candidate.text)).stems)
+        says_it_all = len(asked) >= _FEWEST and asked <= words
+        return [*_groups(candidate), *(["question"] if says_it_all else [])]
+
+    of_each = [kinds(candidate) for candidate in found]
+    counts = Counter(kind for several in of_each for kind in several)
+    most = [max((counts[kind] for kind in several), default=0) for several in of_each]
+    return [
+        replace(c, scores={**c.scores, INSISTENT: float(n)}) if n >= _AGAIN else c
+        for c, n in zip(found, most, strict=True)
+    ]
+
+
+def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
+    """Return the rows of the candidates that have a place, in the order in which they got it.
+
+    candidates: best first. n_places: how many places there are.
+    """
+    owners = cache(lambda row: _owners(candidates[row]))
+    taken: dict[int, None] = {}
+    counts: Counter[Hashable] = Counter()
+    new = _below(1, len(candidates), owners, counts, taken)
+    some = _below(share_of(n_places), len(candidates), owners, counts, taken)
+    rest = (row for row in range(len(candidates)) if row not in taken)
+    n_left = 0
+    while len(taken) < min(n_places, len(candidates)):
+        row = next(new, None) if len(taken) % 4 == 3 else None
+        n_left += row is not None
+        row = next(some, None) if row is None else row
+        row = next(rest) if row is None else row
+        taken[row] = None
+        counts.update(owners(row))
+    enough = min(n_places // 4, max(1, n_places // 8))
+    return Turns(list(taken), len(taken) == n_places and n_left >= enough)
+
+
+def share_of(n_places: int) -> int:
+    """Return how many of the places go to one document at most while others wait."""
+    return max(1, 3 * n_places // 4)
+
+
+def plain_text(text: str) -> str:
+    """Return a text without what readers overlook: case, forms of letters, white space, invisible signs.
+
+    Cyrillic and Greek letters that look like Latin ones are these.
+    """
+    if text.isascii():
+        return " ".join(text.casefold().split())
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_LOOK_ALIKE)
+    return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
+
+
+def _below(
+    limit: int,
+    n_rows: int,
+    owners: Callable[[int], Sequence[Hashable]],
+    counts: Counter[Hashable],
+    taken: dict[int, None],
+) -> Iterator[int]:
+    """Yield the rows that are not taken and whose owners have fewer places than `limit`, at their turn."""
+    for row in range(n_rows):
+        if row not in taken and all(counts[owner] < limit for owner in owners(row)):
+            yield row
+
+
+def _owners(candidate: Candidate) -> list[Hashable]:
+    """The document of a candidate, and the groups of near-copies that it is in.
+
+    What is said again and again is one group, too, with a third of a share: each of it counts three times.
+    """
+    insistent = [INSISTENT] * 3 if INSISTENT in candidate.scores else []
+    return [candidate.doc_id, *insistent, *_groups(candidate)]
+
+
+def _groups(candidate: Candidate) -> tuple[Hashable, ...]:
+    """The groups of near-copies that a candidate is in."""
+    return _sampled(candidate.text) if len(candidate.text) <= _SHORT else _sampled.__wrapped__(candidate.text)
+
+
+@lru_cache(maxsize=4096)
+def _sampled(text: str) -> tuple[Hashable, ...]:
+    """Samples of the words of a text (minhash)."""
+    words = {crc32(s.encode("utf-8", "surrogatepass")) for s in read_words(plain_text(text)).stems}
+    if not words:
+        return ()
+    hashed = np.fromiter(words, np.int64, len(words)) % _PRIME
+    least = ((hashed * _FACTORS + _SHIFTS) % _PRIME).min(axis=1).reshape(_BANDS, _ROWS)
+    return tuple((band, *row) for band, row in enumerate(least.tolist()))
+
+
+def _repeats(query: str, candidates: Sequence[Candidate]) -> dict[str, str]:
+    """The id of the first candidate with the same text, by the ids of those after it."""
+    asked = set(read_words(query).stems) - QUESTION_WORDS
+
+    @cache
+    def named(above: str) -> frozenset[str]:
+        return frozenset(asked.intersection(read_words(above).stems))
+
+    first: dict[tuple[str, frozenset[str]], str] = {}
+    found = {}
+    for candidate in candidates:
+        key = plain_text(candidate.text), named(joined_titles(titles_above(candidate)))
+        if first.setdefault(key, candidate.id) != candidate.id:
+            found[candidate.id] = first[key]
+    return found
+
+
+def _why_it_waits(is_passed: bool, n_places: int) -> str:
+    if is_passed:
+        return f"its document, or texts like it, had their share of the {n_places} places"
+    return f"not among the best {n_places}"

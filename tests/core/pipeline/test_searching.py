@@ -1,0 +1,118 @@
+import pytest
+
+from precise_rag import Document, PreciseRAG
+from precise_rag.index import HybridIndex
+from precise_rag.testing import HashEncoder
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate
+
+QUESTION = "When was the harbour lamp of Marrow first lit by Ada Brandt?"
+TRUTH = "Ada Brandt lit the lamp in 1931, in the week after Easter."
+
+
+class Lamps:
+    """A reranker that knows the truth."""
+
+    name, score_scale = "lamps", "probability"
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def score(self, query, candidates):
+        self.read = [candidate.text for candidate in candidates]
+        return [0.9 if candidate.text == TRUTH else 0.1 for candidate in candidates]
+
+
+class Source:
+    """Returns as many of its texts as it is asked for; each text is a document, but for the loud ones."""
+
+    def __init__(self, texts, most=10_000):
+        self.found = [
+            Candidate(
+                "loud" if TRUTH not in text else "truth", 100 * n, 100 * n + len(text), text, -n, "rank"
+            )
+            for n, text in enumerate(texts)
+        ]
+        self.asked, self.most = [], most
+
+    def search(self, query, top_k, /):
+        self.asked.append(top_k)
+        return self.found[: min(top_k, self.most)]
+
+
+def path_over(source, **parts):
+    return PreciseRAG(source, reranker=Lamps(), evidence=None, **parts)
+
+
+async def test_a_source_is_searched_further_until_others_are_found_in_steps_that_end():
+    source = Source([f"{QUESTION} No {n}." for n in range(150)] + [TRUTH])
+    rag = path_over(source)
+    selection = rag.retrieve(QUESTION)
+    assert selection.kept[0].text == TRUTH
+    assert source.asked == [50, 200]
+    assert await rag.aretrieve(QUESTION) == selection
+    assert len(rag.reranker.read) == 50
+
+    hopeless = Source([f"{QUESTION} No {n}." for n in range(5000)] + [TRUTH])
+    path_over(hopeless).retrieve(QUESTION)
+    assert hopeless.asked == [50, 200, 800]
+
+
+def test_repeats_take_no_place_and_are_decisions_with_the_score_of_what_they_repeat():
+    source = Source([QUESTION] * 60 + [TRUTH])
+    selection = path_over(source, redundancy=None).retrieve(QUESTION)
+    assert selection.kept[0].text == TRUTH
+    repeats = [d for d in selection.decisions if d.reason.startswith("repeats loud:0-")]
+    assert [d.candidate.score for d in repeats] == pytest.approx([0.1] * 59)
+
+
+def test_the_trace_of_the_search_says_who_waited():
+    source = Source([f"{QUESTION} No {n}." for n in range(150)] + [TRUTH])
+    trace = Trace(QUESTION)
+    path_over(source).retrieve(QUESTION, trace=trace)
+    reasons = trace.stages[0].selection.reasons
+    assert any("had their share of the 50 places" in reason for reason in reasons)
+
+
+def test_a_source_that_decides_how_many_is_searched_once_and_loses_nothing():
+    source = Source([f"{QUESTION} No {n}." for n in range(70)], most=7)
+    path_over(source).retrieve(QUESTION)
+    assert source.asked == [50]
+
+    class All(Source):
+        def search(self, query, top_k, /):
+            self.asked.append(top_k)
+            return self.found
+
+    every = All([f"{QUESTION} No {n}." for n in range(70)])
+    rag = path_over(every)
+    rag.retrieve(QUESTION)
+    assert (every.asked, len(rag.reranker.read)) == ([50], 70)
+
+
+def test_a_source_may_say_how_many_are_fetched_first():
+    source = Source([f"{QUESTION} No {n}." for n in range(70)] + [TRUTH])
+    source.fetch_k = 20
+    rag = path_over(source)
+    assert rag.retrieve(QUESTION).kept[0].text == TRUTH
+    assert (source.asked, len(rag.reranker.read)) == ([20, 80], 20)
+
+
+def test_without_a_reranker_the_search_is_what_it_was():
+    source = Source([f"{QUESTION} No {n}." for n in range(150)] + [TRUTH])
+    selection = PreciseRAG(source, preset="recursive").retrieve(QUESTION)
+    assert (source.asked, len(selection.decisions)) == ([10], 10)
+
+
+@pytest.mark.parametrize("n_documents", [1, 5])
+def test_documents_that_fill_the_search_are_left_out_of_the_next_one(n_documents):
+    lines = [f"{QUESTION} {word}{n}." for n in range(400) for word in ("Yes", "No", "So")]
+    loud = [Document(f"loud {n}", "\n".join(lines), {"tenant": "a"}) for n in range(n_documents)]
+    hidden = Document("hidden", TRUTH, {"tenant": "b"})
+    others = [Document(f"other {n}", f"The lamp of mill {n} is dark.", {"tenant": "a"}) for n in range(30)]
+    truth = Document("truth", f"{TRUTH}\nIt was dark before.", {"tenant": "a"})
+    index = HybridIndex.build([*loud, *others, truth, hidden], HashEncoder())
+    rag = PreciseRAG(index, reranker=Lamps())
+    kept = rag.retrieve(QUESTION, filter={"tenant": "a"}).kept
+    assert (kept[0].text, {c.doc_id for c in kept if c.text == TRUTH}) == (TRUTH, {"truth"})
+    assert len(rag.reranker.read) <= 50

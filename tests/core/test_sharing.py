@@ -1,0 +1,125 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.sharing import in_turns, plain_text, share_of, share_places, with_insistent
+from precise_rag.types import INSISTENT, Candidate
+
+QUERY = "When was the old harbour lamp first lit?"
+WORDS = ("amber", "birch", "copper", "dune", "ember", "fjord", "grove", "heron")
+
+
+def found(text: str, doc_id: str = "a", place: int = 0, **fields: object) -> Candidate:
+    start = 1000 * place
+    return Candidate(doc_id, start, start + len(text), text, 1.0, "rank", **fields)  # type: ignore[arg-type]
+
+
+def own_text(number: int) -> str:
+    """A text that shares hardly a word with others."""
+    return " ".join(f"{word}{number}" for word in WORDS)
+
+
+def several(doc_id: str, n: int, first: int = 0) -> list[Candidate]:
+    return [found(own_text(first + k), doc_id, k) for k in range(n)]
+
+
+def test_one_document_gets_three_quarters_of_the_places_while_others_wait():
+    others = [found(own_text(1000 + n), f"other {n}") for n in range(40)]
+    places = share_places(QUERY, [*several("loud", 60), *others], 20)
+    kept = [c.doc_id for c in places.selection.kept]
+    assert (len(kept), kept.count("loud")) == (20, 15)
+    assert places.is_shared
+    assert places.full == ("loud",)
+    waiting = {d.reason for d in places.selection.decisions if not d.kept and d.candidate.doc_id == "loud"}
+    assert "its document, or texts like it, had their share of the 20 places" in waiting
+
+
+def test_several_loud_documents_leave_places_to_others():
+    loud = [c for n in range(5) for c in several(f"loud {n}", 60, 100 * n)]
+    others = [found(own_text(1000 + n), f"other {n}") for n in range(40)]
+    kept = share_places(QUERY, [*loud, *others], 50).selection.kept
+    assert sum(c.doc_id.startswith("other") for c in kept) >= 8
+
+
+def test_a_document_alone_loses_nothing():
+    alone = several("a", 60)
+    places = share_places(QUERY, alone, 50)
+    assert places.selection.kept == tuple(alone[:50])
+    assert not places.is_shared
+    assert [d.reason for d in places.selection.decisions[50:]] == ["not among the best 50"] * 10
+
+
+@pytest.mark.parametrize("change", ["", "changed", "4711"])
+def test_near_copies_in_many_documents_get_three_quarters_of_the_places(change):
+    text = "the old harbour lamp was first lit in the stormy autumn of that year by two brothers"
+    copies = [found(f"{text} {change and change + str(n)}", f"copy {n}") for n in range(60)]
+    copies = copies if change else [replace(c, text=f"{c.text}{'!' * n}") for n, c in enumerate(copies)]
+    others = [found(own_text(n), f"other {n}") for n in range(60)]
+    kept = share_places(QUERY, [*copies, *others], 50).selection.kept
+    assert sum(c.doc_id.startswith("copy") for c in kept) <= 40
+
+
+def test_what_is_said_again_and_again_gets_a_quarter_of_the_places():
+    frames = ["Ask {}", "Of {} we speak", "On {} again", "Nobody knows {}", "They wonder {} daily"]
+    loud = [found(frames[n % 5].format(QUERY) + own_text(n), f"loud {n}") for n in range(60)]
+    others = [found(own_text(100 + n), f"other {n}") for n in range(60)]
+    marked = with_insistent(QUERY, [*loud, *others])
+    assert [INSISTENT in c.scores for c in marked] == [True] * 60 + [False] * 60
+    kept = share_places(QUERY, marked, 40).selection.kept
+    assert sum(c.doc_id.startswith("loud") for c in kept) <= 10
+
+
+def test_repeats_take_no_place_and_the_reason_names_what_they_repeat():
+    texts = [
+        "The lamp was lit.",
+        "THE  LAMP\u200b was\nlit.",
+        "\u0422he l\u0430mp w\u0430s lit.",
+        "The lamp was lit in 1931.",
+    ]
+    places = share_places(QUERY, [found(text, f"d{n}") for n, text in enumerate(texts)], 50)
+    assert [(d.kept, d.reason) for d in places.selection.decisions] == [
+        (True, "candidate"),
+        (False, "repeats d0:0-17"),
+        (False, "repeats d0:0-17"),
+        (True, "candidate"),
+    ]
+    assert places.repeats == {
+        c.id: "d0:0-17" for c in (places.selection.decisions[n].candidate for n in (1, 2))
+    }
+
+
+def test_the_same_text_under_other_words_of_the_question_is_no_repeat():
+    text = "Change the oil every month."
+    pumps = [found(text, name, above=f"Pump {name}") for name in ("M-8", "M-7", "M-9")]
+    places = share_places("How often is the oil of pump M-7 changed?", pumps, 50)
+    assert [d.kept for d in places.selection.decisions] == [True, True, False]
+
+
+def test_few_places_and_no_candidates_are_fine():
+    assert share_places(QUERY, [], 5).selection.decisions == ()
+    assert share_places(QUERY, [found("...", "a"), found("", "b")], 1).selection.kept[0].text == "..."
+    assert with_insistent("?", [found("", "a")])[0].scores == {}
+
+
+@given(
+    owners=st.lists(st.sampled_from("abcdef"), max_size=60),
+    n_places=st.integers(min_value=1, max_value=60),
+)
+def test_places_are_filled_once_and_no_document_has_more_than_its_share_while_others_wait(owners, n_places):
+    candidates = [found(own_text(n), owner, n) for n, owner in enumerate(owners)]
+    rows = in_turns(candidates, n_places).rows
+    assert len(rows) == len(set(rows)) == min(n_places, len(owners))
+    waiting = {owners[row] for row in range(len(owners)) if row not in rows}
+    share = share_of(n_places)
+    for owner in set(owners):
+        taken = sum(owners[row] == owner for row in rows)
+        others = [sum(owners[row] == one for row in rows) for one in waiting - {owner}]
+        assert taken <= share or all(n >= share for n in others)
+
+
+def test_plain_text_keeps_numbers_and_signs():
+    assert plain_text("A  b\u200bC") == "a bc"
+    assert plain_text("≥ 5 €") != plain_text("≤ 5 €")
+    assert plain_text("-5") != plain_text("5")

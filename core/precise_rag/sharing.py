@@ -31,7 +31,10 @@ _AGAIN = 5
 
 _SHORT = 2_000
 """Characters up to which the samples of a text are remembered."""
-_LOOK_ALIKE = str.maketrans("асԁеһіјӏорԛѕԝхуαικνορυχ", "acdehijlopqswxyaiknopux")
+_LOOK_ALIKE = str.maketrans(
+    "АВЕКМНОРСТУХІЈЅасԁеһіјӏорԛѕԝхуΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορυχ",
+    "ABEKMHOPCTYXIJSacdehijlopqswxyABEZHIKMNOPTYXainopux",
+)
 
 _PRIME = (1 << 31) - 1
 _DRAW = np.random.default_rng(0)
@@ -150,7 +153,7 @@ def plain_text(text: str) -> str:
     """
     if text.isascii():
         return " ".join(text.casefold().split())
-    folded = unicodedata.normalize("NFKC", text).casefold().translate(_LOOK_ALIKE)
+    folded = unicodedata.normalize("NFKC", text).translate(_LOOK_ALIKE).casefold()
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
 

@@ -12,8 +12,8 @@ from precise_rag.protocols import Index, Source
 from precise_rag.sharing import share_of, share_places
 from precise_rag.types import Candidate, best_first
 
-_STEPS = (4, 16)
-"""How many times as many candidates the further searches ask for."""
+_GROWTH, _LARGEST, _MOST = 4, 16, 6
+"""A further search asks for 4 times as many, or leaves documents out; at most 16 times as many, and 6 more."""
 
 
 class Found(NamedTuple):
@@ -45,20 +45,25 @@ class FairSearch:
         """
         n_places = getattr(self.source, "fetch_k", None) or self.n_candidates
         found = list((yield self._work(query, n_places)))
-        is_asked, others_wait = len(found) == n_places, True
-        for step in _STEPS if is_asked and self.goes_on else ():
+        is_asked, others_wait = len(found) == n_places, isinstance(self.source, Index)
+        top_k = n_places
+        left_out: tuple[str, ...] = ()
+        for _ in range(_MOST if is_asked and self.goes_on else 0):
             places = share_places(query, found, n_places)
-            if places.is_shared or not (others_wait or len(found) - len(places.repeats) < n_places):
+            if places.is_shared:
                 break
-            full = places.full if step < _STEPS[-1] else _often(found, share_of(n_places))
-            left_out = full if others_wait and isinstance(self.source, Index) else ()
-            top_k = n_places * (_STEPS[0] if left_out else step)
+            full = places.full if top_k == n_places else _often(found, share_of(n_places))
+            former, left_out = left_out, tuple(dict.fromkeys((*left_out, *full))) if others_wait else ()
+            top_k *= _GROWTH if top_k == n_places or left_out == former else 1
+            if top_k > _LARGEST * n_places:
+                break
             more = yield self._work(query, top_k, left_out)
             found = best_first({candidate.id: candidate for candidate in (*more, *found)}.values())
             if len(more) < top_k:
-                others_wait = False
-                if not left_out:
+                n_texts = len(found) - len(share_places(query, found, n_places).repeats)
+                if not left_out or n_texts >= n_places:
                     break
+                others_wait = False
         return Found(best_first(found), n_places if is_asked else max(n_places, len(found)))
 
     def _work(self, query: str, top_k: int, left_out: Sequence[str] = ()) -> Work:

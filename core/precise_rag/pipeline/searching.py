@@ -13,7 +13,7 @@ from precise_rag.sharing import share_of, share_places
 from precise_rag.types import Candidate, best_first
 
 _GROWTH, _LARGEST, _MOST = 4, 16, 6
-"""A further search asks for 4 times as many, or leaves documents out; at most 16 times as many, and 6 more."""
+"""A further search asks for 4 times as many, or leaves documents out; at most 6 of them, for 16 times."""
 
 
 class Found(NamedTuple):

@@ -92,7 +92,7 @@ def test_repeats_take_no_place_and_the_reason_names_what_they_repeat():
 
 def test_the_same_text_under_other_words_of_the_question_is_no_repeat():
     text = "Change the oil every month."
-    pumps = [found(text, name, above=f"Pump {name}") for name in ("M-8", "M-7", "M-9")]
+    pumps = [found(text, name, above=(f"Pump {name}",)) for name in ("M-8", "M-7", "M-9")]
     places = share_places("How often is the oil of pump M-7 changed?", pumps, 50)
     assert [d.kept for d in places.selection.decisions] == [True, True, False]
 

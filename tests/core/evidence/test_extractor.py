@@ -124,7 +124,7 @@ def test_a_repeat_is_dropped_and_named_also_if_it_would_come_along():
 def test_a_text_that_repeats_the_question_leaves_the_others_their_part():
     loud = piece("loud", "\n".join(f"To service the pump is the question {n} of all." for n in range(150)))
     truth = piece("truth", "It is done in May, when service is cheap.")
-    found = extract("service", loud, truth, ratio=0, threshold=0.01, max_tokens=None)
+    found = extract("service", loud, truth, share_of_best=0, min_score=0.01, max_tokens=None)
     assert "truth" in [span.candidate.doc_id for span in found.spans]
     waiting = [d.reason for d in found.dropped if "had their share of the 100 places" in d.reason]
     assert len(waiting) > 0

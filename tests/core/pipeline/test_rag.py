@@ -185,12 +185,12 @@ async def test_fifty_questions_respect_the_concurrency_limit(rag):
 
 async def test_one_failure_of_a_batch_is_raised_or_returned(rag):
     def script(messages):
-        return LLMServerError("m: down") if "bad" in messages[1].content else ACCEPTED
+        return LLMServerError("m: down") if "stormy" in messages[1].content else ACCEPTED
 
     engine = answering(rag, ScriptedLLM(script))
     with pytest.raises(LLMServerError, match="m: down"):
-        await engine.abatch(["good", "bad"])
-    good, bad = await engine.abatch(["good", "bad"], return_errors=True)
+        await engine.abatch(["good", "stormy"])
+    good, bad = await engine.abatch(["good", "stormy"], return_errors=True)
     assert isinstance(good, Answer)
     assert isinstance(bad, LLMServerError)
     assert await engine.abatch([]) == []

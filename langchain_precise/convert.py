@@ -59,10 +59,9 @@ def document_names(documents: Iterable[Document]) -> list[str]:
 def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None = None) -> list[Candidate]:
     """Return one candidate per document, in the order given, each with an id of its own.
 
-    score_scale: the scale of a `relevance_score` that has no facts. If any score is of unknown scale,
-    if the scales differ, or if any score is missing and no scale is given, the order given replaces all
-    scores, on the "rank" scale. Other documents whose score is missing or no finite number rank last,
-    see `with_scores`.
+    score_scale: the scale of a `relevance_score` that has no facts. The order given replaces all scores, on
+    the "rank" scale, if the scales differ or one is unknown, or if a score is missing and no scale is given.
+    Other documents whose score is missing or not finite rank last, see `with_scores`.
     """
     documents = list(documents)
     found = [_scored(document) for document in documents]
@@ -93,7 +92,7 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     """Return a document for a candidate, with the facts about it.
 
     reason: why a selection kept it, if one did.
-    The document is a copy of the one that became the candidate; if the candidate is another part of its
+    The document is a copy of the one that became the candidate. If the candidate is another part of its
     text, the copy has that text and an id of its own. Without such a document it is new, with the metadata
     of the indexed one.
     """

@@ -111,9 +111,9 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
     length_function: measures a text for `chunk_size`; `from_huggingface_tokenizer` and
     `from_tiktoken_encoder` set it.
     embeddings: LangChain embeddings, a core encoder, or the name or path of one. The splitter's
-    `embeddings` then give each piece its vector in context: the mean of its sentences' vectors, weighted
-    with that of the text around it and with the vector of the whole piece. Give them to any vector store in
-    place of your own. Default: none.
+    `embeddings` then give each piece its vector in context. It is the mean of its sentences' vectors,
+    weighted with that of the text around it and with the vector of the whole piece. Give them to any vector
+    store in place of your own. Default: none.
     whole: largest weight of the piece embedded as a whole in that vector (0 to 1); 0: it is not embedded.
     options: further options of `Segmenter.from_pretrained`, such as threshold, min_tokens, paragraphs.
 

@@ -91,9 +91,9 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
 def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None = None) -> list[Candidate]:
     """Return one candidate per scored node, in the order given.
 
-    score_scale: the scale of scores that have no facts. If any score is of unknown scale, if the scales
-    differ, or if any score is missing and no scale is given, the order given replaces all scores, on the
-    "rank" scale. Other nodes whose score is missing, NaN or infinite rank last, see `with_scores`.
+    score_scale: the scale of scores that have no facts. The order given replaces all scores, on the "rank"
+    scale, if the scales differ or one is unknown, or if a score is missing and no scale is given. Other nodes
+    whose score is missing, NaN or infinite rank last, see `with_scores`.
 
     The text of a node that a precise-rag index found is the indexed text; that of any other node is
     what its embedding model saw (`MetadataMode.EMBED`).

@@ -23,7 +23,7 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     The sentences of all nodes are reranked, grow to the neighbours that probably belong to the same
     evidence, and are kept while they are worth their tokens, see `EvidenceExtractor`. Each span is a new
     node in the order of the text, with the metadata and the relationship to the document of the node it
-    was cut from; its `start_char_idx` and `end_char_idx` are exact if those of the node are. A node
+    was cut from. Its `start_char_idx` and `end_char_idx` are exact if those of the node are. A node
     without text is left out.
 
     reranker: scores the sentences; its scores must be probabilities or logits.

@@ -47,9 +47,9 @@ def context_passages(kept: Iterable[Candidate], order: Order = "document") -> tu
 
     kept: the selected pieces, best first.
     order: see `Order`.
-    Two pieces are joined if the second begins inside the first, and the texts agree, or right after it.
-    Between them come as many line breaks as there are characters, or one space where the marks of both
-    allow a line to go on; the white space of the document may differ.
+    Two pieces are joined if the second begins inside the first and the texts agree, or right after it.
+    Line breaks come between them, one for each character of the gap; or one space where the marks of both
+    allow a line to go on. The white space of the document may differ.
     """
     if order == "score":
         parts = [_Joined([piece], piece.text) for piece in kept]

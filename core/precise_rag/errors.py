@@ -58,7 +58,7 @@ class MissingName(PreciseRagError, ImportError):
 
 
 class ModelError(PreciseRagError, OSError):
-    """A model cannot be found or read, its checksum is wrong, or it returns what are no vectors."""
+    """A model cannot be found or read, its checksum is wrong, or it returns something other than vectors."""
 
 
 class IndexFormatError(PreciseRagError, OSError):

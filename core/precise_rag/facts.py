@@ -1,6 +1,6 @@
 """The facts about a piece of a document, as one text value in a framework object's metadata.
 
-An adapter writes them when a piece becomes a node or a document, and reads them back when that object
+An adapter writes them when a piece becomes a node or a document. It reads them back when that object
 reaches a later stage, also after a store has kept it. They are JSON, because stores differ in which
 other values they take. Those that a foreign component has damaged are ignored. The entries, of which
 those without a value are left out:

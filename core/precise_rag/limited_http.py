@@ -38,8 +38,8 @@ def limited_client(kind: type, source: str, *, seconds: float, **options: Any) -
         end earlier if `call_ends_at` says so.
     options: arguments of `kind`.
 
-    Its requests raise LLMResponseError for a reply that is too long or compressed, LLMConnectionError if no
-    time is left for a request, and the timeout errors of httpx if a reply does not end in time.
+    Its requests raise LLMResponseError for a reply that is too long or compressed, and LLMConnectionError if
+    no time is left for a request. They raise the timeout errors of httpx if a reply does not end in time.
     """
     client = _limited_kind(kind)(**options)
     client.limits = _Limits(source, seconds)

@@ -1,7 +1,7 @@
 """Remove keys and passwords from text that leaves the library: errors, traces, pages, logs and names.
 
-What is removed: the keys of clients that were made (`remember`), the keys that the environment held when one
-was made, and text in the form of a key, of an authorization header, or of a URL with a password. Every
+The keys of clients that were made (`remember`) are removed, and those that the environment held when a client
+was made. So is text in the form of a key, of an authorization header, or of a URL with a password. Every
 pattern looks at a bounded number of characters, so that no text takes long.
 """
 

@@ -168,9 +168,8 @@ def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 def with_scores(candidates: Iterable[Candidate], scores: Iterable[object]) -> list[Candidate]:
     """Return the candidates with new scores, in the order given.
 
-    scores: one for each candidate. For NaN, infinity and anything else that is not a finite number, the
-    candidate gets the lowest of the others' scores and the entry UNSCORED in its `scores`: it ranks
-    last, and selectors drop it.
+    scores: one for each candidate. If it is not a finite number, the candidate gets the lowest of the others'
+    scores and the entry UNSCORED in its `scores`: it ranks last, and selectors drop it.
     """
     scored = [(c, finite_score(score)) for c, score in zip(candidates, scores, strict=True)]
     known = [(score, c.score_scale) for c, score in scored if score is not None]

@@ -60,11 +60,12 @@ def read_documents(
     So is each row of a CSV file with a column "text" and each record of a JSON file with "text". The other
     fields become metadata. The metadata "source" names the file, "pages" and "headings" are for `place_of`.
     Fields of a record with these names, or with others of ours, are in the metadata "record", a mapping.
-    A file that is not UTF-8 is read in the encoding that fits it best. A file without content is a document
-    without text.
+    A file that is not UTF-8 is read in the encoding that fits it best (extra "documents"). A file without
+    content is a document without text.
     Returns an iterator over the documents, sorted by path within each folder.
-    Raises InputError, naming the file and line, if a path does not exist, a folder has no file to read,
-    a file cannot be read, is too large or is not text, a record is malformed or an id occurs twice.
+    Raises InputError, naming the file and line, if a path does not exist or a folder has no file to read.
+    It also raises InputError for a file that is too large or is not text, a malformed record, and an id that
+    occurs twice.
     """
     check_number("max_bytes", max_bytes, least=1, whole=True)
     check_number("max_seconds", max_seconds, least=0)

@@ -44,8 +44,9 @@ class BertSettings(NamedTuple):
 def bert_settings(folder: Path) -> BertSettings | None:
     """Return the settings of the model in a folder, or None if it is not a BERT that can be run here.
 
-    None stands for another architecture, prompts, other parts than BERT, pooling and scaling to unit
-    length, weights in another form than float32 or float16 safetensors, or a missing or damaged file.
+    None stands for another architecture, prompts, or other parts than BERT, pooling and scaling to unit
+    length. It also stands for weights that are not float32 or float16 safetensors, and for a missing or
+    damaged file.
     """
     try:
         kinds = [module["type"].rpartition(".")[2] for module in _settings(folder / "modules.json")]

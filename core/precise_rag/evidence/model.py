@@ -49,14 +49,14 @@ class EvidenceModel:
     A found sentence has a probability of its own, p: the reranker's, calibrated. A step from a sentence
     to the next or the previous one has a probability h, by logistic regression over the step's features,
     SAGE's boundary score among them. A sentence that is k steps from a found one belongs to the evidence
-    because of it with probability p × h1 × … × hk; the best found sentence counts. Both reasons are taken
+    because of it with probability p × h1 × … × hk. The best found sentence counts. Both reasons are taken
     as independent: 1 - (1 - alone) × (1 - because of the best).
 
     A heading begins a section, and no step leads from one section to another. It is no more probable than the
     sentence below it, as it says nothing without it.
 
-    So a neighbour is never more probable than the best found sentence near it, and the score of a sentence
-    that is further than REACH away, or in another document, has no part in its probability.
+    So a neighbour is never more probable than the best found sentence near it. Sentences further than REACH
+    away, and those of other documents, do not change its probability.
 
     folder: a saved model; default: the one in the package.
     Raises ModelError if the model is missing, damaged or made for other features.

@@ -26,8 +26,8 @@ class FeedbackController:
     reach: most steps that `min_k` moves after one judgement, until the selection changes. The paper moves
         one step, which may select the same chunks again.
 
-    Differs from the paper: the judge may ask for no change, which ends the loop; so does a `min_k` or a
-    selection that was tried before; the answer is the draft with the best score, not the last one.
+    Differs from the paper: the judge may ask for no change, which ends the loop. So does a `min_k` or a
+    selection that was tried before. The answer is the draft with the best score, not the last one.
     """
 
     min_k: int = 7

@@ -36,8 +36,8 @@ def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
 
     reply: the model's text, with a JSON object for each chunk.
     ids: the ids that were shown to the model.
-    Returns the scores by id. Left out are ids that are not in `ids`, that lack a score or have one
-    outside [0, 1], that have two different sets of scores, and that a cut-off reply does not complete.
+    Returns the scores by id. Left out are ids that are not in `ids`, and those that a cut-off reply does not
+    complete. So are ids that lack a score, have one outside [0, 1], or have two different sets of scores.
     """
     found: dict[str, Relevance] = {}
     contradicted: set[str] = set()

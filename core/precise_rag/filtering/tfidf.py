@@ -36,7 +36,7 @@ class NearTexts:
     vectors: of all texts, from `tfidf_vectors`.
     at_least: the cosine from which on texts are similar, above 0.
 
-    Only texts that share a rare term are compared: if the terms of a unit vector after some point have
+    Only texts that share a rare term are compared. If the terms of a unit vector after some point have
     a norm below `at_least`, a similar text must share a term before that point. This is exact as long
     as no text has more than MAX_COMPARED others to be compared with; then the rarest terms decide which.
     Source: the prefix filter of Bayardo et al., Scaling up all pairs similarity search, WWW 2007.

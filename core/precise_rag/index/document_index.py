@@ -171,10 +171,11 @@ class DocumentIndex(Portable):
         """Save the index into the folder `path`; an index that is there is replaced in one step.
 
         Segments that the folder has are not written again.
-        Raises InputError if the folder holds other files, or a document's metadata is not JSON;
-        IndexLockedError if another process is writing the folder; IndexChangedError if this index was
-        loaded from the folder and another one has been saved there since; IndexWriteError if the disk
-        cannot be written. The folder then keeps the index it had.
+        Raises InputError if the folder holds other files, or a document's metadata is not JSON.
+        Raises IndexLockedError if another process is writing the folder.
+        Raises IndexChangedError if another index has been saved there since this one was loaded from it.
+        Raises IndexWriteError if the disk cannot be written.
+        After an error the folder keeps the index it had.
         """
         with locked(path) as folders, self._rows.writing:
             self._rows.snapshot()

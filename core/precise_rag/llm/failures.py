@@ -1,6 +1,6 @@
 """Turn the exceptions of model libraries into LLMErrors that say what to do.
 
-An exception is recognised by its status code, class names and message, not by its type: the same
+An exception is recognised by its status code, class names and message, not by its type. The same
 failures come from the openai package, from httpx, and through LlamaIndex and LangChain.
 
 The LLMErrors stand alone: they have no cause and no context, because the exceptions of model libraries

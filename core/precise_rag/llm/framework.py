@@ -1,6 +1,6 @@
 """LlamaIndex and LangChain chat models as language models.
 
-Calls run on the thread and task of the caller, so the framework's callbacks and tracing see them; with
+Calls run on the thread and task of the caller, so the framework's callbacks and tracing see them. With
 `Budget(seconds=…)`, a synchronous call runs in another thread, in a copy of the caller's context. A JSON
 schema goes to the models that take one (`precise_rag.llm.structured`).
 """

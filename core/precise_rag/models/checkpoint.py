@@ -43,8 +43,8 @@ def save_checkpoint(
     tensors: the weights by name.
     files: other files by name; `config` must hold the sha256 of each.
 
-    The new config replaces the old one last of what matters: until then the other new files lie beside
-    the old ones as "NAME.part", and from then on `read_checked` finds them there.
+    All new files are first written beside the old ones, as "NAME.part". Then the new config replaces the old
+    one, and after it the other files move. `read_checked` finds those that have not moved yet.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,8 +81,8 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
 
     Returns its config and its tensors by name.
     Raises ModelError if a file is missing, too large or broken, if the checksum of the weights or of
-    the config is wrong, if a model of the package is not the one that was shipped, or if a weight is
-    not finite.
+    the config is wrong, or if a weight is not finite. Also if a model of the package is not the one that
+    was shipped.
     """
     folder = Path(folder)
     config = load_config(folder)

@@ -73,13 +73,13 @@ class Shortlist(NamedTuple):
 class CascadeReranker(Shared):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
-    The cross-encoder reads the query together with the candidates that the packaged reranker puts first, up
-    to their 256th token, with what stands above them where the query needs it (see `with_headings`): eight,
-    then four more at a time, until four in a row are improbable. A logistic regression over both judgements
-    gives their probabilities, and one over the packaged reranker's alone those of the rest. Texts that are
-    mostly in another script than Latin are left to the packaged reranker. Of longer texts `rerank` has it
-    read the sentences (`longest_text`). A text of another document can take one of the places that are read;
-    otherwise it has as little part in a score as in the packaged reranker's.
+    The cross-encoder reads the query together with the candidates that the packaged reranker puts first:
+    eight, then four more at a time, until four in a row are improbable. Of each it reads 256 tokens, with the
+    titles above it where the query needs them (see `with_headings`). A logistic regression over both
+    judgements gives their probabilities, and one over the packaged reranker's alone those of the rest. Texts
+    that are mostly in another script than Latin are left to the packaged reranker. Of longer texts `rerank`
+    has it read the sentences (`longest_text`). A text of another document can take one of the places that are
+    read; otherwise it has as little part in a score as in the packaged reranker's.
 
     folder: a saved model; default: the one in the package.
     n_read: most candidates to read, at least 1; default 20.

@@ -85,9 +85,9 @@ FeatureColumns = dict[str, FloatArray]
 def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -> FloatArray:
     """Return (n, len(FEATURES)) float32 features of n > 0 candidates, NaN where unknown.
 
-    A row depends on its candidate, on the query, on the candidates of the same document, on the lower
-    quartiles of the list, and on how many of the list have each word of the query ("here"). Texts that others
-    put in front of a list move these by a few places only.
+    A row depends on its candidate, on the query, and on the candidates of the same document. From the rest of
+    the list come its lower quartiles, and how many candidates have each word of the query ("here"). Texts
+    that others put in front of a list move these by a few places only.
     """
     terms = QueryTerms.of(query, idf_table)
     texts = [read_words(c.text) for c in candidates]

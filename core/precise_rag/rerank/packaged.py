@@ -50,8 +50,8 @@ class PackagedReranker:
     The probability is a logistic regression over the network's logit and the retrieval scores that are
     known. It was fitted with networks that had not been trained on the set they scored, so that the
     retrieval counts as much as new collections need. Where the query is mostly in another script than Latin,
-    dense scores are not read, which encoders for English make up; the order of the list, to which the index
-    has given its own weights, stands for them. See docs/models/reranker.md.
+    dense scores of encoders for English mean little and are not read. The order of the list, to which the
+    index has given its own weights, stands for them. See docs/models/reranker.md.
 
     folder: a saved model; default: the one in the package.
     longest_text: tokens of the longest text to score whole; `rerank` splits longer ones into sentences.

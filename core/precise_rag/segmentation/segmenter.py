@@ -44,7 +44,7 @@ class Segmenter:
     default: the model's own tokens.
 
     Source: SAGE, section IV. Differs: the cuts are chosen together, by dynamic programming, so that
-    no chunk is longer than max_tokens; blank lines count as evidence, and the structure of the text ties a
+    no chunk is longer than max_tokens. Blank lines count as evidence. The structure of the text ties a
     heading to what follows it, a lead-in to its list, and the rows of a table to each other.
     """
 

@@ -8,8 +8,8 @@ characters of its evidence, and S_b the visible characters sent for a budget of 
     IoU        |E ∩ S_b| / (|E| + |S_b| - |E ∩ S_b|)
 
 `last` says what happens to the first span that does not fit: "cut" (default) sends its beginning up
-to the token where the budget is full, so that large and small spans are compared at equal cost;
-"whole" stops before it. If a question has several pieces of evidence, E is their union.
+to the token where the budget is full. So large and small spans are compared at equal cost. The
+value "whole" stops before it. If a question has several pieces of evidence, E is their union.
 """
 
 from collections.abc import Sequence

@@ -20,7 +20,7 @@ _SCALES: dict[SearchKind, ScoreScale] = {"dense": "cosine", "bm25": "bm25", "hyb
 class Unit(NamedTuple):
     """A stretch of a document that a splitter made and an index can find.
 
-    text: the text to score. start, end: offsets of the span to return for it; they may hold more than
+    text: the text to score. start, end: offsets of the span to return for it. The span may hold more than
     `text` (a sentence window) and differ from it in white space, which is why a unit is not a Chunk.
     """
 

@@ -20,8 +20,8 @@
     index = { alpha = 1.0 }                     # options of that index
     redundancy = false                          # leaves a stage out; so do relevance and evidence
 
-A pipeline has either `split` (any splitter, with plain search over its units), `index`, or `preset`; all
-other parts are optional, and those of a preset are its own where they are not given. `evidence` is the growth
+A pipeline has either `split` (any splitter, with plain search over its units), `index`, or `preset`. All
+other parts are optional; a preset brings its own. `evidence` is the growth
 of sentences, which only presets have. `top_k` (default 100,
 or the preset's) is the number of candidates to search for.
 "llamaindex-llm-rerank" needs a language model too.

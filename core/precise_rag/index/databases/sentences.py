@@ -6,10 +6,13 @@ the query q:
     w = alpha * s + (1 - alpha) / 2 * (p + r)
 
 s, p and r are the unit vectors of the sentence, of its passage and of its surroundings; p and r are
-token-weighted means. Words are counted at the same three scales, for BM25; see `counted`. The weights of
-the sentence's own words, by which databases find the best rows, are tf / (tf + k1 * (1 - b + b * length /
-usual length)) of all scales together; there the usual lengths are constants, so that a row never depends on
-other documents. The idf belongs to the query.
+token-weighted means. Words are counted at the same three scales, for BM25; see `counted`. Databases find
+the best rows by the weights of the sentence's own words, of all scales together:
+
+    tf / (tf + k1 * (1 - b + b * length / usual length))
+
+The usual lengths are constants there, so that a row never depends on other documents. The idf belongs to
+the query.
 """
 
 import hashlib

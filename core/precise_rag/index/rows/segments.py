@@ -1,6 +1,6 @@
 """Segments: documents that were indexed together, in arrays that never change, as in Lucene.
 
-A new document becomes a segment of its own, a deleted one is marked in its `Part`, and the rest of the index
+A new document becomes a segment of its own, and a deleted one is marked in its `Part`. The rest of the index
 stays as it is, in memory and on disk. `tidied` merges segments now and then, so that they stay few.
 """
 

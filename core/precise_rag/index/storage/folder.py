@@ -8,7 +8,7 @@
     path/precise-rag.lock      locked while a process writes, which precise-rag.lock.holder names
 
 A data folder never changes: a save writes those of new segments, and keeps those of the others. New folders
-are complete and on disk before the manifest that names them replaces the old one, so a crash at any moment
+are complete and on disk before the manifest that names them replaces the old one. So a crash at any moment
 leaves the old index or the new one. One process at a time writes; any number reads.
 """
 

@@ -130,7 +130,7 @@ def train_sage(
     documents, folder, settings, command, show_progress: as for `train_small`.
     encoder: makes the sentence vectors. config: sizes of the head; default: `SageConfig`'s.
     fine_tune: also train the encoder, except its token vectors, on the device where it was loaded, and
-    save it with the head; default False: each sentence is encoded once, before training.
+    save it with the head. Default False: each sentence is encoded once, before training.
     words: name of a packaged small model to blend with; default: none. The weights are fitted on the
     held-out documents, so `held_out` and `seed` must be those that it was trained with. The figures are
     then of weights fitted on the other half of these documents.

@@ -18,8 +18,9 @@ _LONGEST_WRITE = 1_800
 class ClusterEngine:
     """A collection in a `Store`; see `Engine`.
 
-    The number of rows and the counts of words include rows that are being written or deleted, and those that
-    a crash or two writers of one document leave behind, until `optimize` deletes them after an hour. Clocks
+    The number of rows and the counts of words include rows that are being written or deleted. They also
+    include rows that a crash or two writers of one document leave behind, until `optimize` deletes them
+    after an hour. Clocks
     of all writers and readers must agree to half an hour.
     """
 

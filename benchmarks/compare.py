@@ -14,17 +14,15 @@ Questions about documents that the packaged reranker was trained on are left out
 import tomllib
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import record
 from benchmarks.compare_tables import compact, render_markdown, render_svg, summary
-from precise_rag.evaluation import Dataset, load_development_set
+from benchmarks.questions import question_sets
 from precise_rag.evaluation.report.page import render_report
 from precise_rag.evaluation.runs.evaluate import evaluate
 from precise_rag.evaluation.runs.plan import Plan, load_plan
 from precise_rag.llm import OpenAIChat
-from training.candidate_lists import HALVED, may_train_on
 
 HERE = Path(__file__).parent
 SETS = "squad,fairytaleqa,hotpotqa,nq,covidqa,cuad,qmsum"
@@ -45,10 +43,7 @@ def main() -> None:
     plan, extra = load_plan(path), tomllib.loads(path.read_text("utf-8")).get("benchmark", {})
     if args.pipelines:
         plan = few(plan, args.pipelines)
-    datasets = [
-        unseen(load_development_set(name, args.data).with_evidence()).sample(args.sample, args.seed)
-        for name in args.sets.split(",")
-    ]
+    datasets = list(question_sets(args))
     encoder = record.cached_encoder(args)
     llm = OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None
     outcomes = []
@@ -73,13 +68,6 @@ def main() -> None:
     report = args.work / f"{args.plan}.html"
     report.write_text(render_report(outcomes, made), encoding="utf-8")
     print(f"{path}.md, .svg, .json; report: {report}")
-
-
-def unseen(dataset: Dataset) -> Dataset:
-    """Without the questions about documents that the packaged reranker was trained on."""
-    if dataset.name not in HALVED:
-        return dataset
-    return replace(dataset, questions=tuple(q for q in dataset.questions if not may_train_on(q.group)))
 
 
 def few(plan: Plan, names: Sequence[str]) -> Plan:

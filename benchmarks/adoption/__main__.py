@@ -22,17 +22,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
-from benchmarks.adoption.app import App, RememberingReranker, RightModel
+from benchmarks.adoption.app import App, Piece, RememberingReranker, RightModel, covered
 from benchmarks.adoption.langchain import langchain
 from benchmarks.adoption.llamaindex import llamaindex
-from benchmarks.segmentation.one_line import Piece, covered
+from benchmarks.questions import unseen
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.measures.statistics import compare_paired
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import HybridIndex
 from precise_rag.types import Document
-from training.candidate_lists import HALVED, may_train_on
 
 SETS = "squad,fairytaleqa,covidqa,hotpotqa"
 MODULE = "benchmarks.adoption"
@@ -45,9 +44,8 @@ COLUMNS = ("app", "chunks", "line", "evidence (%)", "tokens", "of stock (%)", "a
 
 def held_out(name: str, args: Any) -> tuple[list[Document], list[Question]]:
     """Documents that nothing was trained on, up to --characters, and questions about them."""
-    dataset = load_development_set(name, args.data).with_evidence()
-    questions = [q for q in dataset.questions if name not in HALVED or not may_train_on(q.group)]
-    asked_about = {e.doc_id for q in questions for e in q.evidence}
+    dataset = unseen(load_development_set(name, args.data).with_evidence())
+    asked_about = {e.doc_id for q in dataset.questions for e in q.evidence}
     rng = np.random.default_rng(args.seed)
     documents, size = [], 0
     for place in rng.permutation(len(dataset.documents)).tolist():
@@ -56,7 +54,7 @@ def held_out(name: str, args: Any) -> tuple[list[Document], list[Question]]:
             documents.append(document)
             size += len(document.text)
     known = {document.id for document in documents}
-    questions = [q for q in questions if all(e.doc_id in known for e in q.evidence)]
+    questions = [q for q in dataset.questions if all(e.doc_id in known for e in q.evidence)]
     chosen = rng.permutation(len(questions))[: args.sample]
     return documents, [questions[place] for place in chosen.tolist()]
 

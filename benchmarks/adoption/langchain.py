@@ -9,8 +9,7 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from benchmarks.adoption.app import N_FOUND, App, Ask, Line, RightModel
-from benchmarks.segmentation.one_line import Piece
+from benchmarks.adoption.app import N_FOUND, App, Ask, Line, Piece, RightModel
 from langchain_precise import (
     EvidenceCompressor,
     PreciseEmbeddings,

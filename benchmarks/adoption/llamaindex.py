@@ -17,8 +17,7 @@ from llama_index.core.node_parser import (
 )
 from llama_index.core.schema import MetadataMode
 
-from benchmarks.adoption.app import N_FOUND, App, Ask, Line, RightModel
-from benchmarks.segmentation.one_line import Piece
+from benchmarks.adoption.app import N_FOUND, App, Ask, Line, Piece, RightModel
 from llamaindex_precise import (
     EvidencePostprocessor,
     PreciseEmbedding,

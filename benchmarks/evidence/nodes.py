@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
-from benchmarks.reranking.held_out import UNSEEN
+from benchmarks.questions import UNSEEN
 from benchmarks.retrieval.headings import DOCUMENTATION, Asked, documentation, question_sets
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import bootstrap_interval

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.compare import unseen
+from benchmarks.questions import question_sets
 from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
-from precise_rag.evaluation import Dataset, Positions, load_development_set, score_evidence
+from precise_rag.evaluation import Dataset, Positions, score_evidence
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.filtering import DynamicThreshold, RedundancyFilter
 from precise_rag.index import DenseIndex
@@ -44,10 +44,7 @@ def main() -> None:
     add_encoder(parser)
     args = parser.parse_args()
     encoder = cached_encoder(args)
-    results = {}
-    for name in args.sets.split(","):
-        dataset = unseen(load_development_set(name, args.data).with_evidence()).sample(args.sample, args.seed)
-        results[name] = measure(dataset, encoder)
+    results = {dataset.name: measure(dataset, encoder) for dataset in question_sets(args)}
     save("papers", "chunkrag", made(__spec__.name, args), render(results), {"results": results})
 
 

@@ -15,8 +15,8 @@ from itertools import islice
 
 import numpy as np
 
+from benchmarks.questions import real_documents
 from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
-from benchmarks.retrieval.real import real_documents
 from precise_rag.evaluation import (
     Dataset,
     Evidence,

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.questions import real_documents
 from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
-from benchmarks.retrieval.real import real_documents
 from precise_rag.evaluation import Dataset, Positions, RankedPassages, load_development_set, ranking_scores
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, WordSentenceIndex

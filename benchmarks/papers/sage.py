@@ -19,10 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.compare import unseen
 from benchmarks.compare_tables import mean_over_sets, row_of
+from benchmarks.questions import question_sets
 from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
-from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import answer_cells, answer_columns, format_markdown
 from precise_rag.evaluation.runs.answering import answer_questions
 from precise_rag.evaluation.runs.evaluate import Outcome, evaluate
@@ -68,10 +67,7 @@ def main() -> None:
     plan = load_plan(Path(__file__).with_name("sage.toml"))
     if not args.llm:
         plan = plan._replace(pipelines=tuple(p for p in plan.pipelines if p.feedback is None))
-    datasets = [
-        unseen(load_development_set(name, args.data).measurable()).sample(args.sample, args.seed)
-        for name in args.sets.split(",")
-    ]
+    datasets = list(question_sets(args))
     outcomes = []
     for outcome in evaluate(plan, datasets, cached_encoder(args), args.work / "runs", show_progress=True):
         if args.llm:

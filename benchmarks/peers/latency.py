@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
-from benchmarks.retrieval.real import real_documents
+from benchmarks.questions import real_documents
 from precise_rag import HybridIndex, PreciseRAG, load_encoder, load_index
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reranking.held_out import UNSEEN, held_out, new_parser, save
+from benchmarks.questions import UNSEEN
+from benchmarks.reranking.held_out import held_out, new_parser, save
 from benchmarks.reranking.measure import calibration_error, log_loss, mean_difference, quality
 from precise_rag.rerank import CascadeReranker
 from precise_rag.rerank.packaged import packaged_reranker

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import record
+from benchmarks.questions import UNSEEN, unseen
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.rerank import PackagedReranker
 from training.candidate_lists import (
@@ -15,12 +16,8 @@ from training.candidate_lists import (
     CandidateList,
     cached_encoder,
     candidate_lists,
-    may_train_on,
     read_set,
 )
-
-UNSEEN = ("hotpotqa", "nq", "cuad")
-"""Development sets of which nothing is trained on."""
 
 SAMPLES = {"squad": 300, "fairytaleqa": 300}
 """How many questions of the large sets are measured on."""
@@ -39,10 +36,7 @@ def held_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]
     """(set, kind, lists) of the unseen sets, and of the halves kept out of training."""
     encoder = cached_encoder(options.vectors)
     for name in (*UNSEEN, *HALVED):
-        dataset = read_set(f"dev/{name}", options.data)
-        if name in HALVED:
-            kept = tuple(q for q in dataset.questions if not may_train_on(q.group))
-            dataset = replace(dataset, questions=kept)
+        dataset = unseen(read_set(f"dev/{name}", options.data), name)
         dataset = replace(dataset.sample(SAMPLES.get(name), seed=1), name=f"held-out/{name}")
         for kind in options.kinds:
             yield name, kind, candidate_lists(dataset, kind, encoder, options.cache)

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reranking.held_out import UNSEEN, held_out, new_parser, save
+from benchmarks.questions import UNSEEN
+from benchmarks.reranking.held_out import held_out, new_parser, save
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
 from training.candidate_lists import HALVED, CandidateList

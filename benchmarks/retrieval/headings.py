@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import record
+from benchmarks.questions import unseen
 from benchmarks.reranking.measure import mean_difference, quality
 from precise_rag.evaluation import Evidence, Question
 from precise_rag.evaluation.report.tables import format_markdown
@@ -27,7 +28,7 @@ from precise_rag.index import HybridIndex
 from precise_rag.rerank import rerank
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.types import Candidate, Document
-from training.candidate_lists import HALVED, is_relevant, may_train_on, read_set
+from training.candidate_lists import is_relevant, read_set
 from training.weak_questions import (
     WeakQuestion,
     asked_by_heading,
@@ -55,10 +56,7 @@ class Asked(NamedTuple):
 def question_sets(names: Sequence[str], folder: str, sample: int, seed: int) -> Iterator[Asked]:
     """Yield the question sets; of those that may be trained on, questions about the other documents."""
     for name in names:
-        dataset = read_set(f"dev/{name}", folder)
-        if name in HALVED:
-            kept = tuple(q for q in dataset.questions if not may_train_on(q.group))
-            dataset = replace(dataset, questions=kept)
+        dataset = unseen(read_set(f"dev/{name}", folder), name)
         yield Asked(name, dataset.documents, dataset.sample(sample, seed).questions)
 
 

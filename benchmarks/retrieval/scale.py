@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import record
-from benchmarks.retrieval.real import real_documents
+from benchmarks.questions import real_documents
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown

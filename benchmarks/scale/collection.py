@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.retrieval.real import real_documents
+from benchmarks.questions import real_documents
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Document, FloatArray, IntArray

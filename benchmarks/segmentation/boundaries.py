@@ -24,7 +24,7 @@ from nltk.metrics.segmentation import pk, windowdiff
 from nltk.tokenize.texttiling import TextTilingTokenizer
 
 from benchmarks import record
-from benchmarks.measurements.results import newest
+from benchmarks.results import newest
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation.peers.splitters import load_peer_splitter
 from precise_rag.segmentation.pretrained import load_model

@@ -1,7 +1,7 @@
 import re
 
-from benchmarks.measurements.page import PAGE, out_of_date
-from benchmarks.measurements.results import newest, tables
+from benchmarks.measurements import PAGE, out_of_date
+from benchmarks.results import newest, tables
 
 
 def test_the_page_and_the_readme_hold_what_the_newest_results_say():

@@ -176,4 +176,4 @@ DEFAULT_SELECTOR = GradientSelector(share_of_best=0.25, min_keep=1)
 
 Why a share of the best: calibrated probabilities fall slowly, so the gradient alone keeps almost every
 candidate; and where all are improbable, their order still tells them apart, but no fixed limit does.
-Measured by `python -m benchmarks.reranking.gradient` and `python -m benchmarks.adoption`."""
+Measured by `python -m benchmarks.adoption`."""

@@ -2,15 +2,31 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-BENCHMARKS = Path(__file__).parents[1]
+from precise_rag.evaluation.report.tables import format_markdown
+
+BENCHMARKS = Path(__file__).parent
 FULL = "https://github.com/precise-rag/precise-rag/blob/main/benchmarks"
 """Where pages link results to; the documentation's site does not hold them."""
 
-Table = tuple[list[str], list[list[str]]]
-"""Header and rows."""
+
+class Table(NamedTuple):
+    """A table of a result: the names of its columns, and its rows of cells."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+    def only(self, rows: Callable[[list[str]], Any] = bool, columns: str = "") -> "Table":
+        """The rows that a function accepts, and the named columns, separated by commas; default: all."""
+        names = columns.split(", ") if columns else self.header
+        at = [self.header.index(name) for name in names]
+        return Table(names, [[row[column] for column in at] for row in self.rows if rows(row)])
+
+    def __str__(self) -> str:
+        return format_markdown(self.header, self.rows)
 
 
 class Result(NamedTuple):
@@ -75,10 +91,5 @@ def tables(text: str) -> list[Table]:
         header, _, *rows = [
             [cell.strip() for cell in line.strip().strip("|").split("|")] for line in block.splitlines()
         ]
-        found.append((header, rows))
+        found.append(Table(header, rows))
     return found
-
-
-def command_before(text: str, table: str) -> str:
-    """The last command (`python -m …`) that a text names before some words of a table."""
-    return re.findall(r"`(python -m [^`]*)`", text[: text.index(table)])[-1]

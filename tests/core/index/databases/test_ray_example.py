@@ -1,13 +1,17 @@
-"""Ray Data with two local workers into a database."""
+"""The example that fills a database by workers of Ray."""
 
 import json
+import runpy
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from precise_rag.index import DatabaseIndex
-from precise_rag.scale import embed_to_database
 from precise_rag.testing import HashEncoder
+from support import ray_workers
 from support.databases import new_location
 from support.ray_workers import DOCUMENTS, MortalEncoder
 
@@ -15,18 +19,58 @@ ray = pytest.importorskip("ray")
 pytest.importorskip("lancedb")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
+EXAMPLE = Path(__file__).parents[4] / "examples" / "ray_database.py"
+
+_LONGEST = 1_200
+"""Seconds without an end after which Ray is taken to stand still."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    ray.cloudpickle.register_pickle_by_value(ray_workers)
+    with _bounded():
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def bounded() -> Iterator[None]:
+    with _bounded():
+        yield
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Fail instead of waiting for ever: Ray itself sets no limit to a start or to a task."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError(
+            f"Ray has not ended in {_LONGEST // 60} minutes; its processes get too little time when others "
+            "use all cores, above all under `nice`: run this test on a machine that has a core free"
+        )
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(_LONGEST)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
 
 @pytest.mark.parametrize("engine", ["lance", "postgres"])
 def test_a_killed_worker_loses_and_doubles_nothing(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    fill = runpy.run_path(str(EXAMPLE))["fill"]
     location = new_location(engine, request, tmp_path)()
+    records = [{"id": d.id, "text": d.text, "metadata": d.metadata} for d in DOCUMENTS]
+    dataset = ray.data.from_items(records, override_num_blocks=4)
     marker = tmp_path / "killed"
-    count = embed_to_database(
-        DOCUMENTS, location, encoder=MortalEncoder(marker), workers=2, batch_documents=3
-    )
+    assert fill(dataset, location, encoder=MortalEncoder(marker)) == len(DOCUMENTS)
     assert marker.exists()
-    assert count == len(DOCUMENTS)
     made = DatabaseIndex(location, HashEncoder())
     alone = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=tmp_path / "alone.lance")
     assert len(made) == len(alone)
@@ -35,7 +79,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(
         found = {c.id: c.score for c in made.search(query, 100, returns="sentence")}
         assert found == pytest.approx(expected, rel=1e-3, abs=1e-3)
     encoder = MortalEncoder(tmp_path / "killed again")
-    assert embed_to_database(DOCUMENTS, location, encoder=encoder, workers=2) == len(DOCUMENTS)
+    assert fill(dataset, location, encoder=encoder) == len(DOCUMENTS)
     assert not encoder.marker.exists()  # nothing was encoded again
     assert len(made) == len(alone)
 
@@ -46,7 +90,7 @@ def test_json_lines_are_read_by_the_workers(tmp_path: Path) -> None:
     records[0]["metadata"] = {"room": "cellar"}
     (tmp_path / "documents.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     dataset, location = ray.data.read_json(str(tmp_path / "documents.jsonl")), str(tmp_path / "rows.lance")
-    assert embed_to_database(dataset, location, encoder=HashEncoder()) == len(DOCUMENTS)
+    assert runpy.run_path(str(EXAMPLE))["fill"](dataset, location, encoder=HashEncoder()) == len(DOCUMENTS)
     made = DatabaseIndex(location, HashEncoder())
     assert sorted(made.document_ids) == sorted(d.id for d in DOCUMENTS)
     assert made.document("d0").metadata == {"room": "cellar"}

@@ -1,0 +1,67 @@
+"""Fill a database on any number of machines: Ray's workers encode documents and add them to one index.
+
+    pip install 'precise-rag[offline,lancedb]' 'ray[data]'
+    python examples/ray_database.py documents.jsonl rows.lance 2
+
+Each line of the file is a record with "id", "text" and optionally "metadata", an object. The last argument is
+the largest number of workers. `add` leaves a document alone that is there with the same text and metadata.
+So a batch whose worker dies is simply repeated, and a second run does only what is missing.
+
+On a cluster, call `ray.init("auto")` first, and name a database that all workers reach, such as
+postgresql://user@host/db. LanceDB in an object store has no lock between machines: run one fill at a time.
+"""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import ray.data
+
+from precise_rag import Document
+from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+from precise_rag.index import DatabaseIndex
+from precise_rag.protocols import Encoder
+
+
+class Writer:
+    """One worker: it loads the encoder once, and then encodes and writes batches."""
+
+    def __init__(self, location: str, encoder: str | Encoder) -> None:
+        self.index = DatabaseIndex(location, load_encoder(encoder))
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        none = [None] * len(batch["id"])
+        columns = zip(batch["id"], batch["text"], batch.get("metadata", none), strict=True)
+        documents = [Document(str(id_), str(text), record(about)) for id_, text, about in columns]
+        self.index.add(documents)
+        return {"documents": np.array([len(documents)])}
+
+
+def record(about: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The fields that a record has; Arrow gives each record the fields of all, with None."""
+    return {name: value for name, value in (about or {}).items() if value is not None}
+
+
+def fill(
+    documents: "ray.data.Dataset", location: str, workers: int = 2, encoder: str | Encoder = DEFAULT_ENCODER
+) -> int:
+    """Add the documents of a dataset, and return their number."""
+    DatabaseIndex(location, load_encoder(encoder))  # an error here is clearer than one of each worker
+    counts = documents.map_batches(
+        Writer,
+        fn_constructor_args=(location, encoder),
+        batch_size=64,
+        num_cpus=1,  # with GPUs: num_gpus=1 in its place
+        concurrency=(1, workers),  # all at once could leave no CPU for reading
+    )
+    return int(counts.sum("documents") or 0)
+
+
+def main(path: str, location: str, workers: str = "2") -> None:
+    print(f"{fill(ray.data.read_json(path), location, int(workers)):,} documents are in {location}")
+    DatabaseIndex(location, load_encoder()).optimize()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

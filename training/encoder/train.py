@@ -12,9 +12,10 @@ runs on a GPU if there is one. `python -m training.encoder.export` writes the en
 """
 
 import time
+import zlib
 from argparse import ArgumentParser
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from math import cos, pi
 from pathlib import Path
@@ -160,21 +161,43 @@ class _Growing:
         return Batch(self.questions, self.passages, np.array(self._gold), apart)
 
 
-def batches(sources: Sequence[Source], n_tokens: int, random: np.random.Generator) -> Iterator[Batch]:
-    """Yield batches without end."""
-    sizes = np.array([source.n for source in sources], dtype=float)
-    weak = np.array([source.name.startswith("weak-") for source in sources])
-    weights = np.where(weak, sizes, sizes**SHARE)
-    weights[~weak] /= weights[~weak].sum()
-    if weak.any():
-        weights[weak] *= WEAK_SHARE / weights[weak].sum()
-    weights /= weights.sum()
-    while True:
-        growing = _Growing()
-        while growing.n_tokens < n_tokens:
-            sources[random.choice(len(sources), p=weights)].drawn(growing)
-        if len(growing.questions) > 1:
-            yield growing.finished()
+class Pool:
+    """The packs of a folder; those that are written later join when it is looked at again.
+
+    shares: (attribute) by name, the share of the groups of questions that a pack gives.
+    left_out: names of packs that are not read. seed: of the order of the questions.
+    """
+
+    def __init__(self, folder: Path, left_out: Collection[str] = (), seed: int = 0) -> None:
+        self._folder, self._left_out, self._seed = folder, set(left_out), seed
+        self._sources: dict[str, Source] = {}
+        self.look()
+
+    def look(self) -> None:
+        """Read the packs that are new."""
+        for path in sorted(self._folder.glob("*.npz")):
+            if path.stem not in self._left_out and path.stem not in self._sources:
+                number = zlib.crc32(path.stem.encode()) + self._seed
+                self._sources[path.stem] = Source(path.stem, Pack.load(path), number)
+        self.shares = self._shared()
+
+    def _shared(self) -> dict[str, float]:
+        sizes = np.array([source.n for source in self._sources.values()], dtype=float)
+        weak = np.array([name.startswith("weak-") for name in self._sources])
+        weights = np.where(weak, sizes, sizes**SHARE)
+        weights[~weak] /= weights[~weak].sum()
+        weights[weak] *= WEAK_SHARE / max(weights[weak].sum(), 1.0)
+        return dict(zip(self._sources, (weights / weights.sum()).tolist(), strict=True))
+
+    def batches(self, n_tokens: int, random: np.random.Generator) -> Iterator[Batch]:
+        """Yield batches of about so many tokens, without end."""
+        while True:
+            growing = _Growing()
+            while growing.n_tokens < n_tokens:
+                name = random.choice(list(self.shares), p=list(self.shares.values()))
+                self._sources[name].drawn(growing)
+            if len(growing.questions) > 1:
+                yield growing.finished()
 
 
 def loss_of(
@@ -301,11 +324,10 @@ def main() -> None:
     if path.exists():
         trainer.resume(torch.load(path, map_location=trainer.device))
     left_out = {name for kind in options.leave_out for name in SETS[kind]}
-    files = [p for p in sorted(options.packs.glob("*.npz")) if p.stem not in left_out]
-    sources = [Source(p.stem, Pack.load(p), number + trainer.step) for number, p in enumerate(files)]
+    pool = Pool(options.packs, left_out, trainer.step)
     random = np.random.default_rng((SEED, trainer.step))
     begun, before, seen = time.monotonic(), trainer.seconds, defaultdict(list)
-    for batch in batches(sources, options.batch_tokens, random):
+    for batch in pool.batches(options.batch_tokens, random):
         share = trainer.seconds / (3600 * options.hours)
         if share >= 1:
             break
@@ -317,6 +339,7 @@ def main() -> None:
             means = ", ".join(f"{name} {np.mean(values):.4f}" for name, values in seen.items())
             print(f"step {trainer.step}, {trainer.seconds / 60:.1f} minutes: {means}", flush=True)
             seen.clear()
+            pool.look()
             save(path, trainer.state())
     save(path, trainer.state())
 

@@ -5,17 +5,22 @@
 The first encoder is the one that the others are compared with. Sentences are scored in their context
 (`SentenceContextIndex`). A set "train/NAME" is measured on the documents that no training reads
 (`calibrates`). Of large sets --characters are read, so that many sets fit into minutes.
+
+The last table is about texts that say the same: two questions of SelQA, one a paraphrase of the other, should
+be more alike than two others about the same article.
 """
 
 from argparse import Namespace
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import record
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.evaluation import BUDGETS, Dataset, Positions, compare_paired, score_evidence
+from precise_rag.evaluation import BUDGETS, Dataset, Evidence, Positions, compare_paired, score_evidence
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import SentenceContextIndex
 from precise_rag.protocols import Encoder
@@ -50,9 +55,12 @@ def main() -> None:
         name: {label: values.mean(axis=0).round(4).tolist() for label, values in of_set.items()}
         for name, of_set in found.items()
     }
+    asked = read_set("train/selqa", args.data)
+    alike = {label: paraphrases(asked, encoder) for label, encoder in encoders.items()}
     title = "# Recall of evidence (%) by meaning alone, with paired 95 % intervals\n\n"
-    markdown = title + table(found, list(encoders))
-    record.save("retrieval", "encoders", record.made(__spec__.name, args), markdown, {"recall": means})
+    markdown = f"{title}{table(found, list(encoders))}\n\n{table_of_paraphrases(alike)}"
+    data = {"recall": means, "paraphrases": {label: float(values.mean()) for label, values in alike.items()}}
+    record.save("retrieval", "encoders", record.made(__spec__.name, args), markdown, data)
 
 
 def measured(name: str, args: Namespace) -> Dataset:
@@ -79,6 +87,38 @@ def recalls(dataset: Dataset, encoder: Encoder) -> np.ndarray:
     corpus = Positions(dataset.documents)
     return np.array(
         [score_evidence(corpus, index.search(q.text, TOP_K), q.evidence).recall for q in dataset.questions]
+    )
+
+
+def paraphrases(dataset: Dataset, encoder: Encoder) -> np.ndarray:
+    """(pairs,) share of the other questions about an article that are less alike than a paraphrase."""
+    by_document: dict[str, dict[tuple[Evidence, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for question in dataset.questions:
+        if calibrates(question.group):
+            by_document[question.group][question.evidence].append(question.text)
+    shares = []
+    for asked in by_document.values():
+        texts = [text for several in asked.values() for text in several]
+        vectors = encoder.encode_queries(texts)
+        of = np.repeat(np.arange(len(asked)), [len(several) for several in asked.values()])
+        cosines = vectors @ vectors.T
+        for row, other in combinations(range(len(texts)), 2):
+            if of[row] == of[other] and (of != of[row]).any():
+                shares.append((cosines[row, of != of[row]] < cosines[row, other]).mean())
+    return np.array(shares)
+
+
+def table_of_paraphrases(alike: dict[str, np.ndarray]) -> str:
+    """One row an encoder, with what it adds to the first."""
+    first = 100 * next(iter(alike.values()))
+    rows = []
+    for label, values in alike.items():
+        gain = compare_paired(100 * values, first).difference
+        rows.append(
+            [label, f"{100 * values.mean():.1f}", f"{gain.mean:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]"]
+        )
+    return format_markdown(
+        [f"encoder ({len(first)} paraphrases)", "more alike than others (%)", "minus the first"], rows
     )
 
 

@@ -111,9 +111,10 @@ def tokens(encoder: OnnxEncoder, texts: Sequence[str], limit: int) -> Texts:
 def retyped(text: str, source: str, random: np.random.Generator) -> str:
     """Return a question as somebody might type it: sloppily, or its key words."""
     if source == "cuad":
-        name, _, details = text.partition("Details: ")
-        name = name.split('"')[1]
-        return (f"{name}: {details}", details, name)[random.integers(3)]
+        named, _, details = text.partition("Details: ")
+        name = named.partition('"')[2].partition('"')[0]
+        shapes = [f"{name}: {details}", details, name] if name and details else [text]
+        return shapes[random.integers(len(shapes))]
     if random.random() < 0.3:
         words = [word for word in text.rstrip("?").split() if word.lower() not in _STOP_WORDS]
         if len(words) > 1:

@@ -8,10 +8,11 @@ from precise_rag import load_encoder
 from precise_rag.encoders.load import minilm_encoder
 from precise_rag.evaluation import Dataset, Evidence, Question
 from precise_rag.types import Document
+from training.encoder.batches import Batch, Pool
 from training.encoder.build import pack, retyped
-from training.encoder.network import SentenceNetwork, save_encoder
+from training.encoder.network import SentenceNetwork, save_encoder, save_start
 from training.encoder.pack import Pack
-from training.encoder.train import Batch, Pool, contrast, loss_of
+from training.encoder.train import contrast, loss_of
 
 HARBOUR = "The harbour lies in the north.\n\nIlse Brandt keeps the lamp. She lights it at dusk."
 MILL = "The mill stands by the river. Its lamp is lit by Odd Vik.\n\nThe miller keeps two cats."
@@ -122,6 +123,14 @@ def test_the_contrast_is_the_share_of_the_gold_ones_among_those_that_are_not_apa
     assert contrast(cosines, gold, apart).item() == pytest.approx(np.log(3), abs=1e-5)
 
 
+def test_each_gold_sentence_counts_and_gold_ones_do_not_compete() -> None:
+    gold, apart = torch.tensor([[True, True, False]]), torch.zeros(1, 3, dtype=torch.bool)
+    found = contrast(torch.tensor([[0.9, 0.9, 0.5]]), gold, apart).item()
+    missed = contrast(torch.tensor([[0.9, 0.5, 0.5]]), gold, apart).item()
+    assert found < 0.01
+    assert missed == pytest.approx(np.log(2) / 4, abs=0.01)
+
+
 def test_before_training_the_vectors_are_minilms() -> None:
     encoder = minilm_encoder()
     found = encoder.tokens(TEXTS)
@@ -170,3 +179,12 @@ def test_an_exported_encoder_is_the_mean_with_minilm(tmp_path: Path) -> None:
     with torch.no_grad():
         vectors = network.vectors(rows).numpy()
     assert (vectors * new.encode(TEXTS)).sum(1) == pytest.approx(1, abs=0.01)
+
+
+def test_training_may_start_from_small_weights(tmp_path: Path) -> None:
+    save_start(tmp_path)
+    rows = [[2040, 7906, 1996, 10437], [2048, 12010]]
+    with torch.no_grad():
+        cosines = (SentenceNetwork().vectors(rows) * SentenceNetwork(tmp_path).vectors(rows)).sum(1)
+    assert cosines.numpy() == pytest.approx(1, abs=0.01)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 24_000_000

@@ -26,24 +26,10 @@ from precise_rag.index.arrays.stop_words import load_stop_words
 from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Document, IntArray
 from training.candidate_lists import calibrates, read_set
-from training.encoder.pack import Pack, Texts
+from training.encoder.network import save_start
+from training.encoder.pack import SETS, Pack, Texts
 from training.question_rules import as_typed
 from training.weak_questions import asked_of, collections, documents_of
-
-SETS = {
-    "encyclopedia": ("squadshifts", "squad-sentences", "squad2-part", "selqa"),
-    "web": ("nq", "afriqa"),
-    "two-hop": ("multihop",),
-    "stories": ("fairytaleqa",),
-    "meetings": ("qmsum",),
-    "dialogues": ("friendsqa",),
-    "contracts": ("cuad",),
-    "medicine": ("medquad", "pubmedqa"),
-    "science": ("pira",),
-    "finance": ("tatqa",),
-    "help": ("faq", "headings"),
-}
-"""The English training sets by kind of text."""
 
 ALONE = ("fairytaleqa", "qmsum", "friendsqa", "cuad", "tatqa")
 """Sets whose questions make sense in their own document only."""
@@ -184,8 +170,13 @@ def main() -> None:
     parser.add_argument("--data", metavar="DIR", help="folder of the sets (default: PRECISE_DATA)")
     parser.add_argument("--rounds", type=int, default=2, help="collections of each source, times its share")
     parser.add_argument("--questions", type=int, help="of a set, at most; default: all")
+    parser.add_argument(
+        "--start", type=Path, help="folder for MiniLM's weights in int8, for train.py --start"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
+    if options.start:
+        save_start(options.start)
     encoder = minilm_encoder()
     asked = question_sets(options.data, options.questions)
     for dataset in chain(asked, weak_sets(options.data, options.rounds)):

@@ -11,7 +11,9 @@ from torch.nn import functional as F
 
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.encoders.sentence_transformer import fast_precision
+from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.rerank.pair_network import (
+    PairNetwork,
     TransformerConfig,
     minilm,
     minilm_pair_network,
@@ -21,8 +23,8 @@ from precise_rag.rerank.pair_network import (
 CLS, SEP = 101, 102
 """Token ids that begin and end every text."""
 
-FORWARD_TOKENS = 2_048
-"""Tokens, with padding, that the layers read at a time on a CPU: the states stay small."""
+FORWARD_TOKENS = {"cpu": 2_048, "cuda": 65_536}
+"""Tokens, with padding, that the layers read at a time: few enough that the states fit."""
 
 _FILES = (
     "1_Pooling",
@@ -47,16 +49,24 @@ class SentenceNetwork(nn.Module):
     """MiniLM as an encoder whose embeddings and lower three layers stay as they are.
 
     They are the ones that the cross-encoder of the cascade begins with, so both can share them.
+    start: folder of `save_start`; default: MiniLM as it is installed.
     trunk: (attribute) the whole network. upper: (attribute) the layers of it that are trained.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, start: Path | None = None) -> None:
         super().__init__()
-        self.trunk = minilm_pair_network(TransformerConfig(), minilm()).requires_grad_(False)
+        if start is None:
+            self.trunk = minilm_pair_network(TransformerConfig(), minilm())
+        else:
+            self.trunk = PairNetwork(TransformerConfig())
+            tensors = dequantized(load_checkpoint(start)[1])
+            self.trunk.load_state_dict({name: torch.from_numpy(tensor) for name, tensor in tensors.items()})
+        self.trunk.requires_grad_(False)
         self.upper = self.trunk.together.requires_grad_(True)
 
-    def vectors(self, rows: Sequence[Sequence[int]], tokens_at_once: int = FORWARD_TOKENS) -> Tensor:
+    def vectors(self, rows: Sequence[Sequence[int]], tokens_at_once: int | None = None) -> Tensor:
         """Return (n, width) vectors of unit length. rows: token ids of n texts, without special tokens."""
+        tokens_at_once = tokens_at_once or FORWARD_TOKENS[self.trunk.places.weight.device.type]
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
         found, first = [], 0
         while first < len(order):
@@ -86,6 +96,15 @@ class SentenceNetwork(nn.Module):
 
 def _width(row: Sequence[int]) -> int:
     return -(-(len(row) + 2) // 16) * 16
+
+
+def save_start(folder: Path) -> None:
+    """Write MiniLM's weights, their matrices as int8, for a machine where it is not installed."""
+    network = minilm_pair_network(TransformerConfig(), minilm())
+    tensors = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    save_checkpoint(
+        folder, {"kind": "start"}, quantized(tensors, [n for n, t in tensors.items() if t.ndim == 2])
+    )
 
 
 def save_encoder(folder: Path, upper: dict[str, Tensor], old: float = 0.0) -> None:

@@ -11,11 +11,9 @@ import numpy as np
 from precise_rag.evaluation import Dataset, Question, load_dataset, load_development_set
 from precise_rag.types import Document
 from training.candidate_lists import HALVED, may_train_on
+from training.kinds import KINDS
 
-ENGLISH = (
-    *("afriqa", "cuad", "fairytaleqa", "faq", "friendsqa", "headings", "medquad", "multihop", "nq", "pira"),
-    *("pubmedqa", "qmsum", "selqa", "squad-sentences", "squad2-part", "squadshifts", "tatqa"),
-)
+ENGLISH = tuple(sorted(name for names in KINDS.values() for name in names))
 """Sets with a training split, in English."""
 
 SETS = (*(f"train/{name}" for name in ENGLISH), *(f"dev/{name}" for name in HALVED))

@@ -12,7 +12,7 @@ from training.encoder.batches import Batch, Pool
 from training.encoder.build import pack, retyped
 from training.encoder.network import SentenceNetwork, save_encoder, save_start
 from training.encoder.pack import Pack
-from training.encoder.train import contrast, loss_of
+from training.encoder.train import Trainer, contrast, loss_of
 
 HARBOUR = "The harbour lies in the north.\n\nIlse Brandt keeps the lamp. She lights it at dusk."
 MILL = "The mill stands by the river. Its lamp is lit by Odd Vik.\n\nThe miller keeps two cats."
@@ -188,3 +188,17 @@ def test_training_may_start_from_small_weights(tmp_path: Path) -> None:
         cosines = (SentenceNetwork().vectors(rows) * SentenceNetwork(tmp_path).vectors(rows)).sum(1)
     assert cosines.numpy() == pytest.approx(1, abs=0.01)
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 24_000_000
+
+
+def test_training_goes_on_where_it_was_saved(batch: Batch, tmp_path: Path) -> None:
+    first, random = Trainer(None, rate=1e-4), np.random.default_rng(0)
+    first.train(batch, 1.0, random)
+    first.save(tmp_path)
+    second = Trainer(None, rate=1e-4)
+    second.resume(torch.load(tmp_path / "state.pt"))
+    assert second.step == 1
+    for name, tensor in first.network.upper.state_dict().items():
+        assert tensor.equal(second.network.upper.state_dict()[name])
+    trained = torch.load(tmp_path / "trained.pt")
+    assert trained["mean"].keys() == first.mean.keys()
+    assert (tmp_path / "trained.pt").stat().st_size < 12_000_000

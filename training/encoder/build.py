@@ -27,7 +27,8 @@ from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Document, IntArray
 from training.candidate_lists import calibrates, read_set
 from training.encoder.network import save_start
-from training.encoder.pack import SETS, Pack, Texts
+from training.encoder.pack import Pack, Texts
+from training.kinds import KINDS
 from training.question_rules import as_typed
 from training.weak_questions import asked_of, collections, documents_of
 
@@ -145,7 +146,7 @@ def near_passages(
 
 def question_sets(folder: str | None, n_questions: int | None) -> Iterator[Dataset]:
     """Yield the training sets of all kinds, without the documents to measure on."""
-    for names in SETS.values():
+    for names in KINDS.values():
         for name in names:
             dataset = read_set(f"train/{name}", folder)
             seen = [document.id for document in dataset.documents if not calibrates(document.id)]

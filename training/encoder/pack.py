@@ -8,21 +8,6 @@ import numpy as np
 
 from precise_rag.types import IntArray
 
-SETS = {
-    "encyclopedia": ("squadshifts", "squad-sentences", "squad2-part", "selqa"),
-    "web": ("nq", "afriqa"),
-    "two-hop": ("multihop",),
-    "stories": ("fairytaleqa",),
-    "meetings": ("qmsum",),
-    "dialogues": ("friendsqa",),
-    "contracts": ("cuad",),
-    "medicine": ("medquad", "pubmedqa"),
-    "science": ("pira",),
-    "finance": ("tatqa",),
-    "help": ("faq", "headings"),
-}
-"""The English training sets by kind of text."""
-
 
 class Texts(NamedTuple):
     """Token ids of n texts without special tokens: text i has ids[offsets[i]:offsets[i + 1]]."""

@@ -8,7 +8,7 @@ the same passages, of passages with like words and of other sources are the nega
 
 STATE is a folder: `state.pt` has the network, the mean of its weights over the last steps, the optimizer, the
 step and the time used. The command takes it up and goes on; the rate falls to 0 at the end of --hours. It
-runs on a GPU if there is one. `python -m training.encoder.export` writes the encoder.
+runs on a GPU if there is one. `trained.pt` has the mean alone, 11 MB: `export.py` makes the encoder of it.
 """
 
 import time
@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from training.encoder.batches import SEED, Batch, Pool
 from training.encoder.network import SentenceNetwork
-from training.encoder.pack import SETS
+from training.kinds import KINDS
 
 PASSAGE_TOKENS = 250
 WHOLE = 0.15
@@ -130,6 +130,12 @@ class Trainer:
             "seconds": self.seconds,
         }
 
+    def save(self, folder: Path) -> None:
+        """Write what is needed to go on, and what `export.py` needs, which is small."""
+        _write(folder / "state.pt", self.state())
+        mean = {name: tensor.half().cpu() for name, tensor in self.mean.items()}
+        _write(folder / "trained.pt", {"step": self.step, "mean": mean})
+
     def resume(self, state: dict[str, Any]) -> None:
         """Take up a state."""
         self.network.upper.load_state_dict(state["upper"])
@@ -138,8 +144,8 @@ class Trainer:
         self.step, self.seconds = state["step"], state["seconds"]
 
 
-def save(path: Path, state: dict[str, Any]) -> None:
-    """Write a state; the former one stays if it fails."""
+def _write(path: Path, state: dict[str, Any]) -> None:
+    """Write a file; the former one stays if it fails."""
     part = path.with_suffix(".part")
     torch.save(state, part)
     part.replace(path)
@@ -159,7 +165,7 @@ def main() -> None:
         "--leave-out",
         nargs="+",
         default=[],
-        choices=list(SETS),
+        choices=list(KINDS),
         metavar="KIND",
         help="kinds of text not read",
     )
@@ -171,7 +177,7 @@ def main() -> None:
     trainer = Trainer(options.start, options.rate)
     if path.exists():
         trainer.resume(torch.load(path, map_location=trainer.device))
-    left_out = {name for kind in options.leave_out for name in SETS[kind]}
+    left_out = {name for kind in options.leave_out for name in KINDS[kind]}
     pool = Pool(options.packs, left_out, trainer.step)
     random = np.random.default_rng((SEED, trainer.step))
     begun, before, seen = time.monotonic(), trainer.seconds, defaultdict(list)
@@ -187,8 +193,8 @@ def main() -> None:
             print(f"step {trainer.step}, {trainer.seconds / 60:.1f} minutes: {means}", flush=True)
             seen.clear()
             pool.look()
-            save(path, trainer.state())
-    save(path, trainer.state())
+            trainer.save(options.state)
+    trainer.save(options.state)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet -c constraints.txt
 DOCS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture check format docs measurements test-lowest clean
+.PHONY: help demo test test-quick torture check format docs measurements test-lowest clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,9 @@ demo: $(VENV)/demo  ## show the whole path on real text, beside stock retrieval;
 
 test: $(VENV)/dev  ## set up and run the tests
 	$(BIN)/python -m pytest
+
+test-quick: $(VENV)/dev  ## test the core without what is slow: frameworks, databases, encoders, rerankers, commands, evaluation
+	$(BIN)/python -m pytest -m 'not slow and not torture and not long' tests/core tests/surface
 
 torture: $(VENV)/dev  ## try for hours to break things, and write what was tried
 	$(BIN)/python -m benchmarks.reliability.torture

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,31 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # Ray gives its workers the niceness 15, with which they hardly run beside other work; it is read at import.
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
+
+_LONG = (
+    "core/cli",
+    "core/encoders",
+    "core/evaluation",
+    "core/index/databases",
+    "core/rerank",
+    "core/scale",
+    "core/segmentation/training",
+    "surface/test_langchain.py",
+    "surface/test_llamaindex.py",
+    "surface/test_missing_frameworks.py",
+    "surface/test_parity.py",
+    "surface/test_self_feedback.py",
+)
+"""Left out by `make test-quick`: frameworks, databases, models, and tests that start processes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the long folders and files."""
+    folder = Path(__file__).parent
+    long = [folder / name for name in _LONG]
+    for item in items:
+        if any(item.path.is_relative_to(path) for path in long):
+            item.add_marker("long")
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,6 @@ from torch.nn import functional as F
 from precise_rag.encoders.sentence_transformer import fast_precision
 from precise_rag.models.checkpoint import dequantized, load_checkpoint
 from precise_rag.models.packaged import packaged_model
-from precise_rag.rerank.headings import with_headings
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (
     PairNetwork,
@@ -34,6 +33,7 @@ from precise_rag.rerank.pair_network import (
     padded,
     token_ids,
 )
+from precise_rag.rerank.text_above import with_headings
 from precise_rag.types import Candidate
 from training.human_questions import SETS
 from training.reranker_cascade.build import SEED, read

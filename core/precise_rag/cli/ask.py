@@ -6,6 +6,7 @@ from typing import Any
 
 from precise_rag.answer import Answer
 from precise_rag.cli.conversation import converse
+from precise_rag.cli.given_documents import path_argument
 from precise_rag.cli.output import (
     Subparsers,
     check_writable,
@@ -19,7 +20,6 @@ from precise_rag.cli.output import (
     show,
     write_file,
 )
-from precise_rag.cli.reading import path_argument
 from precise_rag.cli.saved_index import add_index_options, open_index
 from precise_rag.documents import place_of
 from precise_rag.errors import InputError

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterator
 
 from precise_rag._extras import require
+from precise_rag.cli.given_documents import index_argument, path_argument
 from precise_rag.cli.output import Subparsers, show_styled
-from precise_rag.cli.reading import index_argument, path_argument
 
 _SHELLS = ("bash", "zsh", "fish")
 

@@ -7,6 +7,13 @@ from pydoc_data.topics import topics
 
 import numpy as np
 
+from precise_rag.cli.given_documents import (
+    Problems,
+    add_bad_file_options,
+    add_reading_options,
+    path_argument,
+    read_given,
+)
 from precise_rag.cli.output import (
     Subparsers,
     count_kept_tokens,
@@ -15,13 +22,6 @@ from precise_rag.cli.output import (
     selection_record,
     show,
     temporary_page,
-)
-from precise_rag.cli.reading import (
-    Problems,
-    add_bad_file_options,
-    add_reading_options,
-    path_argument,
-    read_given,
 )
 from precise_rag.context import context_passages
 from precise_rag.documents import place_of

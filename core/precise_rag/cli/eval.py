@@ -5,6 +5,7 @@ import json
 import sqlite3
 from pathlib import Path
 
+from precise_rag.cli.given_documents import add_reading_options, path_argument
 from precise_rag.cli.output import (
     Subparsers,
     check_writable,
@@ -16,7 +17,6 @@ from precise_rag.cli.output import (
     warn,
     write_file,
 )
-from precise_rag.cli.reading import add_reading_options, path_argument
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.errors import InputError

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.cli.known_files import KnownFiles
-from precise_rag.cli.output import Subparsers, check_folder, is_terminal, print_json, show, warn
-from precise_rag.cli.reading import (
+from precise_rag.cli.given_documents import (
     STANDARD_INPUT,
     Problems,
     add_bad_file_options,
@@ -19,6 +17,8 @@ from precise_rag.cli.reading import (
     path_argument,
     read_given,
 )
+from precise_rag.cli.known_files import KnownFiles
+from precise_rag.cli.output import Subparsers, check_folder, is_terminal, print_json, show, warn
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import DatabaseIndex, HybridIndex, HybridSettings

@@ -2,7 +2,7 @@
 
 import argparse
 
-from precise_rag.cli.reading import index_argument
+from precise_rag.cli.given_documents import index_argument
 from precise_rag.encoders import load_encoder
 from precise_rag.index import DatabaseIndex, DocumentIndex, load_index
 

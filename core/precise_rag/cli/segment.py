@@ -3,14 +3,14 @@
 import argparse
 from collections.abc import Iterable, Iterator
 
-from precise_rag.cli.output import Subparsers, is_terminal, print_json, show
-from precise_rag.cli.reading import (
+from precise_rag.cli.given_documents import (
     Problems,
     add_bad_file_options,
     add_reading_options,
     iterate_given,
     path_argument,
 )
+from precise_rag.cli.output import Subparsers, is_terminal, print_json, show
 from precise_rag.segmentation import Segmenter
 from precise_rag.titles import HEADER_PATH
 from precise_rag.types import Chunk, Document

@@ -5,8 +5,8 @@ import shlex
 import sys
 
 from precise_rag._extras import require
+from precise_rag.cli.given_documents import add_reading_options, path_argument
 from precise_rag.cli.output import Subparsers, check_writable, make_folder, print_json, show, warn
-from precise_rag.cli.reading import add_reading_options, path_argument
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.segmentation.pretrained import PACKAGED, model_folder

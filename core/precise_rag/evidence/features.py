@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from precise_rag.evidence.stretches import begins_with_heading
 from precise_rag.question_kinds import QUESTION_KINDS, question_kinds
+from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.types import FloatArray, Stretch
 
 _ASKS_FOR_MORE = re.compile(
@@ -29,6 +30,9 @@ _LEANS = re.compile(
 
 TEXT_FEATURES = ("digits", "quotes", "first_person", "third_person", "words")
 """What kind of text it is around a step: encyclopedias, stories and meetings answer at different lengths."""
+
+_MARGIN = 1e-4
+"""Probabilities nearer to 0 or 1 count as this one."""
 
 _DIGITS = re.compile(r"[^\W\d_]*\d\S*")
 _QUOTES = re.compile(r"[\"“”«»„「」]")
@@ -94,11 +98,11 @@ def stretch_features(
     known = ~np.isnan(probability)
     tokens = np.log1p([sentence.n_tokens or 0 for sentence in stretch.sentences]) - 3.2
     is_break = _breaks(stretch)
-    odds = log_odds(np.nan_to_num(probability))
+    odds = log_odds(np.nan_to_num(probability), margin=_MARGIN)
     found = np.column_stack([np.ones(n), odds])
     leans = np.array([bool(_LEANS.match(text)) for text in texts])[1:]
     asks = np.array([text.endswith(("?", "？")) for text in texts])[:-1]
-    gap = [np.ones(n - 1), log_odds(same) / 2, is_break, leans, asks]
+    gap = [np.ones(n - 1), log_odds(same, margin=_MARGIN) / 2, is_break, leans, asks]
     kind = _text_features(texts)
     onto = np.column_stack([tokens, known, np.where(known, odds + 3.0, 0.0) / 2])
     asked = np.tile(question, (n - 1, 1))
@@ -108,13 +112,6 @@ def stretch_features(
     )
     found, forward, backward = (part.astype(np.float32) for part in (found, forward, backward))
     return StretchFeatures(found, forward, backward, begins_with_heading(stretch))
-
-
-def log_odds(probability: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the log-odds of probabilities, which are first clipped to [0.0001, 0.9999]."""
-    inside = np.clip(np.asarray(probability, dtype=np.float64), 1e-4, 1.0 - 1e-4)
-    odds: npt.NDArray[np.float64] = np.log(inside / (1.0 - inside))
-    return odds
 
 
 def _text_features(texts: Sequence[str]) -> npt.NDArray[np.float64]:

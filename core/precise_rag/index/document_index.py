@@ -20,9 +20,9 @@ from precise_rag.index.rows.snapshot import Snapshot
 from precise_rag.index.scheme import Scheme
 from precise_rag.index.storage.files import Verify
 from precise_rag.index.storage.folder import locked, write_index
+from precise_rag.index.storage.loading import read_index
 from precise_rag.index.storage.lock import WAIT
 from precise_rag.index.storage.manifest import version_of
-from precise_rag.index.storage.reading import read_index
 from precise_rag.index.storage.settings import as_json, check_settings
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder

@@ -20,12 +20,12 @@ from precise_rag.errors import InputError, ModelError
 from precise_rag.models.checkpoint import check_scales, dequantized, load_checkpoint
 from precise_rag.models.checks import check_config, check_tensors, numbers, whole
 from precise_rag.models.packaged import packaged_model
-from precise_rag.rerank.headings import with_headings
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
 from precise_rag.rerank.pairs import TransformerConfig
 from precise_rag.rerank.script import mostly_latin
+from precise_rag.rerank.text_above import with_headings
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from precise_rag.types import FloatArray
 
@@ -31,8 +32,8 @@ class LogisticRegression:
         return probabilities
 
 
-def log_odds(probabilities: FloatArray) -> FloatArray:
-    """Return the (n,) log-odds of probabilities; those of 0 and 1 are finite."""
-    inside = np.clip(probabilities.astype(np.float64), 1e-7, 1.0 - 1e-7)
+def log_odds(probabilities: npt.ArrayLike, *, margin: float = 1e-7) -> FloatArray:
+    """Return the (n,) log-odds of probabilities, which are first clipped to [margin, 1 - margin]."""
+    inside = np.clip(np.asarray(probabilities, dtype=np.float64), margin, 1.0 - margin)
     odds: FloatArray = np.log(inside / (1.0 - inside)).astype(np.float32)
     return odds

@@ -13,9 +13,9 @@ from precise_rag.models.checks import OBJECT, check_config, check_tensors, numbe
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.feature_network import FeatureNetwork
 from precise_rag.rerank.features import FEATURES, features, places
-from precise_rag.rerank.headings import with_headings
 from precise_rag.rerank.logistic_regression import LogisticRegression
 from precise_rag.rerank.script import mostly_latin
+from precise_rag.rerank.text_above import with_headings
 from precise_rag.stems import IdfTable
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 

@@ -24,7 +24,7 @@ _WORD = re.compile(rf"[^\s{_PUNCTUATION}{_SINGLE}]{{1,64}}|\S")
 _CACHED_WORDS = 2**18
 
 
-def split_words(text: str) -> list[str]:
+def split_words_and_marks(text: str) -> list[str]:
     """Split text into lower-case words.
 
     Each punctuation mark, and each letter of scripts without spaces, is a word.
@@ -79,7 +79,7 @@ class WordPieces(dict[str, tuple[int, ...]]):
         counts (n,) of all pieces of each text. A text without words is one unknown piece.
         """
         found = [
-            list(chain.from_iterable(map(self.__getitem__, split_words(text)))) or [*self._unknown]
+            list(chain.from_iterable(map(self.__getitem__, split_words_and_marks(text)))) or [*self._unknown]
             for text in texts
         ]
         counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
@@ -97,7 +97,7 @@ def train_word_pieces(texts: Iterable[str], size: int) -> WordPieces:
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    counts = Counter(chain.from_iterable(map(split_words, texts)))
+    counts = Counter(chain.from_iterable(map(split_words_and_marks, texts)))
     letters: Counter[str] = Counter()
     for word, count in counts.items():
         for letter in word:

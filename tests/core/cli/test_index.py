@@ -156,7 +156,7 @@ def test_records_of_an_earlier_version_get_their_new_ids(tmp_path, precise, monk
     with monkeypatch.context() as patched:
         patched.setattr("precise_rag.cli.known_files._READING", 1)
         patched.setattr(
-            "precise_rag.cli.reading.read_documents", functools.partial(read_documents, own_ids=True)
+            "precise_rag.cli.given_documents.read_documents", functools.partial(read_documents, own_ids=True)
         )
         assert precise("index", docs, "--out", index)[0] == 0
     assert list(load_index(index).document_ids) == ["policy.md"]

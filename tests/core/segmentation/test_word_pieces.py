@@ -1,8 +1,18 @@
-from precise_rag.segmentation.word_pieces import WordPieces, split_words, train_word_pieces
+from precise_rag.segmentation.word_pieces import WordPieces, split_words_and_marks, train_word_pieces
 
 
 def test_words_are_split_into_the_longest_pieces() -> None:
-    assert split_words("It's 你好, naïve ตัว!") == ["it", "'", "s", "你", "好", ",", "naïve", *"ตัว", "!"]
+    assert split_words_and_marks("It's 你好, naïve ตัว!") == [
+        "it",
+        "'",
+        "s",
+        "你",
+        "好",
+        ",",
+        "naïve",
+        *"ตัว",
+        "!",
+    ]
     pieces = WordPieces(["[UNK]", "play", "##ing", "##s", "p"])
     assert [pieces[word] for word in ("playing", "plays", "pz", "zzz")] == [
         (1, 2),

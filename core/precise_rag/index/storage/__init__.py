@@ -1,7 +1,7 @@
 """Saved indexes: how an index is written to a folder, read back and checked.
 
 folder.py    writes the folder, in one step and under the lock
-reading.py   reads it
+loading.py   reads it
 manifest.py  what the index is, with the size, shape and checksum of each file
 files.py     the arrays and documents
 layout.py    what the arrays of each kind of index must look like

@@ -51,7 +51,7 @@ def document_files(
     on_file: OnFile | None = None,
     suffixes: Sequence[str] | None = None,
 ) -> Iterator[tuple[Path, str]]:
-    """Find the files to read at a path: itself, those in it if it is a folder, or those of a pattern.
+    """Find the files to read at a path: a file, the files in a folder, or the files that match a pattern.
 
     on_file: is called with each file that is skipped: hidden ones, those that a .gitignore names, and those
         of other kinds. suffixes: the endings to read; default: every kind that can be read.

@@ -78,7 +78,7 @@ def _without_nul(text: str, file: Path) -> str:
 
 
 def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES, inside: Path | None = None) -> bytes:
-    """Read a regular file, unpacking it if its name ends in .gz. The arguments are those of `read_text`.
+    """Read a regular file, unpacking it if its name ends in .gz. It takes the arguments of `read_text`.
 
     Raises InputError if the file cannot be read, is larger, or is not the one that was found.
     """

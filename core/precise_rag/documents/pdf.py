@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 _LARGER = 1.15
-"""A line is a heading if its letters are larger than those of the text by this factor …"""
+"""A line is a heading if its letters are larger than the letters of the text by this factor …"""
 _LONGEST_HEADING = 150
 """… and it has no more characters."""
 _MOST_LEVELS = 4

@@ -34,7 +34,7 @@ def packaged_minilm() -> Path | None:
 
 
 def is_packaged_minilm(folder: Path) -> bool:
-    """Return whether a folder is that of the packaged model. Raises ModelError as `packaged_minilm`."""
+    """Return whether a folder holds the packaged model. Raises ModelError as `packaged_minilm` does."""
     return folder == _folder() and packaged_minilm() is not None
 
 

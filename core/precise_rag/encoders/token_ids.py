@@ -57,7 +57,7 @@ def _offsets(lengths: IntArray) -> IntArray:
 
 
 def read_tokenizer(file: Path) -> Any:
-    """Return the `tokenizers.Tokenizer` of a file, without truncation; those of one file are the same object.
+    """Return the `tokenizers.Tokenizer` of a file, without truncation; one file has one object.
 
     Raises what the library raises.
     """

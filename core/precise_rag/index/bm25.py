@@ -27,7 +27,7 @@ _MATRIX = "chunks"
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkBM25Settings(ChunkSettings, BM25Settings):
-    """Settings of BM25Index: those of `ChunkSettings` and `BM25Settings`."""
+    """Settings of BM25Index: of its chunks and of BM25."""
 
     def __post_init__(self) -> None:
         ChunkSettings.__post_init__(self)

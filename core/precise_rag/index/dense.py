@@ -50,7 +50,7 @@ class DenseSettings(ChunkSettings, VectorSettings):
 
 
 class DenseScheme(Scheme):
-    """Rows are chunks with a vector, which is compared with that of the query."""
+    """Rows are chunks with a vector, which is compared with the query's vector."""
 
     kind = "dense"
     settings_type = DenseSettings

@@ -85,7 +85,7 @@ _NO_WEIGHT, _FULL_WEIGHT = 2.0, 4.0
 """Best z-scores of the cosines up to which the dense scores have no weight, and from which they have full
 weight. Tuned on the languages of XQuAD; see docs/decisions/0013-adaptive-dense-weight.md."""
 _SAMPLE = 5_000
-"""Sentences whose cosines stand for those of all, if faiss finds the nearest."""
+"""If faiss finds the nearest sentences, the cosines of so many represent those of all."""
 _LEAST_ROWS = 20_000
 """Sentences from which on meaning and words are scored at the same time."""
 _FEWEST = 100
@@ -380,7 +380,7 @@ def adaptive_weight(scores: FloatArray, best: float) -> float:
 
 
 def weighted_scales(alpha: float, sentence: FloatArray, wider: Sequence[FloatArray]) -> FloatArray:
-    """(n,) scores of sentences together with those of the wider scales; alpha: weight of the sentence."""
+    """(n,) scores of sentences and of the wider scales, added. alpha: weight of the sentence."""
     total = wider[0].copy()
     for scores in wider[1:]:
         total += scores

@@ -63,7 +63,10 @@ def _load_folder(
     path: Path, manifest: Mapping[str, Any], encoder: Any, device: str | None, verify: Verify, settings: Any
 ) -> DocumentIndex:
     if manifest["kind"] not in KINDS:
-        raise IndexFormatError(f"{path} holds a {manifest['kind']!r} index, which this version does not know")
+        raise IndexFormatError(
+            f"{path} holds a {manifest['kind']!r} index, which this version does not know; "
+            "load it with the version that saved it, or build it again"
+        )
     encoder = _encoder(encoder, str(path), manifest["encoder"], device)
     return KINDS[manifest["kind"]].load(path, encoder, verify=verify, **settings)
 
@@ -78,7 +81,7 @@ def _open_database(location: str | Path, encoder: Any, device: str | None, setti
 
 
 def _encoder(given: Any, place: str, saved: Mapping[str, Any], device: str | None) -> Encoder | None:
-    """The encoder that was given for an index, or else that of this package; None for one without."""
+    """The given encoder of an index, or else the packaged one; None for an index without an encoder."""
     if given is not None:
         return load_encoder(given, device)
     name, source = saved["name"], saved["source"]

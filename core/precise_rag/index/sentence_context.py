@@ -57,7 +57,7 @@ class ContextSettings(VectorSettings):
 
 
 class ContextScheme(SentenceScheme):
-    """Rows are sentences with vectors, and with those of their contexts if these are encoded."""
+    """Rows are sentences with vectors, and with vectors of their contexts if these are encoded."""
 
     kind = "sentence-context"
     settings_type = ContextSettings

@@ -61,7 +61,7 @@ class _Prepared:
 
 
 class WordSentenceScheme(Scheme):
-    """Rows are those of a dense index of chunks, with the chunks' WordPiece tokens."""
+    """Rows are chunks with a vector and their WordPiece tokens."""
 
     kind = "word-sentence"
     score_scale: ClassVar[ScoreScale] = "cosine"
@@ -128,7 +128,7 @@ class WordSentenceScheme(Scheme):
         return rows[fair_rows(shared[rows], limit, lambda places: snapshot.draws(rows[places]))]
 
     def _shared(self, snapshot: Snapshot, terms: npt.NDArray[np.int64]) -> FloatArray:
-        """(n,) sum of the idf of those of distinct terms that each row contains."""
+        """(n,) sum of the idf of the distinct terms that each row contains."""
         counts = [part.prepared.postings.frequencies(terms, part.rows) for part in snapshot.parts]
         weights = idf(np.sum(counts, axis=0), sum(len(part) for part in snapshot.parts))
         shared = np.zeros(snapshot.n_rows, dtype=np.float32)

@@ -23,7 +23,7 @@ class Estimate(NamedTuple):
 
 
 def bill_of(llm: LLM, prompt: Prompt, reply_tokens: int, prices: PriceTable, *, more: int = 0) -> Bill:
-    """Return the bill of one call. more: tokens that the prompt has beside those of `prompt`."""
+    """Return the bill of one call. more: tokens to add to those of `prompt`."""
     tokens = estimate_prompt_tokens(prompt.messages) + more
     return Bill(1, tokens, reply_tokens, prices.cost(llm.name, tokens, reply_tokens))
 

@@ -28,7 +28,7 @@ _PARTS = {
     "output.dense": "down",
     "output.LayerNorm": "norm2",
 }
-"""BERT's names of a layer's parts, and those of a checkpoint."""
+"""BERT's names of a layer's parts, and a checkpoint's names of the same parts."""
 
 
 class OnnxPairScorer:

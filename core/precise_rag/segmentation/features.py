@@ -15,7 +15,7 @@ _BLOCK = 512
 """Sentences of a block, whose numbers stay in the processor's cache."""
 
 _REACH = 16
-"""Sentences on each side of a gap that can change its logits: those of the widest window or convolution."""
+"""Sentences on each side of a gap that can change its logits: the widest window or convolution."""
 
 
 CURVE_WIDTH = 9
@@ -51,7 +51,7 @@ class Block(NamedTuple):
 
 
 def blocks(n_sentences: int) -> Iterator[Block]:
-    """Split a document into blocks; their logits are those of the whole document."""
+    """Split a document into blocks whose logits are the same as in the whole document."""
     for start in range(0, n_sentences, _BLOCK):
         end = min(start + _BLOCK, n_sentences)
         first, last = max(start - _REACH, 0), min(end + _REACH + 1, n_sentences)

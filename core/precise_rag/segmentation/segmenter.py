@@ -278,7 +278,7 @@ _INNER_COST = 20.0
 """Cost of a cut inside a sentence: higher than between any two sentences."""
 
 _SHORT_COST = 100.0
-"""Cost of a chunk under min_tokens: less than that of one that ends in a heading."""
+"""Cost of a chunk under min_tokens: less than of a chunk that ends in a heading."""
 
 _GAIN_RANGE = (-6.0, 3.0)
 """Of one gap, so that sure boundaries, as between turns, do not make chunks of their own."""

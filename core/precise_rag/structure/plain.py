@@ -32,7 +32,7 @@ _CODE_SIGNS = re.compile(
 _PROMPT = ">" * 3 + " "
 _LEVEL_OF_CAPITALS = 8
 _LEVEL_OF_NUMBERS = 9
-"""Levels below those of underlined titles, which count from 1 in the order of their styles."""
+"""Levels below underlined titles, which count from 1 in the order of their styles."""
 _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")

@@ -102,4 +102,4 @@ _TITLE = re.compile(
     r"[ \t]*[^\W\d_a-z][^\n]{0,198}(?:[^\s.,;:!?。，；：！？…\-–—]|\b(?:etc|Co|Inc|Ltd|Jr|Sr)\.)"
     r"[ \t]*(?:\n[ \t]*){2,}"
 )
-"""A line without a full stop but that of an abbreviation, with a blank line after it."""
+"""A line without a full stop, unless an abbreviation has one, with a blank line after it."""

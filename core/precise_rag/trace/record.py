@@ -247,7 +247,7 @@ class Trace:
         return trace_page(self.to_dict(include_text))
 
     def _repr_html_(self) -> str:
-        """Show the page in a notebook, in a frame of its own: its style is not that of the notebook."""
+        """Show the page in a notebook, in its own frame, because its style differs from the notebook's."""
         return framed(self.to_html())
 
 

@@ -63,7 +63,7 @@ _FORMS = {"rows": Form("i", 1), "counts": Form("u", 1), "indptr": Form("i", 1), 
 
 
 def check_counted(name: str, kept: Columns, n_terms: int, n_texts: int) -> None:
-    """Raise ValueError unless saved arrays of `counted_words` are those of so many words and texts.
+    """Raise ValueError unless saved arrays of `counted_words` fit the numbers of words and texts.
 
     name: what they are saved under.
     """

@@ -205,7 +205,7 @@ def group_norms(columns: Columns, groups: Groups, headings: Headings | None = No
 
 
 def check_norms(name: str, kept: Columns, n_groups: int) -> None:
-    """Raise ValueError unless saved norms are those of so many groups; name: what they are saved under."""
+    """Raise ValueError unless there is one saved norm for each group. name: what they are saved under."""
     check_parts(name, kept, {"norms": Form("f", 1)})
     ensure(len(kept["norms"]) == n_groups, f"{name}.norms has the wrong length")
     ensure(least_of(kept["norms"]) > 0, f"{name}.norms has numbers that are not positive")

@@ -71,7 +71,7 @@ class RoughVectors:
 
 
 def check_rough(columns: Columns, kept: Columns) -> None:
-    """Raise ValueError if saved `RoughVectors.arrays` are not those of the vectors."""
+    """Raise ValueError if saved `RoughVectors.arrays` were not made of these vectors."""
     ensure("vectors" in columns, "rough vectors without vectors")
     check_parts(ROUGH, kept, {"codes": Form("i", 2), "scales": Form("f", 1)})
     codes, scales, expected = kept["codes"], kept["scales"], columns["vectors"].shape

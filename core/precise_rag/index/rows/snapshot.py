@@ -82,7 +82,7 @@ class Snapshot(NamedTuple):
         return not self.n_rows or (self.matching is not None and not self.matching.any())
 
     def within(self, wanted: Filter) -> Self:
-        """Return the state for a search that keeps to a filter."""
+        """Return a snapshot that finds only documents that match the filter."""
         found = zip(self._meeting(wanted), self.parts, strict=True)
         matching = [
             np.repeat(documents, np.diff(part.segment.collection.offsets)) for documents, part in found
@@ -113,7 +113,7 @@ class Snapshot(NamedTuple):
         return zip(self.parts, (slice(a, b) for a, b in pairwise(self.firsts.tolist())), strict=True)
 
     def split(self, rows: IntArray) -> Iterator[tuple[Part, IntArray]]:
-        """Yield each part with those of ascending `rows` that are its own, as row numbers of the part."""
+        """Yield each part with its share of ascending `rows`, as row numbers of the part."""
         places = np.searchsorted(rows, self.firsts).tolist()
         for (first, end), part, offset in zip(
             pairwise(places), self.parts, self.firsts.tolist(), strict=False

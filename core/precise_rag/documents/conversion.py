@@ -173,7 +173,7 @@ class _Converter:
 
 
 def _start() -> "subprocess.Popen[bytes]":
-    """Start the process: it imports what is installed, and nothing from the working folder.
+    """Start the process: it imports installed packages, and nothing from the working folder.
 
     It knows the folders of the interpreter, but neither the working folder, nor `PYTHON*` variables, nor
     the user's own packages. After these come the folders from which this process has its own code.

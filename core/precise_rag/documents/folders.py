@@ -26,7 +26,7 @@ Report = Callable[[InputError], object]
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of a file or folder.
+    """Whether a file or folder was read, skipped or failed.
 
     path: its path.
     status: "read", "skipped" by a rule, or "failed".
@@ -184,7 +184,7 @@ class _Walk:
     def _is_chosen(
         self, path: Path, status: os.stat_result, entered: set[tuple[int, int]], waiting: list[Path]
     ) -> bool:
-        """Whether a path is a file to read; a folder is entered, and what is left out is reported."""
+        """Whether a path is a file to read; a folder is entered, and a path that is left out is reported."""
         is_folder = stat.S_ISDIR(status.st_mode)
         if path != self._root and (why := self._ignored(path, is_folder)):
             self._skip(path, why)

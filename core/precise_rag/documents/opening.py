@@ -121,7 +121,7 @@ def reason(error: OSError | ValueError, path: Path) -> str:
 
 
 def _without_waiting(name: str, flags: int) -> int:
-    """Open a file; a pipe that nobody writes to would never open otherwise."""
+    """Open a file without waiting: a pipe without a writer would never open."""
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -97,7 +97,7 @@ def read_standard_input(stream: object, max_bytes: int = MAX_FILE_BYTES) -> Docu
 
 
 def _read_file(file: Path, name: str, how: _How, seen: dict[str, str]) -> Iterator[Document]:
-    """The documents of a file; what became of it is reported at the end."""
+    """The documents of a file; its outcome is reported at the end."""
     found: list[str] = []
     errors: list[str] = []
 

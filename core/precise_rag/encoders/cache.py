@@ -92,7 +92,7 @@ class CachedEncoder:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one transaction. Raises ModelError for what SQLite cannot do with the file."""
+        """A connection for one transaction. Raises ModelError if SQLite cannot use the file."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(self._path, timeout=60.0)

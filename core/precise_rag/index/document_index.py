@@ -132,7 +132,7 @@ class DocumentIndex(Portable):
         self._rows.delete(ids)
 
     def compact(self) -> None:
-        """Merge all segments into one, without what is deleted; the next `save` writes everything.
+        """Merge all segments into one, without deleted documents; the next `save` writes everything.
 
         Searches find the same as before, a little faster if there were many segments.
         """

@@ -72,16 +72,16 @@ class Scheme(ABC):
         """
 
     def reads_same(self, known: Document, given: Document) -> bool:
-        """Whether `read` finds the same in both documents, whatever else their metadata say."""
+        """Whether `read` makes the same rows of both documents, even if other metadata differs."""
         return known.text == given.text
 
     @abstractmethod
     def prepare(self, segment: Segment) -> Any:
-        """Compute what all searches of a segment share; called once for each segment that has rows."""
+        """Compute the state that all searches of a segment share; called once for a segment that has rows."""
 
     @abstractmethod
     def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
-        """Return the best `top_k` rows for a query, among those that match; see `Snapshot.matching`.
+        """Return the best `top_k` matching rows for a query; see `Snapshot.matching`.
 
         vector: (d,) the query's; default: the query is encoded.
         """
@@ -105,10 +105,10 @@ class Scheme(ABC):
 
     @abstractmethod
     def check_columns(self, rows: Collection, n_words: int) -> None:
-        """Raise ValueError if the columns, which have the right forms, hold what `read` never makes."""
+        """Raise ValueError for values that `read` never makes. The forms were checked before."""
 
     def kept_checks(self, rows: Collection, n_words: int) -> Checks:
-        """The checks of what may be kept with a segment that has rows."""
+        """The checks of arrays that may be kept with a segment that has rows."""
         columns = rows.columns
         return {nearest.KEPT: partial(nearest.check_saved, columns), ROUGH: partial(check_rough, columns)}
 

@@ -44,7 +44,7 @@ class SentenceScheme(Scheme):
 
     @property
     def returns(self) -> Returns:
-        """What a search returns unless it says otherwise."""
+        """The unit that a search returns by default."""
         return "sentence"
 
     @override

@@ -138,7 +138,7 @@ class WordSentenceScheme(Scheme):
         return shared
 
     def _tokens(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
-        """The content tokens of each text: those that are not stop words, punctuation or special tokens."""
+        """The tokens of each text without stop words, punctuation and special tokens."""
         texts = readable_texts(texts)
         if self._split_stop_words is not None:
             texts = [self._split_stop_words.sub(" ", text) for text in texts]

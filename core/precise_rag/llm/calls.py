@@ -141,7 +141,7 @@ async def _aone(
     timed: list[_Timed | None],
     row: int,
 ) -> None:
-    """Put what `_one` returns into a row of `timed`."""
+    """Put the result of `_one` into a row of `timed`."""
     if isinstance(prompt, BudgetExceeded):
         timed[row] = prompt, 0.0
         return

@@ -37,7 +37,7 @@ async def adrive(conversation: Conversation[Result]) -> Result:
 
 
 def stream(conversation: Conversation[Result]) -> Iterator[str | Result]:
-    """Yield what is shown live, then the result. Calls are made on the caller's thread."""
+    """Yield the text to show live, then the result. Calls are made on the caller's thread."""
     with closing(conversation):
         exchange = _Exchange(conversation)
         while (request := exchange.next_request()) is not None:
@@ -138,7 +138,7 @@ class _LiveReply:
             self.outcome = checked_completion(self._completion, name, messages)
 
     def fail(self, error: Exception) -> None:
-        """Keep what the model raised."""
+        """Keep the exception of the model."""
         failure = failure_of(error, self.request.llm.name)
         if isinstance(failure, LLMError):
             self.outcome = failure

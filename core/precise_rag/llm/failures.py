@@ -121,7 +121,7 @@ def _failure_of(error: Exception, model: Any) -> Exception:
 
 
 def failure_of(error: Exception, model: str, *, where: str | None = None) -> Exception:
-    """Return the LLMError for what a model raised; other PreciseRagErrors and AssertionErrors unchanged.
+    """Return the LLMError for a model's exception; other PreciseRagErrors and AssertionErrors unchanged.
 
     model: name of the model. where: the server's address, for the message; optional.
     """

@@ -22,7 +22,7 @@ from precise_rag.types import Completion, Message
 
 
 class LlamaIndexLLM(Portable):
-    """A LlamaIndex LLM. Token counts are those it reports, else estimates.
+    """A LlamaIndex LLM. Its own token counts are used; without them, estimates.
 
     max_reply_tokens: (attribute) the model's `max_tokens`, if it has one.
     """
@@ -37,7 +37,7 @@ class LlamaIndexLLM(Portable):
 
     @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """Return one completion. Raises LLMError, whatever the model raised.
+        """Return one completion. Every exception of the model is raised as an LLMError.
 
         schema: a model that calls functions must call one with this JSON schema; others ignore it.
         """
@@ -116,7 +116,7 @@ class LlamaIndexLLM(Portable):
 
 
 class LangChainLLM(Portable):
-    """A LangChain chat model or runnable. Token counts are those it reports, else estimates.
+    """A LangChain chat model or runnable. Its own token counts are used; without them, estimates.
 
     max_reply_tokens: (attribute) the model's `max_tokens`, if it has one.
     """
@@ -131,7 +131,7 @@ class LangChainLLM(Portable):
 
     @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """Return one completion. Raises LLMError, whatever the model raised.
+        """Return one completion. Every exception of the model is raised as an LLMError.
 
         schema: a model with structured output replies in this JSON schema; others ignore it.
         """

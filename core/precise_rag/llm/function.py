@@ -16,7 +16,7 @@ from precise_rag.types import Completion, Message
 
 
 class FunctionLLM(Portable):
-    """A function as an LLM: see `load_llm` for what it is given. Its tokens are estimated."""
+    """A function as an LLM: see `load_llm` for its arguments. Its tokens are estimated."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         remember_environment()

@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What all stages of one question share.
+    """The budget, prices, trace and model that all stages of one question share.
 
     spending: what is used and left of the budget.
     prices: prices of the models.

@@ -192,7 +192,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _settings_sha256(settings: Mapping[str, Any]) -> str:
-    """The sha256 of the settings, whatever their order and layout, without the checksum itself."""
+    """The sha256 of the settings without the checksum itself; their order and layout do not matter."""
     kept = {name: value for name, value in settings.items() if name != _CONFIG_SUM}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
 

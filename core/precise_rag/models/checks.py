@@ -10,7 +10,7 @@ from precise_rag.models.checkpoint import Tensors
 
 
 class Rule(NamedTuple):
-    """What a setting must be, in words, and whether a value is that."""
+    """A rule for a setting, in words and as a test of a value."""
 
     says: str
     holds: Callable[[Any], bool]

@@ -103,7 +103,7 @@ class Fence:
 
 
 def _one_line(source: str) -> str:
-    """The name of a source without what could end its line or its quotes, cut to _LONGEST_SOURCE."""
+    """The name of a source without line breaks and double quotation marks, cut to _LONGEST_SOURCE."""
     words = " ".join(source.replace('"', "'").split())
     return "".join(filter(str.isprintable, words))[:_LONGEST_SOURCE]
 

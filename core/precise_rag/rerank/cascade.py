@@ -136,7 +136,7 @@ class CascadeReranker(Shared):
         return self._scores(query, candidates, np.array([mostly_latin(c.text) for c in candidates]))
 
     def read(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """Return (n,) probabilities of n > 0 candidates, whatever script they are in."""
+        """Return (n,) probabilities of n > 0 candidates in any script."""
         return self._scores(query, candidates, np.ones(len(candidates), dtype=np.bool_))
 
     def _scores(

@@ -183,9 +183,10 @@ def _retrieval(terms: QueryTerms, candidates: Sequence[Candidate]) -> FeatureCol
 
 
 def places(candidates: Sequence[Candidate]) -> FloatArray:
-    """Return the (n,) places of candidates: log2(1 + b), where b counts what has a higher score.
+    """Return the (n,) places of candidates: log2(1 + b), where b counts higher scores.
 
-    That are the distinct scores of the same document, and the other documents but for two of them.
+    b is the number of distinct higher scores in the same document, plus the documents that rank higher,
+    minus two.
     """
     scores = np.array([c.score for c in candidates])
     ids, owners = np.unique([c.doc_id for c in candidates], return_inverse=True)
@@ -215,7 +216,7 @@ _COMPARED = (
 
 
 def _standing(candidates: Sequence[Candidate], columns: FeatureColumns) -> FeatureColumns:
-    """How each candidate stands to the best of its own document, and to what is usual in the list.
+    """How each candidate compares with the best of its document, and with the usual in the list.
 
     Usual is the lower quartile. The best of other documents has no part in it: anybody can write one.
     """

@@ -39,7 +39,7 @@ _BLENDS = {name: numbers(("network", "offset", *known)) for name, known in KNOWN
 
 
 class PackagedReranker:
-    """Probability that each candidate holds what the query asks for, from features and a small network.
+    """Probability that each candidate answers the query, from features and a small network.
 
     It uses the texts and, if the candidates have them, titles and headings (see `with_headings`), places in
     the documents, and the retrieval's scores (`Candidate.scores["dense"]`, `["bm25"]`, `["bm25_passage"]`)

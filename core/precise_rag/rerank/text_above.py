@@ -16,7 +16,7 @@ _LONGEST = 200
 
 
 def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -> list[Candidate]:
-    """Put what stands above a candidate before its text, if the query needs it.
+    """Put the titles above a candidate before its text, if the query needs them.
 
     It is needed if it has words of the query that the text lacks, with at least 0.3 of the rarity of all of
     them: "How often is the M-7 serviced?" and "Change the oil every month.", under the title "Pump M-7".

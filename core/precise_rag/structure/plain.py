@@ -178,7 +178,7 @@ class _Reader:
         return None
 
     def _mail_header(self, number: int) -> tuple[BlockKind, int, int] | None:
-        """The head of an e-mail, a heading of what follows it: its kind, level and number of lines."""
+        """The head of an e-mail, which is the heading of its text: its kind, level and number of lines."""
         line = self.lines[number]
         if not line.after_blank or MAIL_HEADER.match(line.words + " ") is None:
             return None

@@ -89,7 +89,7 @@ def _with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
 
 
 def _with_titles(text: str, starts: list[BlockStart]) -> Iterator[BlockStart]:
-    """The blocks of a transcript with lines between turns, which nobody says, as headings of what follows."""
+    """The blocks of a transcript; lines between turns become headings of the turns below them."""
     for block, after in zip_longest(starts, starts[1:]):
         is_before_turn = after is not None and after[1] == "turn"
         if block[1] == "paragraph" and is_before_turn and _TITLE.fullmatch(text, block[0], after[0]):

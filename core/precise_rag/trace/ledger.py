@@ -11,7 +11,7 @@ from precise_rag.trace.record import Trace
 
 
 class Bill(NamedTuple):
-    """What a number of model calls used. cost: dollars; None if one of the calls has no price."""
+    """Calls, tokens and cost of model calls. cost: dollars; None if one of the calls has no price."""
 
     calls: int = 0
     input_tokens: int = 0

@@ -191,7 +191,7 @@ class Trace:
         return sum(stage.ms for stage in self.stages) + sum(call.ms for call in self.calls)
 
     def add(self, record: Record) -> None:
-        """Add a record and pass it to the observer. What the observer raises is logged, not raised."""
+        """Add a record and pass it to the observer. An exception of the observer is logged, not raised."""
         match record:
             case StageRecord():
                 self.stages.append(record)

@@ -24,7 +24,7 @@ _SHORT_TEXT, _LONGEST_NAME = 20, 200
 
 
 class _Room:
-    """Cuts a record to what a page has room for, and counts what it leaves out."""
+    """Cuts a record to the room of a page, and counts the parts that it leaves out."""
 
     def __init__(self) -> None:
         self._characters, self._items = _MOST_CHARACTERS, _MOST_ITEMS
@@ -52,7 +52,7 @@ class _Room:
 
     @property
     def note(self) -> str:
-        """What was left out; empty if nothing was."""
+        """A note about the parts that were left out; empty if none were."""
         if not self._cut_characters + self._cut_items:
             return ""
         return (

@@ -89,7 +89,7 @@ class BM25Matrix:
         self._total = float(self.lengths.sum(dtype=np.float64))
 
     def living(self, rows: BoolArray | None) -> Living:
-        """What to count; rows: (n_rows,) whether each row of the segment is not deleted, None for all."""
+        """The texts to count. rows: (n_rows,) whether each row of the segment is living; None: all."""
         if rows is None:
             return Living(None, self.postings.n_rows, self._total)
         texts = rows if self._starts is None else rows[self._starts]

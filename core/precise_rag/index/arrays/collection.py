@@ -107,7 +107,7 @@ class Collection:
         ensure((spans.max(axis=1) <= limits).all(), f"column {name!r} leaves the text")
 
     def _n_values(self, name: str) -> int:
-        """How many values a column must have; a ragged one has those that its lengths say."""
+        """The number of values that a column must have; of a ragged one, the sum of its lengths."""
         stem, _, part = name.rpartition(".")
         if part != "values":
             return len(self)

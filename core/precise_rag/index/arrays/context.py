@@ -184,7 +184,7 @@ class GroupMeans:
         return means
 
     def scores_of(self, rows: IntArray, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:
-        """(k,) what `scores` returns for some rows; core: only the rows of their groups are read."""
+        """(k,) the `scores` of some rows; core: only the rows of their groups are read."""
         groups, places = np.unique(self.groups.of_row[rows], return_inverse=True)
         members, begins = self.groups.members(groups)
         sums: FloatArray = np.add.reduceat(core[members] * self.weights[members], begins)

@@ -55,7 +55,7 @@ def ascends(numbers: Array) -> bool:
 
 
 def check_parts(name: str, arrays: Mapping[str, Array], forms: Forms) -> None:
-    """Raise ValueError unless the arrays of a group are those that belong to it, each in its form.
+    """Raise ValueError unless a group has exactly its arrays, each in its form.
 
     name: of the group. arrays: by name within the group.
     """

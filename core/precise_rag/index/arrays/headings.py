@@ -50,7 +50,7 @@ def check_headings(collection: Collection, n_words: int) -> None:
 
 
 def headings_above(document: Document, spans: IntArray) -> list[Titles]:
-    """Return what stands above each of the (n, 2) sentences of a document: its title and headings."""
+    """Return the title and headings above each of the (n, 2) sentences of a document."""
     titles = titles_of(document.metadata)
     structure = read_structure(document.text)
     return [below(titles, *structure.heading_path(int(start))) for start in spans[:, 0]]
@@ -143,7 +143,7 @@ class Headings:
 
 @dataclass(frozen=True, slots=True)
 class HeadingTexts:
-    """The text of what stands above each row.
+    """The titles above each row, as text.
 
     of_row: (n,) heading of each row. values: UTF-8 of all headings, one after another. ends: (k,) where each
     one's ends in `values`.
@@ -159,7 +159,7 @@ class HeadingTexts:
         return cls(headings.of_row, kept["values"], kept["ends"])
 
     def titles(self, row: int) -> Titles:
-        """Return what stands above a row."""
+        """Return the titles above a row."""
         heading = self.of_row[row]
         first = self.ends[heading - 1] if heading else 0
         return read_titles(self.values[first : self.ends[heading]].tobytes().decode("utf-8", "replace"))

@@ -57,7 +57,7 @@ class RoughVectors:
 
     @property
     def arrays(self) -> Columns:
-        """What to save."""
+        """The arrays to save."""
         return {"codes": self.codes, "scales": self.scales}
 
     def products(self, query: FloatArray, rows: IntArray | None = None) -> FloatArray:

@@ -114,7 +114,7 @@ class DocumentRows:
             self.parts = changed(self.parts, None, known, {})
 
     def compact(self) -> None:
-        """Merge all segments into one, without what is deleted."""
+        """Merge all segments into one, without deleted documents."""
         with self.writing:
             if len(self.parts) > 1 or any(part.alive is not None for part in self.parts):
                 self.parts = (Part(merged(self.parts)),)

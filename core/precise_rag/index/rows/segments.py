@@ -220,7 +220,7 @@ def tidied(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def merged(parts: Sequence[Part]) -> Segment:
-    """Return one segment with the documents of several parts, without those that are deleted."""
+    """Return one segment with the documents of several parts, without deleted ones."""
     kept = [p.segment.collection if p.alive is None else p.segment.collection.only(p.alive) for p in parts]
     words, columns = joined_words([part.segment.words for part in parts], [rows.columns for rows in kept])
     renumbered = [

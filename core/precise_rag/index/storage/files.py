@@ -146,7 +146,7 @@ def write_documents(folder: Path, documents: Iterable[Document]) -> dict[str, An
 
 
 def read_documents_file(folder: Path, entry: dict[str, Any], verify: Verify) -> dict[str, Document]:
-    """Read what `write_documents` wrote; entry: what it returned.
+    """Read the file of `write_documents`; entry: its return value.
 
     Raises OSError or ValueError if the file is not that one.
     """
@@ -188,7 +188,7 @@ def _document_line(document: Document) -> bytes:
 
 
 def check_metadata(value: object) -> None:
-    """Raises TypeError for what JSON would give back as something else."""
+    """Raises TypeError for values that JSON would give back as something else."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):

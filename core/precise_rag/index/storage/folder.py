@@ -168,7 +168,7 @@ def _write_segment(path: Path, segment: Segment, extras: Columns, new: list[Path
 
 
 def _entry(place: Stored, part: Part) -> dict[str, Any]:
-    """What the manifest says of a part."""
+    """The entry of a part in the manifest."""
     deleted = [] if part.alive is None else np.flatnonzero(~part.alive).tolist()
     return {"data": place.data, "sha256": place.sha256, "deleted": deleted}
 
@@ -226,7 +226,7 @@ def _present_manifest(path: Path) -> dict[str, Any] | None:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a data folder, and no file that we did not write; what cannot be deleted is left there."""
+    """Delete our files in a data folder, and the folder if it is empty then. Others stay."""
     with suppress(OSError):
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]

@@ -56,7 +56,7 @@ def has_index(path: str | Path) -> bool:
 
 
 def parse_manifest(file: Path) -> Any:
-    """Read the JSON of a manifest, whatever it holds.
+    """Read the JSON of a manifest without checking its content.
 
     Raises OSError or ValueError if it cannot be read, and RecursionError if it is nested too deeply.
     """
@@ -75,12 +75,12 @@ def _finite(number: str) -> float:
 
 
 def version_of(manifest: dict[str, Any]) -> str:
-    """What tells a saved state of an index from the others."""
+    """The identity of a saved state of an index."""
     return str(manifest["sha256"])
 
 
 def read_segment(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
-    """Read what a data folder holds; entry: the segment's in the manifest of its index.
+    """Read a data folder; entry: the segment's in the manifest of its index.
 
     Raises OSError or ValueError if it is not what the manifest names.
     """
@@ -92,7 +92,7 @@ def read_segment(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_manifest(manifest: dict[str, Any]) -> None:
-    """Raise ValueError for what no save writes."""
+    """Raise ValueError for content that no save writes."""
     if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("settings"), dict):
         raise ValueError("the kind or the settings are missing")
     _check_digest(manifest)

@@ -33,7 +33,7 @@ def as_json(value: object) -> object:
 
 
 def _is_a(value: object, expected: Any) -> bool:
-    """Whether a value from JSON may stand for an annotation."""
+    """Whether a value from JSON has the type of an annotation."""
     origin, parts = get_origin(expected), get_args(expected)
     if origin in (Union, UnionType):
         return any(_is_a(value, part) for part in parts)

@@ -1,8 +1,8 @@
 """Who gets the places of what is read next: nobody takes them all while others wait.
 
 Anybody who writes a document decides how often it says the words of a question. So a text that repeats
-another takes no place; three quarters of the places at most go to one document, or to one group of
-near-copies, and one quarter to all that is said again and again; and every fourth place goes to a document
+another takes no place. Three quarters of the places at most go to one document, or to one group of
+near-copies, and one quarter to all that is said again and again. And every fourth place goes to a document
 and a group that have none yet. Where nobody else waits, the order alone decides.
 """
 

@@ -26,7 +26,8 @@ class ProbabilitySelector:
     the tokens that the answer needs, on average. What is worth much less than the best is dropped, too: the
     best is then likely to be the answer; where nothing is likely, more is kept. A text that is repeated often
     (`INSISTENT`) does not count as the best, if there is another: repeating a text must not raise the bar for
-    others. Where even the best is worth less than 0.05, hardly anything answers the question, and ten candidates are enough. A name in the
+    others. Where even the best is worth less than 0.05,
+    hardly anything answers the question, and ten candidates are enough. A name in the
     question that nothing kept mentions brings one candidate more, see `name_bearers`.
 
     share_of_best: lowest probability to keep, as a share of the best candidate's, in [0, 1]; 0: `min_score`

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_selection, to_candidates
 from langchain_precise.events import observe, observing
+from langchain_precise.words import OwnWords
 from precise_rag.encoders import load_encoder
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.protocols import Reranker
@@ -36,7 +37,9 @@ class CompressorInput(TypedDict):
     documents: list[Document]
 
 
-class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorInput, list[Document]]):
+class SelectionCompressor(
+    OwnWords, BaseDocumentCompressor, RunnableSerializable[CompressorInput, list[Document]]
+):
     """Base of the compressors, which keep some documents and drop the rest.
 
     Kept documents are copies, best first, with the facts about them in `metadata["precise"]`, see
@@ -213,12 +216,12 @@ class RedundancyCompressor(SelectionCompressor):
     """Compressor that drops documents that repeat a better one (ChunkRAG, section 3).
 
     Without scores, the earlier document is the better one.
-    encoder: finds repetitions by meaning: a name or path, an encoder object, or LangChain embeddings;
+    embeddings: finds repetitions by meaning: a name or path, an encoder object, or LangChain embeddings;
     by default only nearly equal wording counts.
     The other fields are those of `RedundancyFilter`.
     """
 
-    encoder: Any = None
+    embeddings: Any = None
     similarity_threshold: float = _REDUNDANCY.similarity_threshold
     prefilter: float = _REDUNDANCY.prefilter
 
@@ -226,7 +229,7 @@ class RedundancyCompressor(SelectionCompressor):
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the encoder now, not at the first query."""
-        encoder = None if self.encoder is None else load_encoder(self.encoder)
+        encoder = None if self.embeddings is None else load_encoder(self.embeddings)
         self._filter = RedundancyFilter(
             similarity_threshold=self.similarity_threshold, prefilter=self.prefilter, encoder=encoder
         )

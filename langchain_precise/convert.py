@@ -18,6 +18,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from precise_rag._arguments import check_kind
 from precise_rag.facts import (
     candidate_facts,
     copied,
@@ -53,6 +54,9 @@ def document_names(documents: Iterable[Document]) -> list[str]:
 
     If an id comes again, `#2`, `#3` … is added.
     """
+    documents = list(documents)
+    for document in documents:
+        check_kind("documents", document, Document, "LangChain documents")
     return distinct_names((document.id or _content_id(document), None) for document in documents)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
+from langchain_precise.words import own_words
 from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 
@@ -11,12 +12,13 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 class PreciseEmbeddings(Embeddings):
     """A core encoder as LangChain embeddings; the default one works offline.
 
-    encoder: a name or path, an encoder object, or anything else that `load_encoder` takes.
+    model: a name or path, an encoder object, or anything else that `load_encoder` takes.
     device: "cpu", "cuda", …; default: a GPU if there is one.
     """
 
-    def __init__(self, encoder: Any = DEFAULT_ENCODER, device: str | None = None) -> None:
-        self.encoder = load_encoder(encoder, device)
+    @own_words
+    def __init__(self, model: Any = DEFAULT_ENCODER, device: str | None = None) -> None:
+        self.encoder = load_encoder(model, device)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector of unit length per text, in order."""

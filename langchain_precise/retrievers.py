@@ -17,6 +17,9 @@ from pydantic import Field, SkipValidation
 from langchain_precise.convert import from_candidate, from_selection, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.stores import StoreSource
+from langchain_precise.words import OwnWords, own_words
+from precise_rag._arguments import check_names, check_search_options
+from precise_rag.checks import check_methods
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.index import (
@@ -39,16 +42,16 @@ class _Search(NamedTuple):
     trace: Trace | None = None
 
 
-class IndexRetriever(BaseRetriever):
+class IndexRetriever(OwnWords, BaseRetriever):
     """Base of the retrievers: searches a core index and returns new documents.
 
     Each document has the metadata of its source and, in `metadata["precise"]`, the facts: its place
     there, its score and more, see `read_facts`.
 
     index: a core index.
-    k: how many documents to return.
+    k: how many documents to return; default: 10.
     search_kwargs: further options of the index's `search`, such as `{"returns": "passage"}` or
-        `{"filter": {"tenant": "acme", "year": {"$gte": 2020}}}`; see `as_filter`.
+        `{"filter": {"tenant": "acme", "year": {"$gte": 2020}}}`; see `as_filter`. A "k" there is `k`.
     Both options can be set for one call: `invoke(query, k=3, returns="passage")`.
     """
 
@@ -58,24 +61,31 @@ class IndexRetriever(BaseRetriever):
 
     index_class: ClassVar[type[DocumentIndex]]
 
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**_with_k(fields))
+        check_methods("index", self.index, ("search",), "pass an index of precise_rag")
+        self._check(self.search_kwargs)
+
     @classmethod
+    @own_words
     def from_documents(
         cls,
         documents: Iterable[Document],
-        encoder: Any = DEFAULT_ENCODER,
+        embeddings: Any = DEFAULT_ENCODER,
         *,
-        k: int = 10,
+        k: int | None = None,
         search_kwargs: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> Self:
         """Return a retriever over a new index of `documents`.
 
-        encoder: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
-        encoder.
+        embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
+            encoder.
+        k, search_kwargs: as for the constructor.
         settings: of the index.
         """
-        index = cls.index_class.build(to_core_documents(documents), load_encoder(encoder), **settings)
-        return cls.from_index(index, k=k, search_kwargs=dict(search_kwargs or {}))
+        index = cls.index_class.build(to_core_documents(documents), load_encoder(embeddings), **settings)
+        return cls.from_index(index, k=k, search_kwargs=search_kwargs)
 
     @classmethod
     def from_index(cls, index: Index, **fields: Any) -> Self:
@@ -98,7 +108,7 @@ class IndexRetriever(BaseRetriever):
 
     def search(self, query: str, k: int | None = None, **search_kwargs: Any) -> list[Candidate]:
         """Return the core's candidates for a query, best first; none if nothing is indexed."""
-        options = self.search_kwargs | search_kwargs
+        options = self.search_kwargs | self._check(search_kwargs)
         try:
             return self.index.search(check_query(query), self.k if k is None else k, **options)
         except EmptyIndexError:
@@ -109,12 +119,17 @@ class IndexRetriever(BaseRetriever):
         asearch = getattr(self.index, "asearch", None)
         if asearch is None:
             return await run_in_executor(None, partial(self.search, query, k, **search_kwargs))
-        options = self.search_kwargs | search_kwargs
+        options = self.search_kwargs | self._check(search_kwargs)
         try:
             found: list[Candidate] = await asearch(check_query(query), self.k if k is None else k, **options)
         except EmptyIndexError:
             return []
         return found
+
+    def _check(self, search_kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return options of a search. Raises InputError for one that the index's search does not take."""
+        check_search_options(f"the search of {type(self).__name__}", self.index.search, search_kwargs)
+        return search_kwargs
 
     def _get_relevant_documents(
         self,
@@ -155,12 +170,13 @@ class HybridRetriever(IndexRetriever):
     index_class = HybridIndex
 
     @classmethod
+    @own_words
     def from_database(
         cls,
         location: str | Path,
-        encoder: Any = DEFAULT_ENCODER,
+        embeddings: Any = DEFAULT_ENCODER,
         *,
-        k: int = 10,
+        k: int | None = None,
         search_kwargs: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> Self:
@@ -168,48 +184,68 @@ class HybridRetriever(IndexRetriever):
 
         location: "name.lance", "postgresql://…", "qdrant:http://…" or "milvus:http://…"; see
             `load_engine`.
-        encoder: as for `from_documents`; the one that the collection was made with.
+        embeddings: as for `from_documents`; the one that the collection was made with.
         settings: of `DatabaseIndex`, such as `filter_statistics="matching"`.
         """
-        index = DatabaseIndex(location, load_encoder(encoder), **settings)
-        return cls.from_index(index, k=k, search_kwargs=dict(search_kwargs or {}))
+        index = DatabaseIndex(location, load_encoder(embeddings), **settings)
+        return cls.from_index(index, k=k, search_kwargs=search_kwargs)
 
 
-class PreciseRetriever(BaseRetriever):
+class PreciseRetriever(OwnWords, BaseRetriever):
     """Retriever that runs the whole path: search, reranking, filters and selection.
 
     rag: the pipeline, of which the retrieval part is used.
     k: return exactly the best `k`, if there are as many; default: what the selection keeps.
+    search_kwargs: a "filter" for all calls, such as `{"filter": {"year": 2020}}`, and a "k", which is the
+        field `k`.
     Both k and filter can be set for one call: `invoke(query, k=3, filter={"year": 2020})`.
     """
 
     rag: SkipValidation[PreciseRAG]
     k: int | None = Field(default=None, ge=1)
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**_with_k(fields))
+        check_pipeline(self.rag)
+        check_names("search_kwargs", self.search_kwargs, ("filter",), {"filter": "filters where"})
 
     @classmethod
+    @own_words
     def from_documents(
         cls,
         documents: Iterable[Document],
-        encoder: Any = DEFAULT_ENCODER,
+        embeddings: Any = DEFAULT_ENCODER,
         *,
         k: int | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Self:
         """Return a retriever over a new index of `documents`.
 
-        encoder: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
-        encoder.
+        embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
+            encoder.
+        k, search_kwargs: as for the constructor.
         options: of `PreciseRAG.from_documents`, such as `preset="sage"`.
         """
-        rag = PreciseRAG.from_documents(to_core_documents(documents), encoder=encoder, **options)
-        return cls(rag=rag, k=k)
+        rag = PreciseRAG.from_documents(to_core_documents(documents), encoder=embeddings, **options)
+        return cls(rag=rag, k=k, search_kwargs=search_kwargs)
 
     @classmethod
-    def from_index(cls, index: Index, *, k: int | None = None, **options: Any) -> Self:
+    @own_words
+    def from_index(
+        cls,
+        index: Index,
+        *,
+        k: int | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Self:
         """Return a retriever over an existing index; `options` go to `PreciseRAG`."""
-        return cls(rag=PreciseRAG(index, **options), k=k)
+        return cls(rag=PreciseRAG(index, **options), k=k, search_kwargs=search_kwargs)
 
     @classmethod
+    @own_words
     def from_store(
         cls,
         store: VectorStore,
@@ -228,12 +264,17 @@ class PreciseRetriever(BaseRetriever):
         search_kwargs: other options of the store's search. A `filter`, also that of a call, is the store's.
         options: of `PreciseRAG`.
         """
+        if "k" in (search_kwargs or {}):
+            raise InputError("the k of a store's search is fetch_k= here; k= is how many pieces to return")
         return cls(rag=PreciseRAG(StoreSource(store, fetch_k, search_kwargs or {}), **options), k=k)
 
     @classmethod
-    def from_rag(cls, rag: PreciseRAG, *, k: int | None = None) -> Self:
+    @own_words
+    def from_rag(
+        cls, rag: PreciseRAG, *, k: int | None = None, search_kwargs: Mapping[str, Any] | None = None
+    ) -> Self:
         """Return a retriever by a pipeline."""
-        return cls(rag=check_pipeline(rag), k=k)
+        return cls(rag=rag, k=k, search_kwargs=search_kwargs)
 
     def add_documents(
         self, documents: Iterable[Document], embeddings: Sequence[Sequence[float]] | None = None
@@ -282,12 +323,15 @@ class PreciseRetriever(BaseRetriever):
         """The path as a child run, so that its model calls and events are traced there."""
         return RunnableLambda(self._retrieve, self._aretrieve, name=type(self.rag).__name__)
 
+    def _filter(self, search: _Search) -> Any:
+        return self.search_kwargs.get("filter") if search.filter is None else search.filter
+
     def _retrieve(self, search: _Search) -> Selection:
         rag = self.rag.with_k(self.k if search.k is None else search.k)
         try:
             return rag.retrieve(
                 search.query,
-                filter=search.filter,
+                filter=self._filter(search),
                 trace=search.trace or Trace(search.query, observer=observe),
             )
         except EmptyIndexError:
@@ -298,9 +342,23 @@ class PreciseRetriever(BaseRetriever):
         async with observing() as observer:
             trace = Trace(search.query, observer=observer)
             try:
-                return await rag.aretrieve(search.query, filter=search.filter, trace=trace)
+                return await rag.aretrieve(search.query, filter=self._filter(search), trace=trace)
             except EmptyIndexError:
                 return Selection()
+
+
+def _with_k(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that are given; a `k` in `search_kwargs`, as for a vector store, becomes the field.
+
+    Raises InputError if `k` is given in both places.
+    """
+    given = {name: value for name, value in fields.items() if value is not None}
+    options = dict(given.get("search_kwargs", {}))
+    if "k" in options and "k" in given:
+        raise InputError("k is given twice: as k= and in search_kwargs; leave one out")
+    if "k" in options:
+        given["k"] = options.pop("k")
+    return {**given, "search_kwargs": options}
 
 
 def _add(

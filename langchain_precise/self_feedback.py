@@ -18,6 +18,7 @@ from langchain_precise.convert import from_selection, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.questions import Question, read_question
 from langchain_precise.source import source_of
+from langchain_precise.words import own_words
 from precise_rag.answer import Answer
 from precise_rag.encoders import DEFAULT_ENCODER
 from precise_rag.errors import InputError
@@ -92,6 +93,7 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    @own_words
     def __init__(
         self,
         retriever: RetrieverLike | None = None,
@@ -116,22 +118,23 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         return cls(rag=rag, **fields)
 
     @classmethod
+    @own_words
     def from_documents(
         cls,
         documents: Iterable[Document],
         llm: Any,
-        encoder: Any = DEFAULT_ENCODER,
+        embeddings: Any = DEFAULT_ENCODER,
         *,
         live_final: bool = False,
         **options: Any,
     ) -> Self:
         """Return a chain over a new index of `documents`.
 
-        encoder: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
-        encoder.
+        embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
+            encoder.
         options: of `PreciseRAG.from_documents`, such as `preset="chunkrag"`.
         """
-        rag = PreciseRAG.from_documents(to_core_documents(documents), llm, encoder=encoder, **options)
+        rag = PreciseRAG.from_documents(to_core_documents(documents), llm, encoder=embeddings, **options)
         return cls(rag=rag, live_final=live_final)
 
     def estimate(self, input: ChainInput) -> Estimate:

@@ -8,6 +8,7 @@ from langchain_core.retrievers import RetrieverLike
 
 from langchain_precise.convert import to_candidates
 from langchain_precise.retrievers import IndexRetriever
+from precise_rag.checks import check_methods
 from precise_rag.errors import InputError
 from precise_rag.protocols import Neighbours
 from precise_rag.types import Candidate, Stretch
@@ -70,6 +71,8 @@ class SentenceSource(RetrieverSource):
 
 def source_of(retriever: RetrieverLike) -> RetrieverSource:
     """Return a retriever as a source, which knows sentences if it is one of ours over an index of them."""
+    advice = "pass a LangChain retriever, such as vectorstore.as_retriever()"
+    check_methods("retriever", retriever, ("invoke", "ainvoke"), advice)
     knows = isinstance(retriever, IndexRetriever) and isinstance(retriever.index, Neighbours)
     return (SentenceSource if knows else RetrieverSource)(retriever)
 

@@ -14,6 +14,7 @@ from langchain_text_splitters import TextSplitter
 
 from langchain_precise.convert import document_names, piece_place
 from langchain_precise.embeddings import PreciseEmbeddings
+from langchain_precise.words import own_words
 from precise_rag.checks import check_number
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
@@ -124,6 +125,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
     than 0, and with the reason for options that only LangChain's splitters have.
     """
 
+    @own_words
     def __init__(
         self,
         model: str | Path | Segmenter = "small",
@@ -184,11 +186,11 @@ class ContextEmbeddings(PreciseEmbeddings):
 
     Other texts, and queries, are embedded by the encoder. Pieces with equal texts share one vector.
 
-    encoder: a name or path, an encoder object, or anything else that `load_encoder` takes.
+    model: a name or path, an encoder object, or anything else that `load_encoder` takes.
     """
 
-    def __init__(self, encoder: Any = DEFAULT_ENCODER) -> None:
-        super().__init__(encoder)
+    def __init__(self, model: Any = DEFAULT_ENCODER) -> None:
+        super().__init__(model)
         self.vectors: dict[str, FloatArray] = {}
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -201,7 +203,7 @@ class ContextEmbeddings(PreciseEmbeddings):
 class GreedySemanticTextSplitter(SpanTextSplitter):
     """Text splitter that joins neighbouring sentences while they are alike (ChunkRAG, section 3).
 
-    encoder: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
+    embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
     encoder.
     chunk_size: longest piece, in characters, or in units of `length_function`; default: the paper's.
     length_function: measures a text for `chunk_size`.
@@ -211,9 +213,10 @@ class GreedySemanticTextSplitter(SpanTextSplitter):
     LangChain's splitters have.
     """
 
+    @own_words
     def __init__(
         self,
-        encoder: Any = DEFAULT_ENCODER,
+        embeddings: Any = DEFAULT_ENCODER,
         *,
         chunk_size: int | None = None,
         chunk_overlap: int = 0,
@@ -228,7 +231,7 @@ class GreedySemanticTextSplitter(SpanTextSplitter):
         if length_function is not None:
             options["length_function"] = partial(_lengths, length_function)
         super().__init__(
-            GreedySegmenter(load_encoder(encoder), **options),
+            GreedySegmenter(load_encoder(embeddings), **options),
             add_start_index=add_start_index,
             strip_whitespace=strip_whitespace,
         )

@@ -16,6 +16,8 @@ from llama_index.core.memory import BaseMemory, ChatMemoryBuffer
 from llama_index.core.tools import ToolOutput
 
 from llamaindex_precise.self_feedback import SelfFeedbackQueryEngine
+from llamaindex_precise.words import own_words
+from precise_rag._arguments import check_kind
 from precise_rag.types import Message, check_query
 
 _ROLES = {MessageRole.USER: "user", MessageRole.ASSISTANT: "assistant", MessageRole.SYSTEM: "system"}
@@ -27,19 +29,23 @@ class SelfFeedbackChatEngine(BaseChatEngine):
     A model first makes the message self-contained, within the same budget and trace. The response's
     source is the engine's response: `reply.sources[0].raw_output`.
 
-    engine: answers the messages.
+    query_engine: answers the messages.
     memory: keeps the chat; default: a `ChatMemoryBuffer`.
     """
 
-    def __init__(self, engine: SelfFeedbackQueryEngine, memory: BaseMemory | None = None) -> None:
-        self.engine = engine
-        self.memory = memory or ChatMemoryBuffer.from_defaults()
-        self.callback_manager = engine.callback_manager
+    @own_words
+    def __init__(self, query_engine: SelfFeedbackQueryEngine, memory: BaseMemory | None = None) -> None:
+        check_kind("query_engine", query_engine, SelfFeedbackQueryEngine, "a SelfFeedbackQueryEngine")
+        self.engine = query_engine
+        self.memory = ChatMemoryBuffer.from_defaults() if memory is None else memory
+        check_kind("memory", self.memory, BaseMemory, "a LlamaIndex memory, such as ChatMemoryBuffer")
+        self.callback_manager = query_engine.callback_manager
 
     @classmethod
-    def from_engine(cls, engine: SelfFeedbackQueryEngine, memory: BaseMemory | None = None) -> Self:
-        """Return a chat engine over `engine`."""
-        return cls(engine, memory)
+    @own_words
+    def from_engine(cls, query_engine: SelfFeedbackQueryEngine, memory: BaseMemory | None = None) -> Self:
+        """Return a chat engine over `query_engine`."""
+        return cls(query_engine, memory)
 
     @property
     def chat_history(self) -> list[ChatMessage]:

@@ -7,6 +7,8 @@ from llama_index.core.bridge.pydantic import ConfigDict
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import BaseComponent
 
+from llamaindex_precise.words import WORDS
+from precise_rag._arguments import check_names
 from precise_rag._pickling import check_picklable
 from precise_rag.errors import InputError
 
@@ -15,10 +17,14 @@ class SettingsComponent(BaseComponent):
     """A component that `to_dict`, `from_dict` and `pickle` carry as its settings alone.
 
     Models and clients are loaded again where the settings arrive, so worker processes receive no
-    weights. Unknown settings raise a ValidationError.
+    weights. Unknown settings raise an InputError.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    def __init__(self, **settings: Any) -> None:
+        check_names(type(self).__name__, settings, type(self).model_fields, WORDS)
+        super().__init__(**settings)
 
     @classmethod
     def class_name(cls) -> str:

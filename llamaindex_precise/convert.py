@@ -28,6 +28,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 
+from precise_rag._arguments import check_kind
 from precise_rag.facts import (
     candidate_facts,
     copied,
@@ -77,6 +78,7 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     """
     documents = []
     for node in nodes:
+        check_kind("documents", node, BaseNode, "LlamaIndex documents or nodes")
         layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
         layout |= {"source": root_source(node).node_id, "offset": root_offset(node)}
         metadata = without_own_keys(node.metadata)
@@ -98,6 +100,8 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
     The text of a node that a precise-rag index found is the indexed text; that of any other node is
     what its embedding model saw (`MetadataMode.EMBED`).
     """
+    for item in nodes:
+        check_kind("nodes", item, NodeWithScore, "NodeWithScore objects")
     found = [(item.score, _facts(item.node)) for item in nodes]
     scores = known_scores(found, are_required=score_scale is not None)
     scales = {
@@ -127,10 +131,11 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
 
 def own_texts(nodes: Sequence[NodeWithScore]) -> list[Candidate]:
     """Return the nodes as candidates with their text alone, so that offsets in it are exact."""
+    candidates = to_candidates(nodes)
     texts = [item.node.get_content(MetadataMode.NONE) for item in nodes]
     return [
         replace(candidate, text=text, end=candidate.start + len(text))
-        for candidate, text in zip(to_candidates(nodes), texts, strict=True)
+        for candidate, text in zip(candidates, texts, strict=True)
     ]
 
 

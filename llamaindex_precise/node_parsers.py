@@ -11,7 +11,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Literal
 
-from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer, model_validator
+from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
@@ -65,12 +65,12 @@ class SpanNodeParser(SettingsComponent, NodeParser):
         description="Function from a text to its tokens, which the limit of a node counts.",
     )
 
-    @model_validator(mode="before")
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**self._own_options(settings))
+
     @classmethod
-    def _own_options(cls, given: Any) -> Any:
+    def _own_options(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Take the limit by the name it has in LlamaIndex's parsers; refuse what only those have."""
-        if not isinstance(given, dict):
-            return given
         settings = dict(given)
         check_foreign_options(settings.keys() - cls.model_fields.keys(), settings.pop("chunk_overlap", 0))
         if isinstance(settings.get("tokenizer"), str):

@@ -23,7 +23,10 @@ from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.stores import StoreSource
+from llamaindex_precise.words import own_words
+from precise_rag._arguments import check_search_options
 from precise_rag._pickling import Portable
+from precise_rag.checks import check_methods
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.index import (
@@ -55,6 +58,7 @@ class IndexRetriever(Portable, BaseRetriever):
 
     index_class: ClassVar[type[DocumentIndex]]
 
+    @own_words
     def __init__(
         self,
         index: DocumentIndex | DatabaseIndex,
@@ -70,9 +74,12 @@ class IndexRetriever(Portable, BaseRetriever):
         self.index = index
         self.similarity_top_k = similarity_top_k
         self.search_kwargs = dict(search_kwargs or {})
+        check_methods("index", index, ("search",), "pass an index of precise_rag")
+        check_search_options(f"the search of {type(self).__name__}", index.search, self.search_kwargs)
         self.filters = filters
 
     @classmethod
+    @own_words
     def from_documents(
         cls,
         documents: Sequence[BaseNode],
@@ -218,6 +225,7 @@ class HybridRetriever(IndexRetriever):
     index_class = HybridIndex
 
     @classmethod
+    @own_words
     def from_database(
         cls,
         location: str | Path,
@@ -248,6 +256,7 @@ class PreciseRetriever(Portable, BaseRetriever):
     filters: what the documents of all nodes must meet, see `to_core_filter`; can be set between calls.
     """
 
+    @own_words
     def __init__(
         self,
         rag: PreciseRAG,
@@ -265,6 +274,7 @@ class PreciseRetriever(Portable, BaseRetriever):
         self.filters = filters
 
     @classmethod
+    @own_words
     def from_documents(
         cls,
         documents: Sequence[BaseNode],
@@ -286,6 +296,7 @@ class PreciseRetriever(Portable, BaseRetriever):
         return cls(rag, similarity_top_k, callback_manager, filters=filters)
 
     @classmethod
+    @own_words
     def from_index(
         cls,
         index: DocumentIndex | DatabaseIndex,
@@ -299,6 +310,7 @@ class PreciseRetriever(Portable, BaseRetriever):
         return cls(PreciseRAG(index, **options), similarity_top_k, callback_manager, filters=filters)
 
     @classmethod
+    @own_words
     def from_store(
         cls,
         store: BasePydanticVectorStore | BaseIndex[Any],
@@ -325,6 +337,7 @@ class PreciseRetriever(Portable, BaseRetriever):
         )
 
     @classmethod
+    @own_words
     def from_rag(cls, rag: PreciseRAG, similarity_top_k: int | None = None) -> Self:
         """Return a retriever by a pipeline."""
         return cls(rag, similarity_top_k)

@@ -30,6 +30,7 @@ from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
 from llamaindex_precise.retrievers import query_vector
 from llamaindex_precise.source import RetrieverSource, SentenceSource, source_of
+from llamaindex_precise.words import own_words
 from precise_rag._pickling import Portable
 from precise_rag.answer import Answer
 from precise_rag.errors import InputError
@@ -74,6 +75,7 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
         `feedback`, `judge`, `budget`, `style`, `prompts` and so on.
     """
 
+    @own_words
     def __init__(
         self,
         retriever: BaseRetriever | None = None,
@@ -111,6 +113,7 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
         return cls(rag=rag, **kwargs)
 
     @classmethod
+    @own_words
     def from_documents(
         cls,
         documents: Iterable[BaseNode],

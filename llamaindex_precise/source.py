@@ -9,6 +9,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llamaindex_precise.convert import own_texts, to_candidates
 from llamaindex_precise.retrievers import IndexRetriever
+from precise_rag.checks import check_methods
 from precise_rag.errors import InputError
 from precise_rag.protocols import Neighbours
 from precise_rag.types import Candidate, FloatArray, Stretch
@@ -110,6 +111,8 @@ def source_of(
     retriever: BaseRetriever, node_postprocessors: Sequence[BaseNodePostprocessor] = ()
 ) -> RetrieverSource:
     """Return a retriever as a source, which knows sentences if nothing stands between it and its index."""
+    advice = "pass a LlamaIndex retriever, such as index.as_retriever()"
+    check_methods("retriever", retriever, ("retrieve", "aretrieve"), advice)
     index = getattr(retriever, "index", None)
     knows = isinstance(retriever, IndexRetriever) and isinstance(index, Neighbours)
     return (SentenceSource if knows and not node_postprocessors else RetrieverSource)(

@@ -83,7 +83,7 @@ def langchain(
                 reranker=reranker, min_score=0.2
             ),
             "RerankCompressor(top_n=3)": RerankCompressor(reranker=reranker, top_n=3),
-            "RedundancyCompressor(encoder=…)": RedundancyCompressor(encoder=encoder),
+            "RedundancyCompressor(encoder=…)": RedundancyCompressor(embeddings=encoder),
             "RelevanceFilterCompressor(llm=…)": RelevanceFilterCompressor(llm=model.llm),
         }
         evidence = parts["EvidenceCompressor()"]

@@ -228,9 +228,11 @@ def test_of_two_scored_repetitions_the_better_stays():
 
 
 def test_an_encoder_tells_paraphrases():
-    same_words = RedundancyCompressor(encoder=HashEncoder(), similarity_threshold=0.7, prefilter=0.1)
+    same_words = RedundancyCompressor(embeddings=HashEncoder(), similarity_threshold=0.7, prefilter=0.1)
     assert [d.id for d in same_words.compress_documents(FOUND, "q")] == ["a", "b"]
-    assert RedundancyCompressor(encoder=DeterministicFakeEmbedding(size=8)).compress_documents(FOUND[:1], "q")
+    assert RedundancyCompressor(embeddings=DeterministicFakeEmbedding(size=8)).compress_documents(
+        FOUND[:1], "q"
+    )
 
 
 def test_the_redundancy_options_are_the_cores():

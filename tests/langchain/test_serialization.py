@@ -50,8 +50,8 @@ def test_settings_survive(compressor):
 
 
 def test_an_object_cannot_be_written_and_says_so():
-    dumped = json.loads(dumps(RedundancyCompressor(encoder=HashEncoder())))
-    assert dumped["kwargs"]["encoder"]["type"] == "not_implemented"
+    dumped = json.loads(dumps(RedundancyCompressor(embeddings=HashEncoder())))
+    assert dumped["kwargs"]["embeddings"]["type"] == "not_implemented"
     with pytest.raises(NotImplementedError):
         load(dumped, allowed_objects=[RedundancyCompressor], valid_namespaces=["langchain_precise"])
 

@@ -20,7 +20,6 @@ from llama_index.core.schema import (
     NodeRelationship,
     TextNode,
 )
-from pydantic import ValidationError
 
 from llamaindex_precise import SemanticSegmentationNodeParser
 from llamaindex_precise.papers import (
@@ -285,7 +284,7 @@ def test_a_pickled_parser_is_a_few_settings(documents):
 
 
 def test_unknown_and_impossible_settings_are_refused():
-    with pytest.raises(ValidationError, match="max_token"):
+    with pytest.raises(InputError, match="max_token"):
         SemanticSegmentationNodeParser(**{"max_token": 30})
     with pytest.raises(ValueError, match="max_tokens"):
         SemanticSegmentationNodeParser(max_tokens=0)

@@ -40,7 +40,7 @@ def test_signatures_that_users_rely_on():
     assert parameters(splitter)[:4] == ["model", "chunk_size", "chunk_overlap", "length_function"]
     for kind in ("SentenceContextRetriever", "WordSentenceRetriever", "HybridRetriever"):
         retriever = getattr(langchain_precise.papers, kind)
-        assert parameters(retriever.from_documents)[:4] == ["documents", "encoder", "k", "search_kwargs"]
+        assert parameters(retriever.from_documents)[:4] == ["documents", "embeddings", "k", "search_kwargs"]
         assert parameters(retriever.from_index)[:1] == ["index"]
     for kind in ("GradientSelection", "Redundancy", "RelevanceFilter", "Rerank"):
         compressor = getattr(langchain_precise.papers, f"{kind}Compressor")

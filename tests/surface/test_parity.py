@@ -78,7 +78,7 @@ def test_greedy_chunks_are_the_same():
     core = [chunk for document in CORE for chunk in segmenter.segment(document)]
     parser = llamaindex_precise.papers.GreedySemanticNodeParser(embed_model=HashEncoder(), max_chars=90)
     splitter = langchain_precise.papers.GreedySemanticTextSplitter(
-        encoder=HashEncoder(), max_chars=90, add_start_index=True
+        embeddings=HashEncoder(), chunk_size=90, add_start_index=True
     )
     assert_same_pieces(core, parser, splitter)
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack, overload
 
+from precise_rag._arguments import named_by
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
 from precise_rag.context import Order, context_passages
@@ -66,6 +67,7 @@ class PreciseRAG(RetrievalPath):
     Raises InputError for a stage that is none of these, and for one that asks a model without one.
     """
 
+    @named_by({})
     def __init__(
         self,
         index: Source | None,

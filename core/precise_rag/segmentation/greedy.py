@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag._arguments import named_by
 from precise_rag.checks import check_methods, check_number
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.protocols import Encoder, SentenceSplitter
@@ -29,6 +30,7 @@ class GreedySegmenter:
     paper does not say what to do.
     """
 
+    @named_by({})
     def __init__(
         self,
         encoder: Encoder,

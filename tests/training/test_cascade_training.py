@@ -62,3 +62,13 @@ def test_the_loss_of_a_list_without_a_relevant_candidate_is_finite() -> None:
     loss = batch_loss(network, batch)
     loss.backward()
     assert torch.isfinite(loss)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_the_loss_on_a_gpu_is_that_on_a_cpu() -> None:
+    torch.manual_seed(0)
+    network = PairNetwork(TransformerConfig(n_layers=2, n_apart=1))
+    batch = [Tokens([1, 2], [[3, 4], [5, 6, 7]], np.array([True, False]))]
+    there = batch_loss(network, batch).item()
+    assert batch_loss(network.cuda(), batch).item() == pytest.approx(there, abs=0.05)

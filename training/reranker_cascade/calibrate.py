@@ -122,7 +122,7 @@ def main() -> None:
         "--leave-out", nargs="*", default=[], choices=SETS, metavar="SET", help="such as train/nq"
     )
     options = parser.parse_args()
-    network = averaged([torch.load(path)["network"] for path in options.network], options.old)
+    network = averaged([torch.load(p, map_location="cpu")["network"] for p in options.network], options.old)
     first = {"packaged": 1.0, "reads": 1.0, "offset": 0.0}
     save(network, options.out, {"blend": first, "unread": {"packaged": 1.0, "offset": 0.0}})
     cascade = CascadeReranker(options.out, least=0)

@@ -50,11 +50,18 @@ def pair_logits(network: PairNetwork, tokenizer: Tokenizer, query: str, texts: l
     """Return the network's (n,) logits of texts."""
     out = np.zeros(len(texts), dtype=np.float32)
     ids = token_ids(tokenizer, texts, CANDIDATE_TOKENS)
-    with fast_precision("cpu"):
-        query_ids, in_query = padded(token_ids(tokenizer, [query], QUERY_TOKENS))
+    device = network.head.weight.device
+    with fast_precision(device.type):
+        query_ids, in_query = on(device, padded(token_ids(tokenizer, [query], QUERY_TOKENS)))
         states = network.encode(query_ids, in_query)
         for rows in batches_by_length(np.array([len(row) for row in ids]), 4_096):
-            batch, in_batch = padded([ids[row] for row in rows])
+            batch, in_batch = on(device, padded([ids[row] for row in rows]))
             queries = states.expand(len(rows), -1, -1), in_query.expand(len(rows), -1)
-            out[rows] = network.score(*queries, network.encode(batch, in_batch), in_batch).float()
+            out[rows] = network.score(*queries, network.encode(batch, in_batch), in_batch).float().cpu()
     return out
+
+
+def on(device: torch.device, batch: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a padded batch on a device."""
+    ids, is_token = batch
+    return ids.to(device), is_token.to(device)

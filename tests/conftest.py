@@ -52,11 +52,3 @@ def postgres() -> Iterator[str]:
         yield address if "?" in address else f"{address}?application_name=tests"
     finally:
         server.cleanup()
-
-
-@pytest.fixture(scope="session")
-def milvus(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The location of a Milvus for tests, without a collection."""
-    pytest.importorskip("pymilvus")
-    pytest.importorskip("milvus_lite")
-    return f"milvus:{tmp_path_factory.mktemp('milvus') / 'rows.db'}"

@@ -31,7 +31,6 @@ from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DatabaseIndex
 from precise_rag.index.databases.lance import LanceEngine
-from precise_rag.index.databases.lance.rows import vectors_of
 from precise_rag.types import FloatArray
 
 TOP_K, BATCH, INDEXED_FROM = 10, 2_000, 20_000
@@ -305,7 +304,8 @@ def rows_of(args: Any) -> Iterator[Row]:
     columns = table.search().where("place >= 0").select(["id", "text", "vector"]).limit(None)
     for batch in columns.to_batches(BATCH):
         found = arrow.Table.from_batches([batch])
-        vectors = vectors_of(found["vector"])
+        flat = found["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        vectors = flat.astype("float32").reshape(len(found), -1)
         yield from map(Row, found["id"].to_pylist(), found["text"].to_pylist(), vectors)
 
 

@@ -1,5 +1,7 @@
 """Pieces and results in stores, and stores in front of compressors: everything arrives as it was."""
 
+from uuid import UUID
+
 import pytest
 from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
@@ -22,8 +24,11 @@ SOURCES = [Document(TOWN, id="town", metadata={"doc_id": "mine", "year": 1911})]
 QUESTION = "Who built the town clock?"
 
 
+EMBEDDINGS = PreciseEmbeddings(HashEncoder())
+
+
 def in_memory():
-    return InMemoryVectorStore(PreciseEmbeddings(HashEncoder()))
+    return InMemoryVectorStore(EMBEDDINGS)
 
 
 def chroma():
@@ -32,7 +37,7 @@ def chroma():
     client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
     if "town" in [collection.name for collection in client.list_collections()]:
         client.delete_collection("town")
-    return module.Chroma("town", PreciseEmbeddings(HashEncoder()), client=client)
+    return module.Chroma("town", EMBEDDINGS, client=client)
 
 
 def qdrant():
@@ -40,7 +45,30 @@ def qdrant():
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
     vectors = pytest.importorskip("qdrant_client.models").VectorParams(size=256, distance="Cosine")
     client.create_collection("town", vectors)
-    return module.QdrantVectorStore(client, "town", PreciseEmbeddings(HashEncoder()))
+    return module.QdrantVectorStore(client, "town", EMBEDDINGS)
+
+
+def milvus(folder):
+    module = pytest.importorskip("langchain_milvus")
+    pytest.importorskip("milvus_lite")
+    return module.Milvus(EMBEDDINGS, connection_args={"uri": str(folder / "town.db")})
+
+
+def faiss():
+    module = pytest.importorskip("langchain_community.vectorstores.faiss")
+    index = pytest.importorskip("faiss").IndexFlatIP(256)
+    docstore = pytest.importorskip("langchain_community.docstore.in_memory").InMemoryDocstore()
+    return module.FAISS(EMBEDDINGS, index, docstore, {})
+
+
+def postgres(server):
+    module = pytest.importorskip("langchain_postgres")
+    pool = pytest.importorskip("sqlalchemy.pool").NullPool  # it leaves no connection open
+    address = server.replace("postgresql://", "postgresql+psycopg://")
+    engine = module.PGEngine.from_connection_string(address, poolclass=pool)
+    columns = [module.Column("tenant", "TEXT")]
+    engine.init_vectorstore_table("town", 256, metadata_columns=columns, overwrite_existing=True)
+    return module.PGVectorStore.create_sync(engine, EMBEDDINGS, "town", metadata_columns=["tenant"])
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -107,6 +135,51 @@ def test_a_retriever_over_a_filled_store_sends_sentences_and_takes_its_filters()
     assert other.page_content.startswith(("The ferry", "It carries"))
     with pytest.raises(InputError, match="change the collection where it is"):
         retriever.add_documents(SOURCES)
+
+
+@pytest.fixture(params=["in memory", "chroma", "qdrant", "milvus", "faiss", "postgres"])
+def tenants(request, tmp_path):
+    """A store, and its own filter for the documents of the tenant "a"."""
+    if request.param == "qdrant":
+        models = pytest.importorskip("qdrant_client.models")
+        match = models.MatchValue(value="a")
+        return qdrant(), models.Filter(must=[models.FieldCondition(key="metadata.tenant", match=match)])
+    if request.param == "milvus":
+        return milvus(tmp_path), 'tenant == "a"'
+    if request.param == "postgres":
+        return postgres(request.getfixturevalue("postgres")), {"tenant": "a"}
+    made = {"in memory": in_memory, "chroma": chroma, "faiss": faiss}[request.param]()
+    return made, (lambda d: d.metadata["tenant"] == "a") if request.param == "in memory" else {"tenant": "a"}
+
+
+@pytest.mark.filterwarnings("ignore")
+async def test_a_filter_of_a_store_returns_no_sentence_of_another_tenant(tenants):
+    store, of_a = tenants
+    store.add_documents(
+        [
+            Document(
+                f"The town clock number {i} was built by {name} in 1911. Eels are smoked.", id=f"{name}{i}"
+            ).model_copy(update={"metadata": {"tenant": tenant}})
+            for i in range(5)
+            for name, tenant in (("Ada", "a"), ("Bert", "b"))
+        ],
+        ids=[str(UUID(int=number)) for number in range(10)],
+    )
+    everything = PreciseRetriever.from_store(store, selector=None)
+    assert {document.metadata["tenant"] for document in everything.invoke(QUESTION)} == {"a", "b"}
+    given = PreciseRetriever.from_store(store, selector=None, search_kwargs=kwargs_of(store, of_a))
+    for found in (
+        everything.invoke(QUESTION, filter=of_a),
+        await everything.ainvoke(QUESTION, filter=of_a),
+        given.invoke(QUESTION),
+    ):
+        assert len(found) >= 5
+        assert {document.metadata["tenant"] for document in found} == {"a"}
+        assert not any("Bert" in document.page_content for document in found)
+
+
+def kwargs_of(store, wanted):
+    return {"expr" if isinstance(wanted, str) else "filter": wanted}
 
 
 def test_a_retriever_over_no_store_is_an_error():

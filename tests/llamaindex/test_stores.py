@@ -1,6 +1,7 @@
 """Nodes and results in stores, and stores in front of postprocessors: everything arrives as it was."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
@@ -42,6 +43,21 @@ def qdrant():
     module = pytest.importorskip("llama_index.vector_stores.qdrant")
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
     return module.QdrantVectorStore(client=client, collection_name="nodes")
+
+
+def milvus(folder):
+    module = pytest.importorskip("llama_index.vector_stores.milvus")
+    pytest.importorskip("milvus_lite")
+    return module.MilvusVectorStore(str(folder / "nodes.db"), dim=256)
+
+
+def postgres(server):
+    module = pytest.importorskip("llama_index.vector_stores.postgres")
+    pool = pytest.importorskip("sqlalchemy.pool").NullPool  # it leaves no connection open
+    drivers = ("psycopg2", "asyncpg")
+    addresses = [server.replace("postgresql://", f"postgresql+{driver}://") for driver in drivers]
+    options = {"poolclass": pool}
+    return module.PGVectorStore(*addresses, table_name="nodes", embed_dim=256, create_engine_kwargs=options)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes:UserWarning")
@@ -91,6 +107,38 @@ def test_a_retriever_over_a_filled_store_sends_sentences_and_takes_its_filters(i
     for filters in (wanted, wanted.filters[0]):
         [found] = PreciseRetriever.from_store(**given, filters=filters).retrieve(QUESTION)
         assert found.node.text in other.text
+
+
+@pytest.fixture(params=["in memory", "chroma", "qdrant", "milvus", "postgres"])
+def store(request, tmp_path):
+    if request.param == "milvus":
+        return milvus(tmp_path)
+    if request.param == "postgres":
+        return postgres(request.getfixturevalue("postgres"))
+    return {"in memory": in_memory, "chroma": chroma, "qdrant": qdrant}[request.param]()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_filter_of_a_store_returns_no_sentence_of_another_tenant(store):
+    nodes = [
+        TextNode(
+            id_=str(UUID(int=2 * i + (tenant == "b"))),
+            text=f"The town clock number {i} was built by {name} in 1911. Eels are smoked.",
+            metadata={"tenant": tenant},
+        )
+        for i in range(5)
+        for name, tenant in (("Ada", "a"), ("Bert", "b"))
+    ]
+    storage = StorageContext.from_defaults(vector_store=store)
+    index = VectorStoreIndex(nodes, storage_context=storage, embed_model=HashEmbedding())
+    of_a = MetadataFilter(key="tenant", value="a")
+    everything = PreciseRetriever.from_store(index, selector=None)
+    assert {item.node.metadata["tenant"] for item in everything.retrieve(QUESTION)} == {"a", "b"}
+    for filters in (of_a, MetadataFilters(filters=[of_a])):
+        found = PreciseRetriever.from_store(index, selector=None, filters=filters).retrieve(QUESTION)
+        assert len(found) >= 5
+        assert {item.node.metadata["tenant"] for item in found} == {"a"}
+        assert not any("Bert" in item.node.text for item in found)
 
 
 def qdrant_filled(index):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ENGINES = ("lance", "postgres", "qdrant", "milvus")
+ENGINES = ("lance", "postgres", "qdrant")
 _NUMBERS = itertools.count()
 
 

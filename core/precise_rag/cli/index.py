@@ -50,8 +50,8 @@ def add_parser(subparsers: Subparsers) -> None:
         type=index_argument,
         metavar="INDEX",
         default=Path("index"),
-        help="folder of the index, or a database: NAME.lance, postgresql://…, "
-        "qdrant:http://… or milvus:http://…; "
+        help="folder of the index, or a database: NAME.lance, postgresql://… or "
+        "qdrant:http://…; "
         "if it exists, the index in it is updated (default: %(default)s)",
     )
     parser.add_argument(

@@ -8,7 +8,7 @@ sentences.py a document as rows: weighted vectors and weighted words
 headings.py, words.py, facets.py   headings, words and metadata as rows have them
 location.py  which engine a location such as "my.lance" or "postgresql://…" means
 
-An engine a folder: lance, postgres, qdrant, milvus; and clusters, which the last two share.
+Each engine is a folder: lance, postgres, qdrant.
 """
 
 from precise_rag.index.databases.index import DatabaseIndex

@@ -14,6 +14,9 @@ from typing import Any
 
 from precise_rag.filters.values import canonical, compared, is_value, sortable
 
+SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+"""The operators that compare by order, and their signs in SQL."""
+
 
 def labels(metadata: Mapping[str, Any]) -> list[str]:
     """The labels of all fields and their values, sorted."""

@@ -10,7 +10,7 @@ from precise_rag.index.databases.engine import Engine
 
 _POSTGRES = ("postgresql://", "postgres://")
 _QDRANT, _MILVUS = "qdrant:", "milvus:"
-LOCATIONS = "NAME.lance, postgresql://…, qdrant:http://… or milvus:http://…"
+LOCATIONS = "NAME.lance, postgresql://… or qdrant:http://…"
 """The forms of a location, for messages."""
 
 
@@ -24,8 +24,8 @@ def load_engine(location: str | Path, **options: Any) -> Engine:
     """Return the engine of a location; the database is opened when it is first used.
 
     location: "folder/name.lance", also in an object store ("s3://bucket/name.lance");
-        "postgresql://user@host/database"; "qdrant:https://host:6333"; "milvus:http://host:19530". With
-        "?collection=name" for another collection than "precise".
+        "postgresql://user@host/database"; "qdrant:https://host:6333". With "?collection=name" for another
+        collection than "precise".
     options: of the engine's class.
     Raises InputError for another location.
     """
@@ -39,11 +39,12 @@ def load_engine(location: str | Path, **options: Any) -> Engine:
 
         return QdrantEngine(text, **options)
     if text.startswith(_MILVUS):
-        from precise_rag.index.databases.milvus import MilvusEngine
-
-        return MilvusEngine(text, **options)
+        raise InputError(
+            f"{text!r}: Milvus is searched through the store of LlamaIndex or LangChain; pass that store to "
+            f"PreciseRetriever.from_store(store), or give {LOCATIONS}"
+        )
     if urlsplit(text).path.rstrip("/").endswith(".lance") or text.rstrip("/").endswith(".lance"):
         from precise_rag.index.databases.lance import LanceEngine
 
         return LanceEngine(text, **options)
-    raise InputError(f"{text!r} does not name a database; give {LOCATIONS}")
+    raise InputError(f"{text!r} is not a database; give {LOCATIONS}")

@@ -35,8 +35,3 @@ class TestPostgres(_DatabaseContract):
 class TestQdrant(_DatabaseContract):
     engine = "qdrant"
     counts_are_of_one_state = False
-
-
-class TestMilvus(_DatabaseContract):
-    engine = "milvus"
-    counts_are_of_one_state = False

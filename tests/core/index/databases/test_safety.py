@@ -1,7 +1,6 @@
 """Crashes, other writers and readers: a document is always there with all of its sentences, or not at all."""
 
 import importlib
-import json
 import os
 import pickle
 import re
@@ -37,15 +36,6 @@ print("ready", flush=True)
 for number in range(rounds):
     text = "".join(f"The {{word}}{{number}} cat sleeps {{i}}. " for i in range({_SIZE}))
     index.add([Document(i, text, {{"word": word}}) for i in ids])
-"""
-_READER = """
-import json, sys
-from precise_rag.index import DatabaseIndex
-from precise_rag.testing import HashEncoder
-found = {}
-for candidate in DatabaseIndex(sys.argv[1], HashEncoder()).search("cat sleeps", 500, returns="sentence"):
-    found.setdefault(candidate.doc_id, ([], candidate.metadata))[0].append(candidate.text)
-print(json.dumps(found))
 """
 
 
@@ -95,36 +85,6 @@ def test_a_killed_writer_leaves_each_document_whole(shared: str) -> None:
         index.add([Document("d", "Another cat sleeps.")])
         index.delete(["d"])
         assert {"a", "b"} <= set(index.document_ids) <= {"a", "b", "c"}
-
-
-def test_a_killed_writer_leaves_each_document_whole_in_milvus_lite(tmp_path: Path) -> None:
-    """Its file belongs to one process at a time, so others look at it when the writer is dead."""
-    pytest.importorskip("milvus_lite")
-    location = f"milvus:{tmp_path / 'killed.db'}"
-    writer(location, "old", "a,b", 1).communicate()
-    for wait in (0.5, 1.0, 2.0):
-        process = writer(location, f"killed{wait}-", "a,b,c", 10_000)
-        time.sleep(wait)
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        found = json.loads(subprocess.check_output([sys.executable, "-c", _READER, location], text=True))
-        assert {"a", "b"} <= set(found) <= {"a", "b", "c"}
-        for texts, metadata in found.values():
-            assert len(texts) == _SIZE
-            (word,) = {text.split()[1] for text in texts}
-            assert word.startswith(metadata["word"])
-
-
-def test_a_file_of_milvus_lite_that_another_process_has_open_is_a_clear_error(tmp_path: Path) -> None:
-    pytest.importorskip("milvus_lite")
-    location = f"milvus:{tmp_path / 'open.db'}"
-    process = writer(location, "first", "a", 10_000)
-    try:
-        with pytest.raises(DatabaseError, match="one process at a time"):
-            DatabaseIndex(location, HashEncoder())
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_two_writers_and_a_reader(shared: str) -> None:
@@ -470,9 +430,7 @@ def test_other_tables_in_lancedb_are_left_alone(tmp_path: Path) -> None:
         DatabaseIndex(path, HashEncoder())
 
 
-def test_collections_of_an_earlier_version_say_what_to_do(
-    location: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_collections_of_an_earlier_version_say_what_to_do(location: str) -> None:
     """Rows without what stands above them are not searched."""
     index = DatabaseIndex.build([Document("a", "A cat.")], HashEncoder(), location=location)
     engine: Any = index.engine
@@ -485,18 +443,6 @@ def test_collections_of_an_earlier_version_say_what_to_do(
         (key,) = [point.id for point in engine.store._scroll(rows, None, False)]
         engine.store._client.delete_payload(rows, ["above"], [key])
         remedy = f"delete the collections {rows} and {heads} first"
-    elif location.startswith("milvus:"):
-        from precise_rag.index.databases.milvus import entities
-
-        made = entities.row_schema
-
-        def later(client: Any, dimension: int) -> Any:
-            schema = made(client, dimension)
-            schema.add_field("later", schema.fields[0].dtype, max_length=1)
-            return schema
-
-        monkeypatch.setattr(entities, "row_schema", later)
-        remedy = "delete the collections test_.* first"
     else:
         rows = engine._open()
         columns = rows.to_arrow().drop_columns(["above"])
@@ -504,6 +450,14 @@ def test_collections_of_an_earlier_version_say_what_to_do(
         remedy = "delete it first"
     with pytest.raises(IndexFormatError, match=f"another version of this library.*{remedy}"):
         DatabaseIndex(engine, HashEncoder())
+
+
+@pytest.mark.parametrize("location", ["milvus:https://host:19530", "milvus:rows.db"])
+def test_a_location_of_milvus_names_from_store(location: str) -> None:
+    assert is_database(location)
+    for opened in (load_index, lambda path: DatabaseIndex(path, HashEncoder())):
+        with pytest.raises(InputError, match=r"PreciseRetriever\.from_store\(store\), or give NAME\.lance"):
+            opened(location)
 
 
 def test_a_folder_may_have_the_name_of_a_database() -> None:

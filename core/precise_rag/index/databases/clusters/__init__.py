@@ -1,4 +1,4 @@
-"""Collections on servers that have no transactions, such as Qdrant and Milvus.
+"""Collections on servers that have no transactions, such as Qdrant.
 
 A document has a head, one record with the name of its present version, and rows that name their version.
 

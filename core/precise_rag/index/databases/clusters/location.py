@@ -16,25 +16,21 @@ class Location(NamedTuple):
     public: the location without passwords.
     address: the address of the server without user and options, or a path.
     collection: name of the collection; "precise" by default.
-    login: user and password, or None.
-    options: the other options of the address.
     """
 
     public: str
     address: str
     collection: str
-    login: tuple[str, str] | None
-    options: dict[str, str]
 
     @classmethod
     def parse(cls, location: str) -> "Location":
-        """Read "<engine>:<address>?collection=…". Raises InputError if it cannot be read."""
+        """Read "<engine>:<address>?collection=…". Raises InputError for anything else."""
         engine, _, rest = location.partition(":")
-        bare, login = without_password(rest)
+        bare, _ = without_password(rest)
         try:
             parts = urlsplit(str(bare))
         except ValueError as error:
-            raise InputError(f"{engine}: this is no address of a database: {error}") from None
+            raise InputError(f"{engine}: not the address of a database: {error}") from None
         options = dict(parse_qsl(parts.query))
         remember_fields(options)
         address = parts._replace(query="").geturl()
@@ -45,4 +41,8 @@ class Location(NamedTuple):
         if not _NAME.fullmatch(collection):
             raise InputError(f"collection must be letters, digits and _, got {collection!r}")
         public = f"{engine}:{address}{'?' if shown else ''}{shown}"
-        return cls(public, address, collection, login, options)
+        if options:
+            raise InputError(
+                f"{public}: the option {min(options)!r} is not known; the only one is collection"
+            )
+        return cls(public, address, collection)

@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 from precise_rag.filters import Condition, Filter
 from precise_rag.filters.values import ID, sortable
-from precise_rag.index.databases.facets import field_label, item_label, value_label
-
-_COMPARED = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+from precise_rag.index.databases.facets import SIGNS, field_label, item_label, value_label
 
 
 class _Joined(NamedTuple):
@@ -63,8 +61,8 @@ def _of_id(condition: Condition) -> str:
     texts = [value for value in values if isinstance(value, str)]
     if not texts:
         return "false"
-    if condition.operator in _COMPARED:
-        return f"(doc_id {_COMPARED[condition.operator]} {text(texts[0])})"
+    if condition.operator in SIGNS:
+        return f"(doc_id {SIGNS[condition.operator]} {text(texts[0])})"
     return (
         f"contains(doc_id, {text(texts[0])})"
         if condition.operator == "$contains"
@@ -75,8 +73,8 @@ def _of_id(condition: Condition) -> str:
 def _of_field(condition: Condition) -> str:
     field, value = condition.field, condition.value
     string = f"json_get_string(compared, {text(f'text {field}')})"
-    if condition.operator in _COMPARED:
-        sign = _COMPARED[condition.operator]
+    if condition.operator in SIGNS:
+        sign = SIGNS[condition.operator]
         if isinstance(value, str):
             return f"({string} {sign} {text(value)})"
         assert isinstance(value, int | float)

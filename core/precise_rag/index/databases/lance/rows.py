@@ -144,13 +144,6 @@ def sentences(table: Any) -> list[FoundSentence]:
     ]
 
 
-def vectors_of(column: Any) -> FloatArray:
-    """(n, d) float32 vectors of a column."""
-    flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    vectors: FloatArray = flat.astype(np.float32).reshape(len(column), column.type.list_size)
-    return vectors
-
-
 def numbers_of(column: Any) -> IntArray:
     """The numbers in a column of texts, one after another."""
     return np.array(" ".join(column.to_pylist()).split(), dtype=np.int64)

@@ -8,7 +8,7 @@ from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.filters import Condition, Filter
 from precise_rag.filters.values import ID, sortable
-from precise_rag.index.databases.facets import field_label, item_label, value_label
+from precise_rag.index.databases.facets import SIGNS, field_label, item_label, value_label
 from precise_rag.index.databases.qdrant.points import (
     LEVEL_BYTES,
     LEVELS,
@@ -17,8 +17,6 @@ from precise_rag.index.databases.qdrant.points import (
     string_levels,
     text_field,
 )
-
-_COMPARED = {"$gt": "gt", "$gte": "gte", "$lt": "lt", "$lte": "lte"}
 
 
 def qdrant_filter(wanted: Filter) -> Any:
@@ -82,7 +80,7 @@ def _of_id(condition: Condition) -> Any:
     texts = [value for value in values if isinstance(value, str)]
     if not texts:
         return _nothing()
-    if condition.operator in _COMPARED:
+    if condition.operator in SIGNS:
         return _ordered(ID, condition.operator, texts[0], shown(texts[0]))
     if condition.operator == "$contains":
         return _inside("doc_id", texts[0])
@@ -91,7 +89,7 @@ def _of_id(condition: Condition) -> Any:
 
 def _of_field(condition: Condition) -> Any:
     field, value = condition.field, condition.value
-    if condition.operator in _COMPARED:
+    if condition.operator in SIGNS:
         if isinstance(value, str):
             return _ordered(field, condition.operator, value, shown(value))
         assert isinstance(value, int | float)
@@ -118,7 +116,7 @@ def _ordered(field: str, operator: str, value: str, given: str) -> Any:
             f"filter: {operator} in Qdrant takes a string of at most {most} bytes, or a number of at most "
             f"{most - 5} digits, got {given}"
         )
-    levels, sign = string_levels(value), _COMPARED[operator]
+    levels, sign = string_levels(value), operator[1:]
     parts = []
     for level, number in enumerate(levels):
         is_last = level == len(levels) - 1

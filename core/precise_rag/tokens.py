@@ -16,6 +16,11 @@ _PIECE = re.compile(rf"[{_CJK}]|[^\W\u0250-\U0010ffff]{{1,6}}|[^\W\u0000-\u024f{
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+def most_tokens(n_characters: int) -> int:
+    """More tokens than any tokenizer counts in a text of so many characters."""
+    return 64 * n_characters + 1_024
+
+
 def readable_texts(texts: Sequence[str]) -> Sequence[str]:
     """Return texts that any model and server can read: each lone surrogate becomes U+FFFD.
 

@@ -23,8 +23,7 @@ from precise_rag.index.storage.folder import locked, write_index
 from precise_rag.index.storage.loading import read_index
 from precise_rag.index.storage.lock import WAIT
 from precise_rag.index.storage.manifest import version_of
-from precise_rag.index.storage.settings import as_json, check_settings
-from precise_rag.index.storage.trust import without_models
+from precise_rag.index.storage.settings import as_json, check_settings, usable_settings
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 
@@ -242,10 +241,8 @@ class DocumentIndex(Portable):
                 "open it with load_index(path)"
             )
         _check_encoder(path, manifest["encoder"]["name"], encoder)
-        saved = without_models(manifest["settings"])
         try:
-            check_settings(cls.scheme_type.settings_type, manifest["settings"])
-            cls.scheme_type.settings_type(**saved)
+            saved = usable_settings(cls.scheme_type.settings_type, manifest["settings"])
         except (TypeError, ValueError) as error:
             raise _damaged(path, error) from error
         index = cls(encoder, **{**saved, **settings})

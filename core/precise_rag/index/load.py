@@ -10,6 +10,7 @@ from precise_rag.encoders.packaged import MINILM_COMMAND
 from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
 from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.databases import DatabaseIndex, is_database
+from precise_rag.index.databases.index import read_settings
 from precise_rag.index.databases.location import load_engine
 from precise_rag.index.dense import DenseIndex
 from precise_rag.index.document_index import DocumentIndex
@@ -73,7 +74,7 @@ def _load_folder(
 
 def _open_database(location: str | Path, encoder: Any, device: str | None, settings: Any) -> DatabaseIndex:
     engine = load_engine(location)
-    made = engine.settings()
+    made = read_settings(engine)
     if made is None:
         raise IndexFormatError(f"{engine.location} holds no index; build one there")
     encoder = _encoder(encoder, engine.location, made["encoder"], device)

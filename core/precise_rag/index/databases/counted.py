@@ -16,7 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.index.arrays.bm25_matrix import BM25Settings
+from precise_rag.index.arrays.forms import check_numbers, ensure
 from precise_rag.index.arrays.postings import idf
+from precise_rag.index.databases.checked import reading
+from precise_rag.index.databases.words import MOST_NUMBERS
 from precise_rag.types import FloatArray, IntArray
 
 SCALES = 3
@@ -59,19 +62,31 @@ def packed(terms: IntArray, counts: IntArray, lengths: IntArray, sizes: IntArray
 
 
 def unpacked(rows: Iterable[bytes]) -> CountedRows:
-    """Return rows from the bytes of each."""
-    rows = list(rows)
-    ends = np.cumsum([len(row) // 4 for row in rows], dtype=np.int64)
-    values = np.frombuffer(b"".join(rows), dtype="<i4")
-    return counted_rows(values, np.append(0, ends)[:-1])
+    """Return rows from the bytes of each. Raises DamagedRowError if they are something else."""
+    with reading("counted"):
+        rows = list(rows)
+        ensure(all(len(row) % 4 == 0 for row in rows), "no whole numbers")
+        ends = np.cumsum([0, *(len(row) // 4 for row in rows)], dtype=np.int64)
+        values = np.frombuffer(b"".join(rows), dtype="<i4")
+        found = counted_rows(values, ends[:-1], ends[1:])
+        ensure((ends_of(ends[:-1], found) == ends[1:]).all(), "more than the words")
+    return found
 
 
-def counted_rows(values: npt.NDArray[np.int32], starts: IntArray) -> CountedRows:
-    """Return rows from numbers that hold the bytes of each; starts: (n,) where each row's begin."""
+def counted_rows(values: npt.NDArray[np.int32], starts: IntArray, ends: IntArray) -> CountedRows:
+    """Return rows from numbers that hold the bytes of each.
+
+    starts, ends: (n,) where each row's begin, and where they end at the latest.
+    Raises ValueError if they are not those of rows.
+    """
+    ensure((starts + _HEAD <= ends).all(), "too few numbers")
     n_terms = values[starts].astype(np.int64)
+    ensure((n_terms >= 0).all() and (starts + _HEAD + 2 * n_terms <= ends).all(), "too few words")
     head = values[starts[:, None] + np.arange(1, _HEAD)].astype(np.int64)
+    check_numbers("the lengths", head, 0, 2**31)
     first = starts + _HEAD
     terms = values[_places(first, n_terms)]
+    check_numbers("the words", terms, 1, MOST_NUMBERS + 1)
     counts = values[_places(first + n_terms, n_terms)].view(np.uint8).reshape(-1, 4)[:, :SCALES]
     return CountedRows(head[:, :SCALES], head[:, SCALES:], n_terms, terms, counts)
 

@@ -1,7 +1,7 @@
 """What a database engine does for an index, and the values that pass between them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, Protocol
 
 from precise_rag.errors import IndexFormatError
@@ -92,25 +92,6 @@ class FoundSentence(NamedTuple):
 
 class StateChangedError(Exception):
     """The state that a view reads is gone, as the engine keeps no old ones; the search begins again."""
-
-
-class DamagedRowError(Exception):
-    """A column holds a value that this library does not write. what: "holds …", for the message."""
-
-    def __init__(self, column: str, what: str) -> None:
-        super().__init__(f"the column {column!r} {what}")
-
-
-@contextmanager
-def readable(location: str) -> Iterator[None]:
-    """Raise IndexFormatError in place of DamagedRowError. location: of the collection."""
-    try:
-        yield
-    except DamagedRowError as error:
-        raise IndexFormatError(
-            f"{location}: {error}; another program has changed or damaged it: restore the collection from a "
-            "backup, or build it again"
-        ) from error
 
 
 def other_version(location: str, remedy: str) -> IndexFormatError:

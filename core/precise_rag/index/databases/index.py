@@ -11,14 +11,11 @@ from precise_rag.checks import shown
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
+from precise_rag.index.arrays.forms import ensure
 from precise_rag.index.candidates import limit_tokens
-from precise_rag.index.databases.engine import (
-    Engine,
-    StateChangedError,
-    StoredDocument,
-    View,
-    readable,
-)
+from precise_rag.index.databases.checked import readable, reading, texts, whole_numbers
+from precise_rag.index.databases.engine import Engine, StateChangedError, StoredDocument, View
+from precise_rag.index.databases.found import consecutive
 from precise_rag.index.databases.location import load_engine
 from precise_rag.index.databases.reading import check_document, read_documents
 from precise_rag.index.databases.search import Searcher
@@ -27,7 +24,7 @@ from precise_rag.index.hybrid import HybridSettings
 from precise_rag.index.queries import check_search, query_direction, search_async
 from precise_rag.index.rows.documents import unique_documents
 from precise_rag.index.sentence_scheme import Returns, check_returns
-from precise_rag.index.storage.settings import as_json
+from precise_rag.index.storage.settings import as_json, check_made, usable_settings
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
@@ -67,7 +64,7 @@ class DatabaseIndex(Portable):
         if encoder is None:
             raise InputError("DatabaseIndex needs an encoder; pass encoder=load_encoder()")
         self.encoder = encoder
-        made = self.engine.settings()
+        made = read_settings(self.engine)
         self._exists = made is not None
         if made is not None:
             settings = _merged(self.engine.location, made, encoder, settings)
@@ -105,7 +102,7 @@ class DatabaseIndex(Portable):
     def document_ids(self) -> tuple[str, ...]:
         """Ids of all documents, including those without text, in no order."""
         with readable(self.engine.location):
-            return tuple(self.engine.digests()) if self._exists else ()
+            return tuple(texts("id", self.engine.digests())) if self._exists else ()
 
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index.
@@ -116,7 +113,7 @@ class DatabaseIndex(Portable):
         def found(view: View) -> Document | None:
             metadata = view.metadata(identifier)
             (rows,) = view.between([(identifier, 0, 2**31 - 1)], "place")
-            text = " " * rows[0].start + "".join(row.text for row in rows) if rows else ""
+            text = " " * rows[0].start + "".join(row.text for row in consecutive(rows)) if rows else ""
             return None if metadata is None else Document(identifier, text, metadata)
 
         document = self._viewed(found) if self._exists else None
@@ -133,6 +130,8 @@ class DatabaseIndex(Portable):
         """Ids of the documents without text; searches cannot find them."""
         with readable(self.engine.location):
             sizes = self.engine.sizes() if self._exists else {}
+            texts("id", sizes)
+            whole_numbers("size", sizes.values())
         return tuple(identifier for identifier, size in sizes.items() if size == 0)
 
     def add(
@@ -265,7 +264,7 @@ class DatabaseIndex(Portable):
 
     def _appeared(self) -> bool:
         """Whether the collection exists by now: another process may have made it."""
-        self._exists = self._exists or self.engine.settings() is not None
+        self._exists = self._exists or read_settings(self.engine) is not None
         return self._exists
 
     def _write(
@@ -321,7 +320,19 @@ def _merged(
             f"{fixed[0]} cannot change in the collection {location} (settings that can: "
             f"{', '.join(sorted(_SEARCH_SETTINGS))}); build another collection"
         )
-    known = {field.name for field in fields(HybridSettings)}
-    if unknown := sorted(saved.keys() - known):
-        raise IndexFormatError(f"{location} has the setting {unknown[0]!r}, which this version does not know")
     return {**without_models(saved), **given}
+
+
+def read_settings(engine: Engine) -> dict[str, Any] | None:
+    """What a collection was made with; None if there is none.
+
+    Raises IndexFormatError if that is not an encoder and settings that this version knows.
+    """
+    with readable(engine.location):
+        made = engine.settings()
+        if made is not None:
+            with reading("settings"):
+                check_made(made)
+                ensure(made["encoder"]["name"], "the encoder has no name")
+                usable_settings(HybridSettings, made["settings"])
+        return made

@@ -18,8 +18,10 @@ from precise_rag.filters import Filter
 from precise_rag.filters.values import ID
 from precise_rag.index.arrays.postings import idf
 from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.databases.checked import DamagedRowError
 from precise_rag.index.databases.counted import Usual, bm25, usual
 from precise_rag.index.databases.engine import FoundSentence, Pool, View
+from precise_rag.index.databases.found import consecutive, joined, passage_of
 from precise_rag.index.databases.words import word_numbers
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
 from precise_rag.index.rows.matching import warn_of_unknown_field
@@ -70,13 +72,14 @@ class Searcher:
         merge_adjacent: bool = False,
     ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first. direction: (d,) the query's vector."""
-        if not view.count():
+        if not (count := view.count()):
             raise EmptyIndexError("the index holds no text; add documents first")
         terms = np.unique(word_numbers(query, self._settings.stop_words))
         counted = wanted if self._settings.filter_statistics == "matching" else None
         frequencies, n_rows = view.frequencies(terms, counted)
         frequencies = np.minimum(frequencies, n_rows)
         size = max(top_k, min(_ROWS_FOR_ONE * top_k, _MOST_ROWS), self._settings.pool)
+        size = min(size, max(count, _MOST_ROWS))
         pool = view.pool(direction, terms, idf(frequencies, n_rows), size, wanted)
         if not len(pool.keys):
             _warn(view, wanted)
@@ -89,9 +92,12 @@ class Searcher:
         parts = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
         chosen = _chosen(fused, pool, returns, top_k)
         found = view.read([pool.keys[i] for i in chosen])
+        if any(row.passage.start != pool.passages[i] for row, i in zip(found, chosen, strict=True)):
+            raise DamagedRowError("passage_start", "holds another beginning than the rest of its row")
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
         ranges = [(sentence.doc_id, *sentence.passage) for sentence in found[:n_wide]]
-        wide = [_joined(rows) for rows in view.between(ranges, "start")] if ranges else []
+        between = view.between(ranges, "start") if ranges else []
+        wide = [passage_of(sentence, its) for sentence, its in zip(found[:n_wide], between, strict=True)]
         rows = [*wide, *found[n_wide:]]
         candidates = [
             self._candidate(row, float(fused[i]), {name: values[i] for name, values in parts.items()})
@@ -158,7 +164,7 @@ class Searcher:
         )
 
     def _stretch(self, rows: Sequence[FoundSentence]) -> Stretch:
-        text = "".join(row.text for row in rows)[: rows[-1].end - rows[0].start]
+        text = "".join(row.text for row in consecutive(rows))[: rows[-1].end - rows[0].start]
         return Stretch(text, tuple(self._candidate(row, 0.0, {}) for row in rows))
 
 
@@ -190,12 +196,6 @@ def _chosen(fused: FloatArray, pool: Pool, returns: Returns, top_k: int) -> list
     return [i for i, its in zip(order, passage, strict=True) if first[its] == i][:top_k]
 
 
-def _joined(rows: Sequence[FoundSentence]) -> FoundSentence:
-    """The rows of a passage as one."""
-    n_tokens = sum(row.n_tokens for row in rows)
-    return rows[0]._replace(end=rows[-1].end, n_tokens=n_tokens, text="".join(row.text for row in rows))
-
-
 def _merged(candidates: Sequence[Candidate], rows: Sequence[FoundSentence]) -> list[Candidate]:
     """Join neighbours of a passage, as `merge_neighbours` does; rows: those of the candidates."""
     runs: list[list[tuple[FoundSentence, Candidate]]] = []
@@ -216,6 +216,6 @@ def _end(row: FoundSentence) -> int:
 def _one(run: Sequence[tuple[FoundSentence, Candidate]]) -> Candidate:
     """Neighbours as one candidate, with the scores of the best of them."""
     best = max((candidate for _, candidate in run), key=lambda candidate: candidate.score)
-    whole = _joined([row for row, _ in run])
+    whole = joined([row for row, _ in run])
     text = whole.text[: whole.end - whole.start]
     return replace(best, start=whole.start, end=whole.end, text=text, n_tokens=whole.n_tokens)

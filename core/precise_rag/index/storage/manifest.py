@@ -10,6 +10,7 @@ from typing import Any
 
 from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.index.storage.files import open_regular
+from precise_rag.index.storage.settings import check_made
 
 MANIFEST, MANIFEST_PART, SEGMENT = "manifest.json", "manifest.json.part", "segment.json"
 """The manifest of an index, the same while it is written, and what is in a data folder."""
@@ -93,8 +94,9 @@ def read_segment(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
 
 def _check_manifest(manifest: dict[str, Any]) -> None:
     """Raise ValueError for content that no save writes."""
-    if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("settings"), dict):
-        raise ValueError("the kind or the settings are missing")
+    if not isinstance(manifest.get("kind"), str):
+        raise ValueError("the kind is missing")
+    check_made(manifest)
     _check_digest(manifest)
     segments = manifest.get("segments")
     if not isinstance(segments, list) or not all(_is_segment_entry(entry) for entry in segments):
@@ -105,11 +107,6 @@ def _check_manifest(manifest: dict[str, Any]) -> None:
             raise ValueError(f"{name!r} is not the name of a data folder")
     if len(set(names)) < len(names):
         raise ValueError("a data folder is named twice")
-    encoder = manifest.get("encoder")
-    if not isinstance(encoder, dict) or not {"name", "source"} <= encoder.keys():
-        raise ValueError("the encoder is missing")
-    if not all(isinstance(encoder[part], str | None) for part in ("name", "source")):
-        raise ValueError("the encoder has no name")
 
 
 def _check_digest(manifest: dict[str, Any]) -> None:

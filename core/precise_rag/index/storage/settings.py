@@ -1,4 +1,4 @@
-"""The settings in a saved index: whether they are values of the types that its kind has."""
+"""What an index was made with, as it is saved: whether it is an encoder and settings of its kind."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,29 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from precise_rag.index.arrays.forms import ensure
+from precise_rag.index.storage.trust import without_models
 
 _STOP_WORDS = re.compile(r"english|none|nltk:[a-z]+")
+
+
+def check_made(made: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the encoder and the settings of an index are there."""
+    ensure(isinstance(made.get("settings"), dict), "the settings are missing")
+    encoder = made.get("encoder")
+    ensure(isinstance(encoder, dict) and {"name", "source"} <= encoder.keys(), "the encoder is missing")
+    names = (encoder["name"], encoder["source"])
+    ensure(all(isinstance(name, str | None) for name in names), "the encoder has no name")
+
+
+def usable_settings(settings_type: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return saved settings as arguments of their type; see `without_models`.
+
+    Raises ValueError unless they are values that the type takes.
+    """
+    check_settings(settings_type, values)
+    usable = without_models(values)
+    settings_type(**usable)
+    return usable
 
 
 def check_settings(settings_type: type, values: Mapping[str, Any]) -> None:

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag.index.arrays.draws import LOTTERY
-from precise_rag.index.databases.engine import DamagedRowError, StoredDocument
+from precise_rag.index.databases.checked import DamagedRowError, whole_numbers
+from precise_rag.index.databases.engine import StoredDocument
 from precise_rag.index.databases.lance.filters import listed
 from precise_rag.index.databases.lance.rows import NONE, numbers_of, plain, select
 from precise_rag.types import IntArray
@@ -75,7 +76,7 @@ def numbers_in(documents: Iterable[StoredDocument]) -> IntArray:
 
 def numbers_at(table: Any) -> IntArray:
     """What rows with the columns "place" and "words" have added to the counts."""
-    places = table["place"].to_numpy().astype(np.int64)
+    places = whole_numbers("place", table["place"].to_pylist(), -1)
     return np.concatenate([np.where(places < 0, WITHOUT_TEXT, SENTENCES), numbers_of(table["words"])])
 
 

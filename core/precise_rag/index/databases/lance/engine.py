@@ -11,6 +11,7 @@ import filelock
 
 from precise_rag._extras import require
 from precise_rag.errors import DatabaseError, IndexFormatError, PreciseRagError
+from precise_rag.index.databases.checked import json_object
 from precise_rag.index.databases.engine import StoredDocument, other_version
 from precise_rag.index.databases.lance.counts import (
     EntryReader,
@@ -78,8 +79,7 @@ class LanceEngine:
                 )
             if set(schema.names) != set(row_schema(1, b"").names):
                 raise other_version(self.location, "delete it first")
-            found: dict[str, Any] = json.loads(schema.metadata[SETTINGS])
-            return found
+            return json_object("settings", schema.metadata[SETTINGS])
 
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
         """See `Engine`."""

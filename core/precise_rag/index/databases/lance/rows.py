@@ -8,10 +8,14 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag.index.arrays.draws import lottery
+from precise_rag.index.arrays.forms import check_finite, check_numbers, ensure
 from precise_rag.index.databases import facets
+from precise_rag.index.databases.checked import reading
 from precise_rag.index.databases.counted import CountedRows, counted_rows, ends_of
 from precise_rag.index.databases.engine import FoundSentence, StoredDocument, StoredSentence
-from precise_rag.types import FloatArray, IntArray, Span
+from precise_rag.index.databases.found import as_found
+from precise_rag.index.databases.words import MOST_NUMBERS
+from precise_rag.types import FloatArray, IntArray
 
 _PLACE = ("doc_id", "place", "start", "end", "n_tokens", "passage_start", "passage_end")
 READ = (*_PLACE, "text", "above", "metadata")
@@ -94,8 +98,9 @@ class ScoredRows(NamedTuple):
 
 def precision_of(schema: Any) -> str:
     """How the column "scored" holds vectors: "<f4" or "<f2"."""
-    settings = json.loads(schema.metadata[SETTINGS])["settings"]
-    return "<f4" if settings["precision"] == "float32" else "<f2"
+    with reading("settings"):
+        settings = json.loads(schema.metadata[SETTINGS])["settings"]
+        return "<f4" if settings["precision"] == "float32" else "<f2"
 
 
 def _scoring(sentence: StoredSentence, precision: str) -> bytes:
@@ -106,16 +111,25 @@ def _scoring(sentence: StoredSentence, precision: str) -> bytes:
 
 
 def scored_rows(column: Any, dimension: int, precision: str) -> ScoredRows:
-    """Read (n,) rows of the column "scoring"; none is empty. dimension, precision: of the vectors."""
+    """Read (n,) rows of the column "scoring"; dimension, precision: of the vectors.
+
+    Raises DamagedRowError if they are something else.
+    """
     column = column.combine_chunks()
-    ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :][: len(column) + 1]
-    values = np.frombuffer(column.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]].copy().view("<i4")
-    starts = ((ends[:-1] - ends[0]) // 4).astype(np.int64)
-    counted = counted_rows(values, starts + 1)
+    sizes = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :][: len(column) + 1]
     width = -(-dimension * np.dtype(precision).itemsize // 4)
-    behind = ends_of(starts + 1, counted)
-    vectors = values[behind[:, None] + np.arange(width)].view(precision)[:, :dimension]
-    return ScoredRows(values[starts].astype(np.int64), vectors.astype(np.float32), counted)
+    with reading("scoring"):
+        ensure(not (np.diff(sizes) % 4).any(), "no whole numbers")
+        values = np.frombuffer(column.buffers()[2] or b"", np.uint8)[sizes[0] : sizes[-1]].copy().view("<i4")
+        bounds = (sizes - sizes[0]).astype(np.int64) // 4
+        counted = counted_rows(values, bounds[:-1] + 1, bounds[1:] - width)
+        behind = ends_of(bounds[:-1] + 1, counted)
+        ensure((behind + width == bounds[1:]).all(), "a vector of another width")
+        vectors = values[behind[:, None] + np.arange(width)].view(precision)[:, :dimension]
+        check_finite({"vector": vectors})
+        passages = values[bounds[:-1]].astype(np.int64)
+        check_numbers("the passages", passages, 0, 2**31)
+    return ScoredRows(passages, vectors.astype(np.float32), counted)
 
 
 def plain(schema: Any) -> Any:
@@ -138,15 +152,15 @@ def _json_column(values: Sequence[str]) -> Any:
 def sentences(table: Any) -> list[FoundSentence]:
     """The rows of a table of the columns `READ`."""
     columns = (table[name].to_pylist() for name in READ)
-    return [
-        FoundSentence(doc_id, place, start, end, n_tokens, Span(first, last), text, above, json.loads(about))
-        for doc_id, place, start, end, n_tokens, first, last, text, above, about in zip(*columns, strict=True)
-    ]
+    return [as_found(*row) for row in zip(*columns, strict=True)]
 
 
 def numbers_of(column: Any) -> IntArray:
     """The numbers in a column of texts, one after another."""
-    return np.array(" ".join(column.to_pylist()).split(), dtype=np.int64)
+    with reading("words"):
+        numbers = np.array(" ".join(column.to_pylist()).split(), dtype=np.int64)
+        check_numbers("the column", numbers, 1, MOST_NUMBERS + 1)
+    return numbers
 
 
 def metadata_columns(owners: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

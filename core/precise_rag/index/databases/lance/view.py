@@ -1,6 +1,5 @@
 """One version of the rows in LanceDB, as searches read it."""
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -10,7 +9,8 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.draws import LOTTERY
-from precise_rag.index.databases.engine import DamagedRowError, FoundSentence, Pool, Sample
+from precise_rag.index.databases.checked import DamagedRowError, json_object, texts
+from precise_rag.index.databases.engine import FoundSentence, Pool, Sample
 from precise_rag.index.databases.lance import filters
 from precise_rag.index.databases.lance.counts import SENTENCES, WITHOUT_TEXT, EntryReader, WordCounts
 from precise_rag.index.databases.lance.rows import (
@@ -24,6 +24,9 @@ from precise_rag.index.databases.lance.rows import (
 )
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots
+
+_ALL_FOUND = 5_000
+"""Up to this many rows all are found by vector, if as many are wanted."""
 
 
 class LanceView:
@@ -77,18 +80,23 @@ class LanceView:
         near = self._rows.search(vector, vector_column_name="vector").distance_type("dot")
         near = near.minimum_nprobes(self._nprobes).maximum_nprobes(0)  # more, if what matches is in others
         keys = _best(near, "_distance", where, size)
+        n_rows = self._rows.count_rows()
+        if where is None and len(keys) < n_rows <= min(size, _ALL_FOUND):
+            raise DamagedRowError("vector", f"has a value in {len(keys)} of {n_rows} rows")
         if len(terms):
             query = require("lancedb.query", extra="lancedb").MatchQuery(" ".join(map(str, terms)), "words")
             by_words = _best(self._rows.search(query, query_type="fts"), "_score", where, size)
             keys = np.union1d(keys, by_words)
-        table = self._taken(keys.tolist(), ["doc_id", "scoring"])
-        table = table.filter(
-            compute.binary_length(table["scoring"]).to_numpy() > 0
-        )  # others hold no sentence
+        table = self._taken(keys.tolist(), ["doc_id", "place", "scoring"])
+        holds_sentence = compute.or_kleene(
+            compute.greater_equal(table["place"], 0),
+            compute.greater(compute.binary_length(table["scoring"]), 0),
+        )
+        table = table.filter(holds_sentence)
         rows = self._scored(table["scoring"])
         return Pool(
             table["_rowid"].to_pylist(),
-            table["doc_id"].to_pylist(),
+            texts("doc_id", table["doc_id"].to_pylist()),
             rows.passages,
             dots(rows.vectors, vector),
             rows.counted,
@@ -125,12 +133,12 @@ class LanceView:
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
         """See `View`."""
         found = select(self._rows, f"place <= 0 AND doc_id = {filters.text(doc_id)}", ["metadata"])
-        return dict(json.loads(found["metadata"][0].as_py())) if len(found) else None
+        return json_object("metadata", found["metadata"][0].as_py()) if len(found) else None
 
     def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
         """See `View`."""
         found = select(self._rows, "place <= 0", ["metadata"], limit=most)
-        return [json.loads(metadata) for metadata in found["metadata"].to_pylist()]
+        return [json_object("metadata", metadata) for metadata in found["metadata"].to_pylist()]
 
     def has_field(self, field: str) -> bool:
         """See `View`."""

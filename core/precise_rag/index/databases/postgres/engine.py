@@ -7,6 +7,7 @@ from typing import Any
 
 from precise_rag.errors import InputError
 from precise_rag.filters.values import compared
+from precise_rag.index.databases.checked import json_object
 from precise_rag.index.databases.engine import StoredDocument, other_version
 from precise_rag.index.databases.postgres.connections import Connections
 from precise_rag.index.databases.postgres.tables import Tables
@@ -40,7 +41,7 @@ class PostgresEngine:
                 drop = f"DROP TABLE {', '.join(tables.names)}"
                 raise other_version(self.location, f"run {drop} first, or give another ?collection=name")
             found = run(f"SELECT settings FROM {self._c}_settings").fetchone()
-        return None if found is None else dict(json.loads(found[0]))
+        return None if found is None else json_object("settings", found[0])
 
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
         """See `Engine`."""

@@ -8,11 +8,13 @@ import numpy as np
 
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.draws import LOTTERY
+from precise_rag.index.databases.checked import json_object, texts, whole_numbers
 from precise_rag.index.databases.counted import unpacked
 from precise_rag.index.databases.engine import FoundSentence, Pool, Sample
+from precise_rag.index.databases.found import as_found
 from precise_rag.index.databases.postgres.filters import where_clause
 from precise_rag.index.databases.postgres.tables import Tables
-from precise_rag.types import FloatArray, IntArray, Span
+from precise_rag.types import FloatArray, IntArray
 
 _MOST_POSTINGS = 200_000
 """Entries of `postings` that a search reads; the commonest words of a query are left out if there are more.
@@ -86,8 +88,8 @@ class PostgresView:
         columns = list(zip(*rows, strict=True)) or [()] * 5
         return Pool(
             columns[0],
-            columns[1],
-            np.array(columns[2], dtype=np.int64),
+            texts("id", columns[1]),
+            whole_numbers("passage_start", columns[2]),
             np.array(columns[3], dtype=np.float32),
             unpacked(columns[4]),
         )
@@ -98,7 +100,7 @@ class PostgresView:
             f"SELECT s.key, {_SENTENCE} FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s)"
         )
-        found = {key: _sentence(rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
+        found = {key: as_found(*rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
         return [found[key] for key in keys]
 
     def between(
@@ -114,18 +116,18 @@ class PostgresView:
         found: list[list[FoundSentence]] = [[] for _ in ranges]
         columns = [list(column) for column in zip(*ranges, strict=True)]
         for number, *rest in self._run(query, columns).fetchall():
-            found[number - 1].append(_sentence(rest))
+            found[number - 1].append(as_found(*rest))
         return found
 
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
         """See `View`."""
         found = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
-        return None if found is None else dict(json.loads(found[0]))
+        return None if found is None else json_object("metadata", found[0])
 
     def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
         """See `View`."""
         found = self._run(f"SELECT metadata FROM {self._c}_documents LIMIT %s", [most])
-        return [json.loads(metadata) for (metadata,) in found]
+        return [json_object("metadata", metadata) for (metadata,) in found]
 
     def has_field(self, field: str) -> bool:
         """See `View`."""
@@ -151,7 +153,8 @@ class PostgresView:
         if wanted not in self._counts:
             clause, values = ("true", []) if wanted is None else where_clause(wanted)
             query = f"SELECT coalesce(sum(d.size), 0) FROM {self._c}_documents d WHERE {clause}"
-            self._counts[wanted] = int(self._run(query, values).fetchone()[0])
+            (count,) = whole_numbers("size", [int(self._run(query, values).fetchone()[0])], limit=2**62)
+            self._counts[wanted] = int(count)
         return self._counts[wanted]
 
     def _among(self, wanted: Filter | None, table: str) -> tuple[str, list[Any]]:
@@ -172,9 +175,3 @@ class PostgresView:
             left -= frequency
             chosen.append(place)
         return terms[chosen].tolist(), idf[chosen].tolist()
-
-
-def _sentence(row: Sequence[Any]) -> FoundSentence:
-    doc_id, place, start, stop, n_tokens, first, last, text, above, metadata = row
-    passage = Span(first, last)
-    return FoundSentence(doc_id, place, start, stop, n_tokens, passage, text, above, json.loads(metadata))

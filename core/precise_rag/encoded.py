@@ -47,7 +47,10 @@ def count_tokens(encoder: Encoder, texts: Sequence[str]) -> IntArray:
         )
     for text, n_tokens in zip(texts, counts.tolist(), strict=True):
         if n_tokens > most_tokens(len(text)):
-            raise ModelError(f"{_name(encoder)} counts {n_tokens} tokens in {len(text)} characters")
+            raise ModelError(
+                f"{_name(encoder)} returned {n_tokens} as a token count of {len(text)} characters; "
+                f"expected at most {most_tokens(len(text))}"
+            )
     return counts.astype(np.int64)
 
 

@@ -45,40 +45,16 @@ from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Ledger
 from precise_rag.types import Message
+from support.children import has_fork, in_child
 from support.figures import count
 
 DOCUMENTS = [Document(f"d{i}", f"Keeper {i} lit the lamp. The sea was calm in {1800 + i}.") for i in range(8)]
 KEY = "sk-not-a-key-of-anyone-1234567890"
 INDEXES = [HybridIndex, SentenceContextIndex, WordSentenceIndex, BM25Index, DenseIndex]
 
-has_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
 
 def found(index):
     return [(c.id, round(c.score, 5)) for c in index.search("who lit the lamp in 1803", 4)]
-
-
-def in_child(work, seconds=60):
-    """Fork, call `work` in the child, and return what it returned; fails if the child hangs."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            result = work()
-        except BaseException as error:
-            result = repr(error)
-        os.write(write, pickle.dumps(result))
-        os._exit(0)
-    os.close(write)
-    end = time.monotonic() + seconds
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        if time.monotonic() > end:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise AssertionError("the child hangs")
-        time.sleep(0.01)
-    with os.fdopen(read, "rb") as pipe:
-        return pickle.loads(pipe.read())
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from precise_rag.index import DatabaseIndex
 from precise_rag.index.databases.postgres import pool
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
+from support.children import has_fork, in_child
 
 DOCUMENTS = [Document("a", "The cat sleeps."), Document("b", "A dog barks.")]
 
@@ -78,6 +79,28 @@ def test_a_server_that_allows_fewer_is_waited_for(postgres: str, monkeypatch: py
             index.search("cat")
     monkeypatch.setattr(psycopg, "connect", connect)
     assert index.search("cat", 1)[0].doc_id == "a"
+
+
+@has_fork
+def test_a_forked_child_opens_connections_of_its_own(postgres: str) -> None:
+    """Those of its parent, lent or idle, go on where they were, also when the child closes its index."""
+    location = f"{postgres}&collection=forked&application_name=forked"
+    index = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=location)
+
+    def work() -> list[str]:
+        index.add([Document("c", "An owl.")])
+        found = [index.search(query, 1)[0].doc_id for query in ("cat", "owl")]
+        index.close()
+        return found
+
+    with index.engine.view() as view:
+        assert view.count() == 2
+        assert index.search("dog", 1)[0].doc_id == "b"
+        assert n_connections(postgres, "forked") == 2
+        assert in_child(work) == ["a", "c"]
+        assert view.count() == 2
+        assert n_connections(postgres, "forked") == 2
+    assert index.search("owl", 1)[0].doc_id == "c"
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many", "1e3"])

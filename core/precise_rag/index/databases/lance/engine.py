@@ -1,9 +1,11 @@
 """Rows in LanceDB: a folder, or an object store, read and written without a server."""
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +38,18 @@ from precise_rag.index.databases.lance.view import LanceView
 from precise_rag.redaction import said_by
 from precise_rag.types import IntArray
 
+_log = logging.getLogger(__name__)
 _ROWS = "rows"
 _INDEXED_FROM = 20_000
 """Rows from which `optimize` builds an approximate index of the vectors."""
+_CACHE = 2**29
+"""Bytes; LanceDB's own defaults are 6 GiB for indexes and 1 GiB for what it knows of files, to which each
+version adds."""
+_TIDIED_AFTER, _ROWS_FOR_ONE = 200, 200
+"""A writer tidies after so many versions, or after one for so many rows if that is more: so the rows that are
+written again stay few for each change."""
+_VERSIONS_KEPT = timedelta(minutes=10)
+"""For searches in other processes, which read the version that they began with."""
 _MOST_ENTRIES = 32
 """Entries of counts that are kept one by one."""
 
@@ -51,11 +62,12 @@ class LanceEngine:
 
     location: a folder that ends in ".lance", or an address that LanceDB knows ("s3://bucket/name.lance").
     nprobes: partitions of the approximate index that a search reads; see `optimize`.
+    cache_bytes: what LanceDB may keep of indexes in memory, and a quarter as much of what it knows of files.
     """
 
-    def __init__(self, location: str | Path, *, nprobes: int = 100) -> None:
+    def __init__(self, location: str | Path, *, nprobes: int = 100, cache_bytes: int = _CACHE) -> None:
         self.location = str(location)
-        self._nprobes = nprobes
+        self._nprobes, self._cache_bytes = nprobes, cache_bytes
         self._database: Any = None
         self._process = os.getpid()
         self._counts = EntryReader()
@@ -113,6 +125,7 @@ class LanceEngine:
         """See `Engine`."""
         with self._errors(), self._writing():
             rows = self._open()
+            before = rows.version
             where = f"doc_id IN {listed(d.id for d in documents)}"
             old = select(rows, where, ["doc_id", "place", "words"])
             known = set(old["doc_id"].to_pylist())
@@ -123,6 +136,7 @@ class LanceEngine:
             if changed:
                 _replace(rows, _with_entry(rows.schema, changed, numbers_at(old)), known)
             self._sum_up(rows, _MOST_ENTRIES)
+            _tidy(rows, before)
 
     def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
         """See `Engine`."""
@@ -130,6 +144,7 @@ class LanceEngine:
         given = {document.id: document for document in documents}
         with self._errors(), self._writing():
             rows = self._open()
+            before = rows.version
             where = f"place <= 0 AND doc_id IN {listed(given)}"
             old = select(rows, where, ["doc_id", "digest", "metadata"]).to_pylist()
             same = [row for row in old if row["digest"] == given[row["doc_id"]].digest]
@@ -144,17 +159,20 @@ class LanceEngine:
                 columns = {name: table[name] for name in rows.schema.names}
                 columns |= metadata_columns(owners, changed)
                 _replace(rows, arrow.table(columns).cast(plain(rows.schema)), changed)
+                _tidy(rows, before)
         return given.keys() - {row["doc_id"] for row in same}
 
     def delete(self, ids: Sequence[str]) -> None:
         """See `Engine`."""
         with self._errors(), self._writing():
             rows = self._open()
+            before = rows.version
             where = f"doc_id IN {listed(ids)}"
             old = select(rows, where, ["place", "words"])
             if len(old):
                 _drop(rows, where, change(NONE, numbers_at(old)))
                 self._sum_up(rows, _MOST_ENTRIES)
+                _tidy(rows, before)
 
     def optimize(self) -> None:
         """See `Engine`. Compacts the files and indexes ids, filters and, if there are many rows, vectors."""
@@ -172,7 +190,7 @@ class LanceEngine:
                 if column not in made and rows.count_rows():
                     rows.create_index(column, config=config)
             self._sum_up(rows, 1)
-            rows.optimize()
+            rows.optimize(cleanup_older_than=_VERSIONS_KEPT)
 
     def close(self) -> None:
         """See `Engine`."""
@@ -187,7 +205,9 @@ class LanceEngine:
     def _connected(self) -> Any:
         if self._database is None or self._process != os.getpid():
             self._process = os.getpid()
-            self._database = require("lancedb", extra="lancedb").connect(self.location)
+            lancedb = require("lancedb", extra="lancedb")
+            session = lancedb.Session(self._cache_bytes, self._cache_bytes // 4)
+            self._database = lancedb.connect(self.location, session=session)
         return self._database
 
     def _open(self) -> Any:
@@ -222,6 +242,16 @@ def _replace(rows: Any, table: Any, ids: Iterable[str]) -> None:
     """Replace all rows of documents in one commit."""
     merge = rows.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     merge.when_not_matched_by_source_delete(f"doc_id IN {listed(ids)}").execute(table)
+
+
+def _tidy(rows: Any, before: int) -> None:
+    """Compact the files and remove old versions, if it is time. before: the version before the change."""
+    after = max(_TIDIED_AFTER, rows.count_rows() // _ROWS_FOR_ONE)
+    if before // after < rows.version // after:
+        try:
+            rows.optimize(cleanup_older_than=_VERSIONS_KEPT)
+        except (OSError, ValueError, RuntimeError) as error:  # the change is written; a later one tidies
+            _log.warning("%s could not be tidied: %s", rows.name, said_by(error))
 
 
 def _word_index() -> Any:

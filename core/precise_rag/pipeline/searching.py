@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ class FairSearch:
         A source that returns another number than it was asked for is searched once, and all have a place.
         """
         n_places = getattr(self.source, "fetch_k", None) or self.n_candidates
-        found = list((yield self._work(query, n_places)))
+        found = best_first((yield self._work(query, n_places)))
         is_asked, others_wait = len(found) == n_places, isinstance(self.source, Index)
         top_k = n_places
         left_out: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class FairSearch:
             if top_k > _LARGEST * n_places:
                 break
             more = yield self._work(query, top_k, left_out)
-            found = best_first({candidate.id: candidate for candidate in (*more, *found)}.values())
+            found = _behind(found, more) if left_out else _behind(best_first(more), found)
             if len(more) < top_k:
                 n_texts = len(found) - len(share_places(query, found, n_places).repeats)
                 if not left_out or n_texts >= n_places:
@@ -75,6 +75,22 @@ class FairSearch:
             partial(self.source.search, query, top_k, **given),
             method(self.source, "asearch", query, top_k, **given),
         )
+
+
+def _behind(first: Sequence[Candidate], more: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates of a search, best first, and behind them the new ones of another search.
+
+    Fused scores of two searches cannot be compared: each search scales them by the best that it found. So
+    those of the second are scaled to what is left below the first.
+    """
+    known = {candidate.id for candidate in first}
+    new = [candidate for candidate in best_first(more) if candidate.id not in known]
+    if not first or not new or new[0].score_scale != "rank":
+        return best_first([*first, *new])
+    lowest, best = first[-1].score, new[0].score
+    factor = lowest / best if lowest > 0 and best > lowest else 1.0
+    shift = 0.0 if factor < 1.0 else min(0.0, lowest - best)
+    return [*first, *(replace(c, score=c.score * factor + shift) for c in new)]
 
 
 def _often(found: Sequence[Candidate], times: int) -> tuple[str, ...]:

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
 from precise_rag import Document, PreciseRAG
 from precise_rag.index import HybridIndex
+from precise_rag.pipeline.searching import _behind
 from precise_rag.testing import HashEncoder
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate
+from precise_rag.types import Candidate, best_first
 
 QUESTION = "When was the harbour lamp of Marrow first lit by Ada Brandt?"
 TRUTH = "Ada Brandt lit the lamp in 1931, in the week after Easter."
@@ -116,3 +119,17 @@ def test_documents_that_fill_the_search_are_left_out_of_the_next_one(n_documents
     kept = rag.retrieve(QUESTION, filter={"tenant": "a"}).kept
     assert (kept[0].text, {c.doc_id for c in kept if c.text == TRUTH}) == (TRUTH, {"truth"})
     assert len(rag.reranker.read) <= 50
+
+
+def test_scores_of_a_search_that_leaves_out_the_loud_do_not_lift_others_over_what_was_found_first():
+    """Each search scales fused scores by its own best: the others' best has 1.0 again."""
+    first = [Candidate("a", n, n + 1, "x", 1.0 - n / 10, "rank") for n in range(5)]
+    more = [Candidate("b", n, n + 1, "y", 1.0 - n / 10, "rank") for n in range(3)]
+    behind = _behind(first, more)
+    assert [c.doc_id for c in behind] == ["a"] * 5 + ["b"] * 3
+    assert [c.start for c in behind[5:]] == [0, 1, 2]
+    assert behind == best_first(behind)
+    cosines = _behind(
+        [replace(c, score_scale="cosine") for c in first], [replace(c, score_scale="cosine") for c in more]
+    )
+    assert [c.score for c in cosines] == sorted((c.score for c in [*first, *more]), reverse=True)

@@ -100,22 +100,29 @@ def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> 
 def with_insistent(query: str, found: Sequence[Candidate]) -> list[Candidate]:
     """Return what was found, with the entry INSISTENT in the scores of what is said again and again.
 
-    query: what it was found for; texts that have all of its words say the same, too, if it has several.
+    query: what it was found for. Texts that have all of its words, in themselves or above, say the same, too,
+        if it has several, and if hardly anything else was found in their document: evidence has them, too.
     """
     asked = set(read_words(query).stems) - QUESTION_WORDS
-
-    def kinds(candidate: Candidate) -> list[Hashable]:
-        words = set(read_words(plain_text(candidate.text)).stems)
-        says_it_all = len(asked) >= _FEWEST and asked <= words
-        return [*_groups(candidate), *(["question"] if says_it_all else [])]
-
-    of_each = [kinds(candidate) for candidate in found]
+    whole = [len(asked) >= _FEWEST and asked.issubset(_words_of(candidate)) for candidate in found]
+    n_whole = Counter(c.doc_id for c, is_whole in zip(found, whole, strict=True) if is_whole)
+    n_found = Counter(candidate.doc_id for candidate in found)
+    loud = {doc_id for doc_id, n in n_whole.items() if n >= _AGAIN or 2 * n >= n_found[doc_id]}
+    of_each = [
+        [*_groups(c), *(["question"] if is_whole and c.doc_id in loud else [])]
+        for c, is_whole in zip(found, whole, strict=True)
+    ]
     counts = Counter(kind for several in of_each for kind in several)
     most = [max((counts[kind] for kind in several), default=0) for several in of_each]
     return [
         replace(c, scores={**c.scores, INSISTENT: float(n)}) if n >= _AGAIN else c
         for c, n in zip(found, most, strict=True)
     ]
+
+
+def _words_of(candidate: Candidate) -> Sequence[str]:
+    """The words of a candidate and of what stands above it."""
+    return read_words(plain_text(f"{joined_titles(titles_above(candidate))} {candidate.text}")).stems
 
 
 def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:

@@ -123,3 +123,12 @@ def test_plain_text_keeps_numbers_and_signs():
     assert plain_text("A  b\u200bC") == "a bc"
     assert plain_text("≥ 5 €") != plain_text("≤ 5 €")
     assert plain_text("-5") != plain_text("5")
+
+
+def test_evidence_with_all_words_of_the_question_is_not_taken_for_the_loud():
+    loud = [found(f"{QUERY} So it is, {n}.", "loud", 100 * n) for n in range(60)]
+    evidence = found(f"{QUERY} In 1931.", "truth")
+    others = [found(own_text(n), "truth", 1000 + 100 * n) for n in range(10)]
+    marked = {c.id: INSISTENT in c.scores for c in with_insistent(QUERY, [*loud, evidence, *others])}
+    assert not marked[evidence.id]
+    assert all(marked[c.id] for c in loud)

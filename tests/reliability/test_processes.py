@@ -135,9 +135,9 @@ def test_components_of_both_frameworks_are_copied():
     llamaindex = pytest.importorskip("llamaindex_precise")
     index = HybridIndex.build(DOCUMENTS, HashEncoder())
     question = "Who lit the lamp?"
-    retriever = langchain.HybridRetriever.from_index(index)
+    retriever = langchain.papers.HybridRetriever.from_index(index)
     whole = langchain.PreciseRetriever.from_index(index)
-    other = llamaindex.HybridRetriever.from_index(index)
+    other = llamaindex.papers.HybridRetriever.from_index(index)
     for copied in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
         assert copied(retriever).invoke(question) == retriever.invoke(question)
         assert copied(whole).invoke(question) == whole.invoke(question)
@@ -145,7 +145,7 @@ def test_components_of_both_frameworks_are_copied():
             n.node_id for n in other.retrieve(question)
         ]
         assert copied(llamaindex.PreciseEmbedding()).model_name == llamaindex.PreciseEmbedding().model_name
-        assert copied(langchain.RerankCompressor()).name == langchain.RerankCompressor().name
+        assert copied(langchain.papers.RerankCompressor()).name == langchain.papers.RerankCompressor().name
 
 
 @pytest.mark.parametrize(

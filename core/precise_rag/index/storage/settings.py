@@ -15,7 +15,7 @@ _STOP_WORDS = re.compile(r"english|none|nltk:[a-z]+")
 def check_made(made: Mapping[str, Any]) -> None:
     """Raise ValueError unless the encoder and the settings of an index are there."""
     ensure(isinstance(made.get("settings"), dict), "the settings are missing")
-    encoder = made.get("encoder")
+    encoder: Any = made.get("encoder")
     ensure(isinstance(encoder, dict) and {"name", "source"} <= encoder.keys(), "the encoder is missing")
     names = (encoder["name"], encoder["source"])
     ensure(all(isinstance(name, str | None) for name in names), "the encoder has no name")

@@ -66,9 +66,9 @@ def test_metadata_forge_neither_an_id_nor_a_source(engine, request, tmp_path):
     for wanted in ({"$eq": "mine"}, {"$lte": "mine"}, {"$contains": "min"}):
         found = retriever.invoke("cat", filter={"$id": wanted})
         assert [read_facts(document)["doc_id"] for document in found] == ["mine"]
-    (found,) = retriever.invoke("cat", filter={"$id": "theirs"})
-    assert read_facts(found)["doc_id"] == "theirs"
-    assert found.metadata.keys() == {"$id", "precise"}
+    (other,) = retriever.invoke("cat", filter={"$id": "theirs"})
+    assert read_facts(other)["doc_id"] == "theirs"
+    assert other.metadata.keys() == {"$id", "precise"}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -278,7 +278,9 @@ def test_text_that_cannot_become_a_key_is_not_held_back() -> None:
 def test_a_key_in_pieces_of_a_stream_does_not_reach_the_reader(is_async: bool, client: Any) -> None:
     event = {"object": "chat.completion.chunk", "created": 0, "id": "c", "model": "m"}
     words = ["The ", "key ", "is ", KEY[:5], KEY[5:9], KEY[9:], ". It", " is", f" {KEY[:8]}"]
-    deltas = [{"index": 0, "delta": {"content": word}, "finish_reason": None} for word in words]
+    deltas: list[dict[str, Any]] = [
+        {"index": 0, "delta": {"content": word}, "finish_reason": None} for word in words
+    ]
     deltas.append({"index": 0, "delta": {}, "finish_reason": "stop"})
     body = "".join(f"data: {json.dumps({**event, 'choices': [delta]})}\n\n" for delta in deltas)
     llm = client(Reply(body + "data: [DONE]\n\n", headers={"Content-Type": "text/event-stream"}))

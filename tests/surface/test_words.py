@@ -1,5 +1,7 @@
 """Arguments have each framework's words; any other word raises an error that names the right one."""
 
+from typing import Any
+
 import langchain_core.documents
 import llama_index.core
 import pytest
@@ -61,6 +63,11 @@ def test_a_filter_of_one_call_comes_before_that_of_search_kwargs():
     assert {document.metadata["year"] for document in found} == {"1911"}
 
 
+WRONG_WORDS: dict[str, dict[str, Any]] = {
+    word: {word: None} for word in ("encoder", "threshold", "engine", "floor", "embeddings", "nonsense")
+}
+"""Arguments under words that are another framework's, or nobody's."""
+
 WRONG = [
     (lambda: LangChainHybrid.from_documents(DOCUMENTS, encoder=ENCODER), "'encoder'; write embeddings="),
     (
@@ -83,9 +90,9 @@ WRONG = [
     (lambda: LangChainRetriever.from_documents(NODES, ENCODER), "got Document of llama_index"),
     (lambda: LangChainHybrid.from_index("index"), "index must have the method `search`, got str"),
     (lambda: SelfFeedbackChain(LlamaIndexHybrid.from_index(INDEX), LLM), "vectorstore.as_retriever"),
-    (lambda: PreciseEmbeddings(encoder="x"), "'encoder'; write model="),
-    (lambda: EvidenceCompressor(threshold=0.1), "'threshold'; write min_score="),
-    (lambda: RedundancyCompressor(encoder=ENCODER), "'encoder'; write embeddings="),
+    (lambda: PreciseEmbeddings(**WRONG_WORDS["encoder"]), "'encoder'; write model="),
+    (lambda: EvidenceCompressor(**WRONG_WORDS["threshold"]), "'threshold'; write min_score="),
+    (lambda: RedundancyCompressor(**WRONG_WORDS["encoder"]), "'encoder'; write embeddings="),
     (lambda: GreedySemanticTextSplitter(encoder=ENCODER), "'encoder'; write embeddings="),
     (lambda: GreedySemanticTextSplitter(ENCODER, nonsense=1), "GreedySegmenter has no argument 'nonsense'"),
     (lambda: LlamaIndexHybrid.from_documents(NODES, embeddings=ENCODER), "write embed_model="),
@@ -97,13 +104,16 @@ WRONG = [
     (lambda: LlamaIndexHybrid.from_index("index"), "index must have the method `search`, got str"),
     (lambda: SelfFeedbackQueryEngine("retriever", LLM), "index.as_retriever"),
     (lambda: SelfFeedbackQueryEngine(model=LLM), "'model'; write llm="),
-    (lambda: SelfFeedbackChatEngine(engine=None), "'engine'; write query_engine="),
+    (lambda: SelfFeedbackChatEngine(**WRONG_WORDS["engine"]), "'engine'; write query_engine="),
     (lambda: SelfFeedbackChatEngine("engine"), "query_engine must be a SelfFeedbackQueryEngine, got str"),
-    (lambda: PreciseEmbedding(encoder="x"), "'encoder'; write model_name="),
-    (lambda: EvidencePostprocessor(floor=0.1), "'floor'; write min_score="),
+    (lambda: PreciseEmbedding(**WRONG_WORDS["encoder"]), "'encoder'; write model_name="),
+    (lambda: EvidencePostprocessor(**WRONG_WORDS["floor"]), "'floor'; write min_score="),
     (lambda: EvidencePostprocessor().postprocess_nodes(NODES, query_str="x"), "nodes must be NodeWithScore"),
-    (lambda: SemanticSegmentationNodeParser(embeddings=ENCODER), "'embeddings'; write embed_model="),
-    (lambda: PreciseRAG(INDEX, nonsense=1), "PreciseRAG has no argument 'nonsense'; it takes index, llm"),
+    (lambda: SemanticSegmentationNodeParser(**WRONG_WORDS["embeddings"]), "'embeddings'; write embed_model="),
+    (
+        lambda: PreciseRAG(INDEX, **WRONG_WORDS["nonsense"]),
+        "PreciseRAG has no argument 'nonsense'; it takes index, llm",
+    ),
 ]
 
 

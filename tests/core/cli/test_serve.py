@@ -86,9 +86,12 @@ async def test_filter_reads_no_text_and_a_bounded_number_of_documents(
     monkeypatch.setattr(type(rag.index), "document", None)
     asked: list[int] = []
     some_metadata = rag.index.some_metadata
-    monkeypatch.setattr(
-        rag.index, "some_metadata", lambda most: asked.append(most) or some_metadata(most), raising=False
-    )
+
+    def counted(most: int) -> Any:
+        asked.append(most)
+        return some_metadata(most)
+
+    monkeypatch.setattr(rag.index, "some_metadata", counted, raising=False)
     async with mcp.Client(make_server(rag)) as client:
         fields = (await client.call_tool("filter", {})).structured_content
     assert fields["year"] == {"2020": 1, "1999": 1}

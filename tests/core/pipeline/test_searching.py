@@ -95,7 +95,7 @@ def test_a_source_that_decides_how_many_is_searched_once_and_loses_nothing():
 
 def test_a_source_may_say_how_many_are_fetched_first():
     source = Source([f"{QUESTION} No {n}." for n in range(70)] + [TRUTH])
-    source.fetch_k = 20
+    source.fetch_k = 20  # type: ignore[attr-defined]
     rag = path_over(source)
     assert rag.retrieve(QUESTION).kept[0].text == TRUTH
     assert (source.asked, len(rag.reranker.read)) == ([20, 80], 20)

@@ -27,7 +27,7 @@ CACHE = 2**20
 class ForgetfulEncoder(HashEncoder):
     """Keeps no record of the texts."""
 
-    def encode(self, texts: Any) -> Any:
+    def encode(self, texts: Any, *, show_progress: bool = False) -> Any:
         vectors = super().encode(texts)
         self.calls.clear()
         return vectors

@@ -2,8 +2,8 @@
 
 Anybody who writes a document decides how often it says the words of a question. So a text that repeats
 another takes no place. Three quarters of the places at most go to one document, or to one group of
-near-copies, and one quarter to all that is said again and again. And every fourth place goes to a document
-and a group that have none yet. Where nobody else waits, the order alone decides.
+near-copies, and one quarter to all that is said again and again, shared by its documents. And every fourth
+place goes to a document and a group that have none yet. Where nobody else waits, the order alone decides.
 """
 
 import unicodedata
@@ -113,10 +113,11 @@ def with_insistent(query: str, found: Sequence[Candidate]) -> list[Candidate]:
         for c, is_whole in zip(found, whole, strict=True)
     ]
     counts = Counter(kind for several in of_each for kind in several)
-    most = [max((counts[kind] for kind in several), default=0) for several in of_each]
+    again = [max((counts[kind] for kind in several), default=0) >= _AGAIN for several in of_each]
+    n_loud = len({c.doc_id for c, is_said_again in zip(found, again, strict=True) if is_said_again})
     return [
-        replace(c, scores={**c.scores, INSISTENT: float(n)}) if n >= _AGAIN else c
-        for c, n in zip(found, most, strict=True)
+        replace(c, scores={**c.scores, INSISTENT: float(n_loud)}) if is_said_again else c
+        for c, is_said_again in zip(found, again, strict=True)
     ]
 
 
@@ -181,8 +182,10 @@ def _owners(candidate: Candidate) -> list[Hashable]:
     """The document of a candidate, and the groups of near-copies that it is in.
 
     What is said again and again is one group, too, with a third of a share: each of it counts three times.
+    Its documents share that, as an honest one may have the words of the question in many sentences.
     """
-    insistent = [INSISTENT] * 3 if INSISTENT in candidate.scores else []
+    n_loud = int(candidate.scores.get(INSISTENT, 0))
+    insistent = [INSISTENT] * 3 + [(INSISTENT, candidate.doc_id)] * 4 * n_loud if n_loud else []
     return [candidate.doc_id, *insistent, *_groups(candidate)]
 
 

@@ -153,7 +153,7 @@ UNSCORED = "unscored"
 
 
 INSISTENT = "insistent"
-"""Key in `Candidate.scores` of a candidate that many of those found say again; how many, itself included."""
+"""Key in `Candidate.scores` of a candidate that says what many others do; the number of their documents."""
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:

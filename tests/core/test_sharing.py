@@ -132,3 +132,11 @@ def test_evidence_with_all_words_of_the_question_is_not_taken_for_the_loud():
     marked = {c.id: INSISTENT in c.scores for c in with_insistent(QUERY, [*loud, evidence, *others])}
     assert not marked[evidence.id]
     assert all(marked[c.id] for c in loud)
+
+
+def test_an_honest_document_with_the_words_of_the_question_in_many_sentences_has_its_part_among_the_loud():
+    loud = [found(f"{QUERY} It is so, {own_text(n)}", "loud", n) for n in range(60)]
+    honest = [found(f"{QUERY} Yes, {own_text(100 + n)}", "truth", n) for n in range(6)]
+    others = [found(own_text(200 + n), f"other {n}") for n in range(60)]
+    kept = share_places(QUERY, with_insistent(QUERY, [*loud, *honest, *others]), 50).selection.kept
+    assert sum(c.doc_id == "truth" for c in kept) >= 3

@@ -55,7 +55,7 @@ class TestEmbeddingsUnit(EmbeddingsUnitTests):
 
     @property
     def embedding_model_params(self):
-        return {"encoder": HashEncoder()}
+        return {"model": HashEncoder()}
 
 
 class TestEmbeddings(EmbeddingsIntegrationTests):
@@ -63,4 +63,4 @@ class TestEmbeddings(EmbeddingsIntegrationTests):
 
     @property
     def embedding_model_params(self):
-        return {"encoder": HashEncoder()}
+        return {"model": HashEncoder()}

@@ -3,7 +3,7 @@
 Anybody who writes a document decides how often it says the words of a question. So a text that repeats
 another takes no place. Three quarters of the places at most go to one document, or to one group of
 near-copies, and one quarter to all that is said again and again, shared by its documents. And every fourth
-place goes to a document and a group that have none yet. Where nobody else waits, the order alone decides.
+place goes to a document and a group that have none yet. If no one else waits, the order alone decides.
 """
 
 import unicodedata

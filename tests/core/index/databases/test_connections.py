@@ -11,6 +11,7 @@ import pytest
 from precise_rag.errors import DatabaseError, InputError
 from precise_rag.index import DatabaseIndex
 from precise_rag.index.databases.postgres import pool
+from precise_rag.index.databases.postgres.pool import Pool
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.children import has_fork, in_child
@@ -147,3 +148,36 @@ def test_a_restarted_server_is_found_again(mode: str, server: Any) -> None:
     assert index.search("cat", 1)[0].doc_id == "a"
     index.add([Document("c", "An owl.")])
     assert index.search("owl", 1)[0].text == "An owl."
+
+
+def test_a_connection_that_came_back_while_another_was_refused_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    pool = Pool("dsn", "here", 3)
+    only, first = Connection(), True
+
+    def connect(*_: Any) -> Any:
+        nonlocal first
+        if first:
+            first = False
+            return only
+        pool.put_back(only)  # by another thread, before the refusal is read
+        raise psycopg.OperationalError("sorry, too many clients already")
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    monkeypatch.setattr("precise_rag.index.databases.postgres.pool._is_dropped", lambda _: False)
+    assert pool.take() is only
+    assert pool.take() is only
+
+
+class Connection:
+    """A connection that is open and does nothing."""
+
+    closed = False
+
+    def rollback(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

@@ -31,7 +31,9 @@ class Connections:
         try:
             parts, host = urlsplit(location), urlsplit(str(public)).netloc
         except ValueError as error:
-            raise InputError(f"{location!r} is no address of a database: {error}") from None
+            raise InputError(
+                f"{location!r} is not a database URL ({error}); use postgresql://user@host/name"
+            ) from None
         options = dict(parse_qsl(parts.query))
         remember_fields(options)
         public_options = without_secrets(options)

@@ -91,11 +91,13 @@ class Pool:
                     )
 
     def _is_worth_waiting(self, deadline: float) -> bool:
-        """Whether a connection has come back since connecting failed: the server may allow no more."""
+        """Whether a connection is back, or comes back in time: the server may allow no more."""
         with self._changed:
             self._n_connecting -= 1
             self._changed.notify()
-            return self._n_lent > 0 and self._changed.wait(deadline - time.monotonic())
+            return self._changed.wait_for(
+                lambda: self._idle or not self._n_lent, deadline - time.monotonic()
+            ) and bool(self._idle)
 
     def _end_connecting(self, n_lent: int) -> None:
         with self._changed:

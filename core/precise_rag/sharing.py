@@ -1,8 +1,8 @@
 """Who gets the places of what is read next: nobody takes them all while others wait.
 
 Anybody who writes a document decides how often it says the words of a question. So a text that repeats
-another takes no place. Three quarters of the places at most go to one document, or to one group of
-near-copies, and one quarter to all that is said again and again, shared by its documents. And every fourth
+another takes no place. One document, or one group of near-copies, gets at most three quarters of the
+places. All that is said again and again gets at most one quarter, shared by its documents. And every fourth
 place goes to a document and a group that have none yet. If no one else waits, the order alone decides.
 """
 

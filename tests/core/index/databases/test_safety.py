@@ -373,7 +373,7 @@ def test_passwords_of_an_address_are_in_no_error_and_no_pickle() -> None:
         engine.settings()
     shown = f"{raised.value} {engine.location} {engine!r} {pickle.dumps(engine)!r}"
     assert "5ecret" not in shown
-    with pytest.raises(InputError, match="no address") as refused:
+    with pytest.raises(InputError, match="is not a database URL") as refused:
         PostgresEngine("postgresql://me:first5ecret@[::1/db")
     assert "5ecret" not in str(refused.value)
 

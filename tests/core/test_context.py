@@ -5,7 +5,7 @@ import pytest
 
 from precise_rag import split_sentences
 from precise_rag.context import context_passages, shown_passages, source_of
-from precise_rag.index.arrays.spans import trim_spans
+from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Candidate
 
 TEXT = "The mill is old. Ada built it.\n\nIt grinds rye. The yard is empty."

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
+from precise_rag.sentences.words import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
 from precise_rag.titles import below, titles_above
 from precise_rag.tokens import estimate_tokens
@@ -13,7 +14,7 @@ from precise_rag.types import Candidate, Stretch
 
 
 def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = None) -> Stretch:
-    """Split a candidate of any length into its sentences, without the white space around them.
+    """Split a candidate of any length into its sentences, without the white space and the rules around them.
 
     splitter: splits the text; default: `load_sentence_splitter()`.
     The sentences have the piece's score, scale, scores, passage and metadata. Headings in the piece are above
@@ -23,10 +24,10 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
     sentences = []
     structure, titles = read_structure(piece.text), titles_above(piece)
     for start, end in split_structured(piece.text, structure, splitter or default_sentence_splitter()):
-        raw = piece.text[start:end]
-        text = raw.strip()
-        if text:
-            first = piece.start + start + len(raw) - len(raw.lstrip())
+        begin, stop = trimmed(piece.text, start, end)
+        text = piece.text[begin:stop]
+        if has_words(text):
+            first = piece.start + begin
             sentence = replace(
                 piece,
                 start=first,

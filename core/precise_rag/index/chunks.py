@@ -8,7 +8,7 @@ import numpy as np
 
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
-from precise_rag.index.arrays.spans import trim_spans
+from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Document, SentenceTable
 
 

@@ -22,6 +22,7 @@ from precise_rag.index.rows.segments import Segment
 from precise_rag.index.rows.snapshot import Hits, Snapshot
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables, empty_table
+from precise_rag.sentences.words import has_words
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
 
 Checks = Mapping[str, Callable[[Columns], None]]
@@ -149,15 +150,15 @@ class Scheme(ABC):
     def tables(
         self, documents: Sequence[Document], show_progress: bool, *, vectors: bool = True
     ) -> Iterator[tuple[Document, SentenceTable]]:
-        """Yield each document with its sentences; a document without text has an empty table.
+        """Yield each document with its sentences; a document without a word has an empty table.
 
         vectors: whether to encode the sentences.
         """
-        with_text = [document for document in documents if document.text.strip()]
+        with_text = [document for document in documents if has_words(document.text)]
         tables = build_tables(with_text, self.encoder, show_progress=show_progress, vectors=vectors)
         dimension = None if self.encoder is None else self.encoder.dimension
         for document in documents:
-            yield document, next(tables) if document.text.strip() else empty_table(document.id, dimension)
+            yield document, next(tables) if has_words(document.text) else empty_table(document.id, dimension)
 
 
 def _by_owner(kept: Columns) -> dict[str, dict[str, Any]]:

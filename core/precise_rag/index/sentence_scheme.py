@@ -14,7 +14,7 @@ from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.forms import Form, Forms
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import passage_ids
-from precise_rag.index.arrays.spans import trim_spans
+from precise_rag.sentences.words import trim_spans
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import check_vectors, vector_columns, vector_forms
 from precise_rag.index.arrays.words import Vocabulary

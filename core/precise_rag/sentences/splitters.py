@@ -13,13 +13,14 @@ from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.blocks import block_spans
 from precise_rag.sentences.punkt import load_punkt
+from precise_rag.sentences.words import has_words
 from precise_rag.structure import Structure, read_structure
 from precise_rag.types import Span
 
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between words if possible."""
 
-_RULES = 5
+_RULES = 6
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ = 2048
@@ -106,7 +107,8 @@ class BlockSplitter:
     def split(self, text: str, structure: Structure | None = None) -> list[Span]:
         """Split `text` into spans that cover it.
 
-        structure: of the text; default: it is read. No span is only white space unless the whole text is.
+        structure: of the text; default: it is read. A span has a word, unless the whole text or more than
+        1,000 characters of it have none.
         """
         check_text("text", text)
         spans: list[Span] = []
@@ -124,7 +126,7 @@ class BlockSplitter:
         if start < len(text):
             first = spans.pop().start if spans else 0
             spans.extend(_cut(text, first, len(text)))
-        return spans
+        return list(_with_words(text, spans))
 
     def _sentence_ends(self, text: str, structure: Structure) -> Iterator[int]:
         """The ends of all sentences, ascending, each after the white space that follows it."""
@@ -250,6 +252,24 @@ def _language(block: str) -> str:
         counts["ja"] += counts["zh"]
     language = max(counts, key=counts.__getitem__)
     return language if counts[language] else "en"
+
+
+def _with_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """Join each span without a word to the span before it, or to the next one if it is the first."""
+    waiting: Span | None = None
+    for span in spans:
+        if waiting is not None:
+            joined = Span(waiting.start, span.end)
+            is_part = not (
+                has_words(text[span.start : span.end]) and has_words(text[waiting.start : waiting.end])
+            )
+            if is_part and len(text[joined.start : joined.end].strip()) <= MAX_CHARACTERS:
+                span = joined
+            else:
+                yield waiting
+        waiting = span
+    if waiting is not None:
+        yield waiting
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[Span]:

@@ -12,6 +12,7 @@ from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.blocks import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter
+from precise_rag.sentences.words import without_rules
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import Document, IntArray, SentenceTable
 
@@ -36,7 +37,8 @@ def build_tables(
     vectors: False leaves the vectors out; the encoder then only counts tokens.
     Returns an iterator over one table per document, in order.
 
-    Sentences are encoded without surrounding white space, and only once per batch if they repeat.
+    Sentences are encoded without surrounding white space and without the rules of tables, and only once per
+    batch if they repeat.
     While one batch is encoded, another thread splits the next one and counts its tokens.
     """
     return of_one_process(
@@ -104,7 +106,8 @@ def _split(documents: list[Document], encoder: Encoder | None, splitter: Sentenc
         found = splitter.split(document.text)
         spans.append(np.array(found, dtype=np.int64).reshape(-1, 2))
         paragraphs.append(paragraph_ids(document.text, found))
-        places += [row_of.setdefault(document.text[start:end].strip(), len(row_of)) for start, end in found]
+        read = (without_rules(document.text[start:end]) for start, end in found)
+        places += [row_of.setdefault(text, len(row_of)) for text in read]
     texts, rows = list(row_of), np.array(places, dtype=np.int64)
     n_tokens = (count_tokens(encoder, texts) if encoder else estimate_token_counts(texts))[rows]
     return _Batch(documents, spans, paragraphs, texts, rows, n_tokens)

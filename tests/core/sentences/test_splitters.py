@@ -91,6 +91,16 @@ def test_spans_cover_any_text(name: str, text: str) -> None:
         assert all(text[start:end].strip() for start, end in spans)
 
 
+def test_what_has_no_word_goes_with_the_sentence_before_it() -> None:
+    assert pieces("He left.\n\n* * *\n\nShe came. (?!) So.") == [
+        "He left.\n\n* * *\n\n",
+        "She came. (?!) ",
+        "So.",
+    ]
+    assert pieces("***\n\nOne.\n\n---\n") == ["***\n\nOne.\n\n---\n"]
+    assert pieces("+---+\n| a |\n+---+\n| b |\n+---+\n") == ["+---+\n| a |\n+---+\n", "| b |\n+---+\n"]
+
+
 def test_split_sentences_uses_the_default_splitter() -> None:
     assert split_sentences("One. Two.") == splitter("auto").split("One. Two.") == [Span(0, 5), Span(5, 9)]
 

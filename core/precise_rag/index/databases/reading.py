@@ -16,6 +16,7 @@ from precise_rag.index.queries import query_direction
 from precise_rag.index.storage.files import check_metadata
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
+from precise_rag.sentences.words import has_words
 from precise_rag.types import Document, FloatArray
 
 
@@ -30,7 +31,7 @@ def read_documents(
 
     vectors: by document id, (d,) vectors that stand for all sentences of a document, which is not encoded.
     """
-    with_text = [document for document in documents if document.text.strip()]
+    with_text = [document for document in documents if has_words(document.text)]
     given = [document for document in with_text if document.id in vectors]
     unread = [document for document in with_text if document.id not in vectors]
     tables = list(build_tables(unread, encoder, show_progress=show_progress))

@@ -1,0 +1,73 @@
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.sentences.words import has_words, trim_spans, trimmed, without_rules
+
+TEXTS = st.text(st.sampled_from(" \n\r\t.#-|+=*_1aB─\u2029") | st.characters(), max_size=80)
+
+
+def kept(text: str) -> str:
+    start, end = trimmed(text, 0, len(text))
+    return text[start:end]
+
+
+def test_spans_lose_the_white_space_at_their_ends() -> None:
+    text = " One. \nTwo three.  "
+    spans = np.array([[0, 7], [7, len(text)]])
+    assert [text[start:end] for start, end in trim_spans(text, spans)] == ["One.", "Two three."]
+    assert trim_spans(text, np.zeros((0, 2), dtype=np.int64)).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He left.\n\n* * *\n", "He left."),
+        ("+---+---+\n| a | b |\n+===+===+\n", "| a | b |"),
+        ("Title\n=====\n", "Title"),
+        ("| a | b |\n|---|---|\n", "| a | b |\n|---|---|"),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n", "| a | b |\n|---|---|\n| 1 | 2 |"),
+        ("```\nx = 1\n```\n", "```\nx = 1\n```"),
+        ("f(\n  x\n)\n", "f(\n  x\n)"),
+        ("\n    if x:\n        y\n    z\n", "    if x:\n        y\n    z"),
+        ("    A first line\nis indented.", "A first line\nis indented."),
+        ("\n  One line.\n", "One line."),
+    ],
+)
+def test_rules_and_space_around_words_go_and_common_indents_stay(text: str, expected: str) -> None:
+    assert kept(text) == expected
+
+
+@given(TEXTS)
+def test_no_word_is_lost(text: str) -> None:
+    words = [mark for mark in text if has_words(mark)]
+    assert [mark for mark in kept(text) if has_words(mark)] == words
+    assert [mark for mark in without_rules(text) if has_words(mark)] == words
+    if words:
+        assert kept(text).strip()
+        assert not kept(text)[-1].isspace()
+
+
+def test_rules_between_the_rows_of_a_table_are_not_read() -> None:
+    text = "+---+---+\n| a | b |\n+===+===+\n| 1 | 2 |\n+---+---+\n"
+    assert without_rules(text) == "| a | b |\n| 1 | 2 |"
+    assert without_rules("One - two\n-- three\n- four") == "One - two\n-- three\n- four"
+
+
+@pytest.mark.parametrize("unit", ["-\n", "- ", "\n", " ", "a\n", "|", "x-\n"])
+def test_long_texts_are_read_in_linear_time(unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = "a" + unit * size + "b"
+        return min(_seconds(text) for _ in range(3))
+
+    assert seconds(160_000) < 40 * max(seconds(10_000), 0.001)
+
+
+def _seconds(text: str) -> float:
+    started = time.process_time()
+    trimmed(text, 0, len(text))
+    without_rules(text)
+    return time.process_time() - started

@@ -14,13 +14,13 @@ from precise_rag.evidence.model import REACH
 from precise_rag.evidence.stretches import by_section
 from precise_rag.index import HybridIndex
 from precise_rag.index.arrays.headings import headings_above
-from precise_rag.sentences.words import trim_spans
 from precise_rag.index.rows.neighbours import rows_around
 from precise_rag.rerank import CascadeReranker, rerank
 from precise_rag.segmentation import Segmenter
 from precise_rag.segmentation.segmenter import gap_gains, same_scores
 from precise_rag.sentences import paragraph_ids
 from precise_rag.sentences.tables import build_tables
+from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Candidate, FloatArray, IntArray, Stretch
 from training.candidate_lists import HALVED, N_CANDIDATES, cached_encoder, calibrates, may_train_on, read_set
 

@@ -14,13 +14,13 @@ from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.forms import Form, Forms
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import passage_ids
-from precise_rag.sentences.words import trim_spans
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.vectors import check_vectors, vector_columns, vector_forms
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.rows.segments import Part
 from precise_rag.index.rows.snapshot import Hits, Snapshot
 from precise_rag.index.scheme import Scheme
+from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Document, FloatArray, IntArray, SentenceTable
 
 Returns = Literal["sentence", "passage", "mixed"]

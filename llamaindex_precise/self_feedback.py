@@ -254,7 +254,7 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
             return source.search(bundle)
         if source is None:
             raise InputError("this pipeline has nothing to search; pass nodes to synthesize")
-        return source.search(bundle.query_str, self.rag.n_candidates, **self._vector(bundle))
+        return source.search(bundle.query_str, self.rag.path.n_candidates, **self._vector(bundle))
 
     async def _afound(self, bundle: QueryBundle) -> list[Candidate]:
         source = self.rag.index

@@ -41,13 +41,17 @@ def check_names(
             raise InputError(f"{call} has no argument {name!r}; it takes {', '.join(taken)}")
 
 
-def named_by(words: Words) -> Callable[[F], F]:
-    """Return a decorator: the function checks the names of its arguments by `check_names`."""
+def named_by(words: Words, *groups: type) -> Callable[[F], F]:
+    """Return a decorator: the function checks the names of its arguments by `check_names`.
+
+    groups: typed dictionaries of further arguments. With any, the function takes no others.
+    """
 
     def decorate(function: F) -> F:
         parameters = [*inspect.signature(function).parameters.values()][1:]
         taken = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
-        more = len(taken) < len(parameters)
+        more = len(taken) < len(parameters) and not groups
+        taken += [name for group in groups for name in group.__annotations__]
 
         @wraps(function)
         def checked(owner: Any, /, *args: Any, **named: Any) -> Any:

@@ -16,13 +16,13 @@ from precise_rag.types import Judgement, Selection
 class Round(NamedTuple):
     """One round of the feedback loop.
 
-    min_k: the selector's min_k in this round.
+    step: how much more than at first was selected, or less if negative, see `Selector`.
     selection: the candidates kept and dropped.
     text: the answer.
     judgement: the LLM's judgement of the answer, if it was judged.
     """
 
-    min_k: int
+    step: int
     selection: Selection
     text: str
     judgement: Judgement | None

@@ -13,6 +13,7 @@ from precise_rag.types import (
     IntArray,
     Message,
     ScoreScale,
+    Selection,
     Span,
     Stretch,
 )
@@ -174,5 +175,75 @@ class Neighbours(Protocol):
 
         Each sentence is in one stretch; stretches of one document have a sentence between them. A
         candidate that is not a sentence known here is in none.
+        """
+        ...
+
+
+@runtime_checkable
+class Rewriter(Protocol):
+    """Writes the queries that a question is searched with.
+
+    It may also have `aqueries`, an asynchronous `queries`.
+    """
+
+    def queries(self, question: str, /) -> Sequence[str]:
+        """Return the queries, the question itself among them if it is to be searched."""
+        ...
+
+
+@runtime_checkable
+class RepetitionFilter(Protocol):
+    """Drops candidates that repeat others."""
+
+    def filter(self, candidates: Sequence[Candidate], /) -> Selection:
+        """Return one decision per candidate, best first."""
+        ...
+
+
+@runtime_checkable
+class CandidateFilter(Protocol):
+    """Drops candidates that do not fit the question.
+
+    It may also have `afilter`, an asynchronous `filter`.
+    """
+
+    def filter(self, query: str, candidates: Sequence[Candidate], /) -> Selection:
+        """Return one decision per candidate, best first."""
+        ...
+
+
+@runtime_checkable
+class Grower(Protocol):
+    """Adds sentences around the candidates, or joins candidates to longer pieces."""
+
+    def grow(self, query: str, candidates: Sequence[Candidate], /) -> Selection:
+        """Return the candidates and what was added to them, best first."""
+        ...
+
+
+@runtime_checkable
+class SentenceGrower(Grower, Protocol):
+    """A grower that takes the sentences around a candidate from a source.
+
+    source: knows them. None: a pipeline splits the texts that it found, and the grower grows `over` these.
+    """
+
+    source: Neighbours | None
+
+    def over(self, source: Neighbours) -> Grower:
+        """Return the same grower with another source."""
+        ...
+
+
+@runtime_checkable
+class Selector(Protocol):
+    """Decides how many of the candidates are sent."""
+
+    def select(self, candidates: Sequence[Candidate], /, *, query: str = "", step: int = 0) -> Selection:
+        """Return one decision per candidate, best first.
+
+        query: the question.
+        step: what the feedback loop asks for: above 0 more candidates than at 0, below 0 fewer, the more so
+            the further from 0.
         """
         ...

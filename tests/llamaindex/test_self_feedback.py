@@ -38,7 +38,7 @@ def retriever(documents) -> SentenceContextRetriever:
 
 
 def growing(retriever, replies, **options) -> SelfFeedbackQueryEngine:
-    """An engine whose selection is exactly the first `min_k`, whatever the scores."""
+    """An engine whose selection is exactly the first two at step 0, whatever the scores."""
     selector = GradientSelector(assume_ratio=True, min_k=2, ratio=1.0)
     given = {"reranker": None, "redundancy": None, "selector": selector, **options}
     return SelfFeedbackQueryEngine(retriever, ScriptedLLM(replies), **given)
@@ -53,7 +53,7 @@ def test_the_best_answer_is_returned_with_its_own_sources(retriever):
     assert len(response.source_nodes) == 3
     facts = response.metadata["precise"]
     assert (facts["kind"], facts["score"]) == ("generated", 8)
-    assert [turn["min_k"] for turn in facts["trace"]["rounds"]] == [2, 3, 4]
+    assert [turn["step"] for turn in facts["trace"]["rounds"]] == [0, 1, 2]
     assert set(response.metadata) == {"precise", *(item.node.node_id for item in response.source_nodes)}
     assert "Better." in trace_page(json.loads(json.dumps(facts["trace"])))
 
@@ -184,7 +184,7 @@ def test_events_carry_the_trace_as_it_happens(retriever, events):
     )
     rounds = [event.record for event in events if event.class_name() == "PreciseRoundEvent"]
     assert [(turn["score"], turn["decision"]) for turn in rounds] == [
-        (4, "more context: min_k 3"),
+        (4, "more context: step +1"),
         (9, "accepted with 9 of 10"),
     ]
     assert len(debug.get_event_pairs(CBEventType.QUERY)) == 1

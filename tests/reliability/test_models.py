@@ -275,10 +275,7 @@ def test_an_empty_reply_of_any_model_is_no_answer(text: str) -> None:
     with pytest.raises(LLMResponseError, match="the completion is empty"):
         answering(ScriptedLLM([empty])).answer(QUESTION, candidates=CANDIDATES)
     again = '{"reason": "so", "score": 4, "adjustment": 1}'
-    controller = FeedbackController(min_k=2)
-    answer = answering(ScriptedLLM(["Ada.", again, empty]), controller=controller).answer(
-        QUESTION, candidates=CANDIDATES
-    )
+    answer = answering(ScriptedLLM(["Ada.", again, empty]), k=2).answer(QUESTION, candidates=CANDIDATES)
     assert answer.text == "Ada."
     assert "round 2 has no draft" in answer.note
 
@@ -518,7 +515,7 @@ def test_a_piece_that_is_refused_alone_is_left_out_and_named(refusal: LLMError) 
     big = Candidate("big", 0, 9, "word " * 5_000, 1.0, "probability")
 
     llm = ScriptedLLM(lambda m: refusal if "word word" in m[1].content else "Ada.")
-    engine = answering(llm, ScriptedLLM([ACCEPTED]), FeedbackController(min_k=4))
+    engine = answering(llm, ScriptedLLM([ACCEPTED]), k=4)
     answer = engine.answer(QUESTION, candidates=[big, *CANDIDATES])
     assert answer.text == "Ada."
     assert [c.doc_id for c in answer.selection.kept] == ["d0", "d1", "d2"]
@@ -647,7 +644,6 @@ def test_prices_floors_and_settings_must_be_numbers(value: Any) -> None:
         lambda: GradientSelector(min_k=value),
         lambda: GradientSelector(max_tokens=value),
         lambda: RedundancyFilter(similarity_threshold=value),
-        lambda: FeedbackController(min_k=value),
         lambda: FeedbackController(max_rounds=value),
         lambda: FeedbackController(accept=value),
         lambda: RelevanceFilter(ScriptedLLM([]), batch_size=value),

@@ -152,7 +152,7 @@ USES: dict[str, Use] = {
     **made_with(pr.RedundancyFilter, "threshold prefilter"),
     **made_with(pr.DynamicThreshold, "tight min_score ceiling cap min_keep"),
     **made_with(pr.Budget, "calls tokens seconds cost"),
-    **made_with(pr.FeedbackController, "min_k accept max_rounds reach"),
+    **made_with(pr.FeedbackController, "accept max_rounds reach"),
     **made_with(pr.GreedySegmenter, "encoder threshold max_chars", encoder=ENCODER),
     **made_with(
         pr.Segmenter.from_pretrained, "threshold max_tokens min_tokens coarse_tokens paragraphs", name="small"

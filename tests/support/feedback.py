@@ -10,16 +10,13 @@ from precise_rag.types import Candidate, Selection
 
 @dataclass(frozen=True)
 class FirstK:
-    """Selector that keeps as many of the best as feedback asks for, and `least` at least."""
+    """Selector that keeps the first `k`, as many more or fewer as feedback asks for, and `least` at least."""
 
-    min_k: int
+    k: int
     least: int = 0
 
-    def select(self, candidates: Sequence[Candidate]) -> Selection:
-        return self.select_at(candidates, self.min_k)
-
-    def select_at(self, candidates: Sequence[Candidate], min_k: int) -> Selection:
-        n_kept = max(min_k, self.least)
+    def select(self, candidates: Sequence[Candidate], *, query: str = "", step: int = 0) -> Selection:
+        n_kept = max(self.k + step, self.least)
         return Selection.of((c, rank <= n_kept, "rank") for rank, c in enumerate(candidates, start=1))
 
 
@@ -29,16 +26,16 @@ def answering(
     controller: FeedbackController | None = None,
     budget: Budget | None = None,
     *,
+    k: int = 7,
     least: int = 0,
     **options: Any,
 ) -> PreciseRAG:
-    controller = controller or FeedbackController()
     return PreciseRAG(
         None,
         llm,
         judge=judge,
-        feedback=controller,
-        selector=FirstK(controller.min_k, least),
+        feedback=controller or FeedbackController(),
+        selector=FirstK(k, least),
         budget=budget,
         **{"reranker": None, "redundancy": None, "evidence": None, "order": "score", **options},
     )

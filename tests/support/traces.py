@@ -28,6 +28,6 @@ def full_trace() -> Trace:
     )
     trace.add(CallRecord("judge", "judge/1/json", "m", 5.0, error=f"LLMServerError: m: {SECRET}", round=1))
     judgement = Judgement(None, 0, "failed", f"raw {SECRET}")
-    trace.add(RoundRecord(1, 7, ("d:0-9",), judgement, f"the judge failed: {SECRET}", f"Here is {SECRET}."))
+    trace.add(RoundRecord(1, 0, ("d:0-9",), judgement, f"the judge failed: {SECRET}", f"Here is {SECRET}."))
     trace.notes.append(f"the judge failed: {SECRET}")
     return trace

@@ -20,7 +20,7 @@ for model in ("small", "sage-minilm"):
     "pipeline": f"""
 from precise_rag import Document, PreciseRAG, load_encoder
 rag = PreciseRAG.from_documents([Document("a", {TEXT!r})], encoder=load_encoder(device="cpu"))
-assert rag.reranker.name == "cascade"
+assert rag.path.reranker.name == "cascade"
 assert rag.retrieve({QUESTION!r}).kept
 """,
     "commands": f"""

@@ -82,7 +82,7 @@ class EvidenceExtractor:
         ranked = rerank(query, found.sentences.kept, self.reranker)
         read = found.sentences.then(share_places(query, ranked, N_FOUND).selection)
         grown = read.then(EvidenceGrower(found).grow(query, read.kept))
-        selection = grown.then(self.selector.select(grown.kept, query))
+        selection = grown.then(self.selector.select(grown.kept, query=query))
         reasons = {d.candidate.id: d.reason for d in grown.decisions}
         dropped = (d for d in selection.decisions if not d.kept)
         return Extraction(

@@ -10,9 +10,9 @@ from precise_rag.types import Selection
 
 
 class Step(NamedTuple):
-    """The `min_k` of the next round, or None to stop, and the reason."""
+    """The step of the next round's selection, see `Selector`, or None to stop; and the reason."""
 
-    min_k: int | None
+    step: int | None
     reason: str
 
 
@@ -20,23 +20,22 @@ class Step(NamedTuple):
 class FeedbackController:
     """The rules of the feedback loop (SAGE, section VI-A).
 
-    min_k: `min_k` of the first round, at least 1.
     accept: the loop ends with an answer of at least this score, from 1 to 10.
     max_rounds: most drafts that are written and judged; 0 writes one draft and judges none.
-    reach: most steps that `min_k` moves after one judgement, until the selection changes. The paper moves
-        one step, which may select the same chunks again.
+    reach: most steps after one judgement, until the selection changes. The paper moves one step, which may
+        select the same chunks again.
 
-    Differs from the paper: the judge may ask for no change, which ends the loop. So does a `min_k` or a
-    selection that was tried before. The answer is the draft with the best score, not the last one.
+    The first round selects at step 0. Where the paper changes `min_k`, the selector is asked for a step more
+    or less. Differs, too: the judge may ask for no change, which ends the loop. So does a step or a selection
+    that was tried before. The answer is the draft with the best score, not the last one.
     """
 
-    min_k: int = 7
     accept: int = 9
     max_rounds: int = 3
     reach: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("min_k", 1), ("reach", 1), ("max_rounds", 0)):
+        for name, least in (("reach", 1), ("max_rounds", 0)):
             check_number(name, getattr(self, name), least=least, whole=True)
         check_number("accept", self.accept, least=1, most=10)
 
@@ -54,18 +53,17 @@ class FeedbackController:
             return Step(None, f"round {len(rounds)} was the last")
         if adjustment == 0:
             return Step(None, "the judge asks for the same context")
-        min_k = last.min_k + adjustment
-        if min_k < 1:
-            return Step(None, "there cannot be less context than one chunk")
-        if any(turn.min_k == min_k for turn in rounds):
-            return Step(None, f"the adjustments oscillate: min_k {min_k} was tried before")
-        return Step(min_k, f"{'more' if adjustment > 0 else 'less'} context: min_k {min_k}")
+        step = last.step + adjustment
+        if any(turn.step == step for turn in rounds):
+            return Step(None, f"the adjustments oscillate: step {step:+d} was tried before")
+        return Step(step, f"{'more' if adjustment > 0 else 'less'} context: step {step:+d}")
 
-    def steps_from(self, min_k: int, rounds: Sequence[Round]) -> range:
-        """Return the values of `min_k` to try in order until one gives a new selection."""
-        if not rounds or min_k > rounds[-1].min_k:
-            return range(min_k, min_k + (self.reach if rounds else 1))
-        return range(min_k, max(min_k - self.reach, 0), -1)
+    def steps_from(self, step: int, rounds: Sequence[Round]) -> range:
+        """Return the steps to try in order until one gives a new selection."""
+        if not rounds:
+            return range(step, step + 1)
+        way = 1 if step > rounds[-1].step else -1
+        return range(step, step + way * self.reach, way)
 
     def is_new(self, selection: Selection, rounds: Sequence[Round]) -> bool:
         """Return whether no round so far had the chunks that `selection` keeps."""

@@ -23,7 +23,7 @@ from precise_rag.trace import RoundRecord, StageRecord
 from precise_rag.types import Candidate, Completion, Judgement, Selection
 
 SelectAt = Callable[[int], Selection]
-"""Returns the selection for a `min_k`."""
+"""Returns the selection at a step, see `Selector`."""
 
 MOST_REFUSALS = 8
 """How often a question goes on with less context after the model has refused a prompt."""
@@ -36,7 +36,7 @@ class FeedbackConversation:
     """The state of one question in the loop. Use an instance once.
 
     question, options: the question, and the choices of a multiple-choice question.
-    select: returns the selection for a `min_k`.
+    select: returns the selection at a step, see `Selector`.
     llm, judge: the models that write and judge.
     order: order of the passages that they see.
     live_final: show the last draft while it is written; it is then the answer.
@@ -63,15 +63,15 @@ class FeedbackConversation:
 
     def steps(self) -> Conversation[Answer]:
         """Answer the question. Raises LLMError only if not even one draft was written."""
-        min_k: int | None = self.controller.min_k
+        step: int | None = 0
         reason = ""
-        while min_k is not None:
-            min_k, selection = self._select(min_k)
+        while step is not None:
+            step, selection = self._select(step)
             if not selection.kept:
                 reason = "no passage was kept"
                 break
             if not self.controller.is_new(selection, self.rounds):
-                reason = f"the selection would not change with min_k {min_k}"
+                reason = f"the selection would not change at step {step:+d}"
                 break
             try:
                 draft, selection = yield from self._draft(selection)
@@ -81,8 +81,8 @@ class FeedbackConversation:
                 reason = f"round {len(self.rounds) + 1} has no draft: {error}"
                 break
             judgement, problem = yield from self._judgement(draft.text, selection)
-            self.rounds.append(Round(min_k, selection, draft.text, judgement))
-            min_k, reason = self.controller.next_step(self.rounds)
+            self.rounds.append(Round(step, selection, draft.text, judgement))
+            step, reason = self.controller.next_step(self.rounds)
             reason = problem or reason
             self._record_round(reason)
         return self._answer(selection, reason)
@@ -92,19 +92,16 @@ class FeedbackConversation:
         """Whether the draft of this round is shown while it is written: it is the last one."""
         return self.live_final and len(self.rounds) + 1 >= self.controller.max_rounds
 
-    def _select(self, min_k: int) -> tuple[int, Selection]:
-        """The first new selection from `min_k` on, within the reach of the controller, and its `min_k`."""
+    def _select(self, first: int) -> tuple[int, Selection]:
+        """The step and the selection of the first new one from a step on, within the controller's reach."""
         started = time.perf_counter()
-        for step in self.controller.steps_from(min_k, self.rounds):
-            min_k = step
-            selection = self._accepted(self.select(min_k))
+        for step in self.controller.steps_from(first, self.rounds):
+            selection = self._accepted(self.select(step))
             if self.controller.is_new(selection, self.rounds):
                 break
         ms = (time.perf_counter() - started) * 1e3
-        self.session.trace.add(
-            StageRecord("selection", selection, ms, {"min_k": min_k}, len(self.rounds) + 1)
-        )
-        return min_k, selection
+        self.session.trace.add(StageRecord("selection", selection, ms, {"step": step}, len(self.rounds) + 1))
+        return step, selection
 
     def _accepted(self, selection: Selection) -> Selection:
         """The selection without chunks that the model does not accept, and with no more than fit."""
@@ -214,7 +211,7 @@ class FeedbackConversation:
         turn = self.rounds[-1]
         kept = tuple(candidate.id for candidate in turn.selection.kept)
         self.session.trace.add(
-            RoundRecord(len(self.rounds), turn.min_k, kept, turn.judgement, decision, turn.text)
+            RoundRecord(len(self.rounds), turn.step, kept, turn.judgement, decision, turn.text)
         )
 
     def _answer(self, selection: Selection, reason: str) -> Answer:

@@ -20,6 +20,7 @@ from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
 from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate, bill_of, rehearse
 from precise_rag.llm.session import Conversation, Session
+from precise_rag.prompts import Wording
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, threshold_prompt
 from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable
@@ -116,17 +117,18 @@ class RelevanceFilter(Portable):
         query: str,
         candidates: Iterable[Candidate],
         session: Session,
-        instructions: str | None = None,
+        wording: Wording | None = None,
     ) -> Conversation[Selection]:
         """Filter in the session of a pipeline, see `precise_rag.llm.session`.
 
-        instructions: used if the settings have none.
+        wording: has the instructions if the settings have none.
         """
-        return self._filter(self._worded(instructions), query, best_first(candidates), session)
+        return self._filter(self._worded(wording), query, best_first(candidates), session)
 
-    def _worded(self, instructions: str | None) -> RelevanceSettings:
-        own = self.settings.instructions
-        return self.settings if own else replace(self.settings, instructions=instructions)
+    def _worded(self, wording: Wording | None) -> RelevanceSettings:
+        if self.settings.instructions or wording is None:
+            return self.settings
+        return replace(self.settings, instructions=wording.instructions.get("relevance"))
 
     def _filter(
         self, settings: RelevanceSettings, query: str, ranked: Sequence[Candidate], session: Session
@@ -154,20 +156,20 @@ class RelevanceFilter(Portable):
         candidates: Iterable[Candidate],
         *,
         session: Session | None = None,
-        instructions: str | None = None,
+        wording: Wording | None = None,
         reply_tokens: int = REPLY_TOKENS,
     ) -> Estimate:
         """Return the least and the most that `filter` uses if no call fails, without calling the model.
 
         query, candidates: as for `filter`.
         session: that of the pipeline, for its model and prices; default: the filter's own.
-        instructions: used if the settings have none.
+        wording: has the instructions if the settings have none.
         reply_tokens: tokens of the longest reply.
         The least: one reply for each first prompt, or its call fails. The most: the longest replies, each of
         which can be read.
         """
         # Made-up replies hold no score for a batch, which "drop" would not accept.
-        settings = replace(self._worded(instructions), unscored="keep")
+        settings = replace(self._worded(wording), unscored="keep")
         ranked = best_first(candidates)
         given = session or self._session(query, None)
         session = replace(given, spending=Budget().start(), trace=Trace(query))

@@ -4,8 +4,8 @@ history → rewriting → search → reranking → redundancy filter → relevan
 → answer ⟲ feedback
 
 rag.py       `PreciseRAG`: answers
-path.py      the stages and their order, from a question to the selection
-stages.py    the stages between search and selection
+path.py      `RetrievalPath`: from a question to the selection
+stages.py    the stages: what each is, and how it is made
 question.py  what is asked
 batch.py     many questions at a time
 estimate.py  what a question will cost

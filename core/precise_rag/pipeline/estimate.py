@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from precise_rag.context import Order, context_passages, source_of
 from precise_rag.feedback import FeedbackController
-from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm.rehearsal import Estimate, bill_of
 from precise_rag.llm.session import Session
 from precise_rag.pipeline.question import Question
+from precise_rag.pipeline.stages import AsksModel
 from precise_rag.prompts import Prompt, Shown, Wording
 from precise_rag.protocols import LLM
-from precise_rag.rewriting import LONGEST_QUESTION, QueryRewriter, recent_messages
+from precise_rag.rewriting import LONGEST_QUESTION, recent_messages
 from precise_rag.titles import titles_above
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import Bill
@@ -34,7 +34,7 @@ class CostEstimator:
     ranked: what the stages that ask no model leave of the search for it.
     n_candidates: candidates of one search.
     rewriter, relevance: the stages that ask a model, if there are any.
-    select: the selection at a `min_k` from `ranked`.
+    select: the selection from `ranked` at a step, see `Selector`.
     llm, judge, controller, wording, order, session: as for the question.
     reply_tokens: tokens of the longest reply that is expected.
     """
@@ -42,8 +42,8 @@ class CostEstimator:
     asked: Question
     ranked: Sequence[Candidate]
     n_candidates: int
-    rewriter: QueryRewriter | None
-    relevance: RelevanceFilter | None
+    rewriter: AsksModel | None
+    relevance: AsksModel | None
     select: Callable[[int], Selection]
     llm: LLM
     judge: LLM
@@ -86,7 +86,7 @@ class CostEstimator:
         """Whether there will be a draft, and the bill of an accepted one."""
         if self._finds_others or self.relevance is not None:
             return False, Bill()
-        kept = self.select(self.controller.min_k).kept
+        kept = self.select(0).kept
         if not kept:
             return False, Bill()
         question = self._shortest_question
@@ -121,19 +121,15 @@ class CostEstimator:
         if recent := recent_messages(self.asked.messages):
             bill = self._bill(self.llm, self.wording.standalone(self.asked.text, recent), reply_tokens)
         if self._is_searched and self.rewriter is not None:
-            own = self.rewriter.llm or self.llm
-            bill = bill.plus(self._bill(own, self.wording.rewrite(question), reply_tokens))
+            bill = bill.plus(self._stage(self.rewriter, question, reply_tokens=reply_tokens).most)
         return bill
 
     def _relevance(self, question: str, found: Sequence[Candidate]) -> Estimate:
         assert self.relevance is not None
-        return self.relevance.estimate(
-            question,
-            found,
-            session=self.session,
-            instructions=self.wording.instructions.get("relevance"),
-            reply_tokens=self.reply_tokens,
-        )
+        return self._stage(self.relevance, question, found, reply_tokens=self.reply_tokens)
+
+    def _stage(self, stage: AsksModel, *given: Any, reply_tokens: int) -> Estimate:
+        return stage.estimate(*given, session=self.session, wording=self.wording, reply_tokens=reply_tokens)
 
     def _most_found(self) -> Sequence[Candidate]:
         """The candidates that take the most tokens; unknown ones are as long as the longest that is known."""
@@ -149,9 +145,9 @@ class CostEstimator:
             return Sent([_headed(piece) for piece in found])
         if self.relevance is not None:
             return self._sent(found)
-        first, reach = self.controller.min_k, n_before * self.controller.reach
-        steps = range(max(1, first - reach), min(first + reach, first + len(found)) + 1)
-        return max((self._sent(self.select(min_k).kept) for min_k in steps), key=self._tokens)
+        furthest = min(n_before * self.controller.reach, len(found))
+        steps = range(-furthest, furthest + 1)
+        return max((self._sent(self.select(step).kept) for step in steps), key=self._tokens)
 
     def _sent(self, kept: Sequence[Candidate]) -> Sent:
         """The most that is sent of these pieces, while the model may refuse any of them.

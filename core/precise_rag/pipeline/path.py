@@ -1,10 +1,10 @@
-"""The stages of a pipeline, and their order from a question to the selection."""
+"""From a question to the selection: an index, and the order of the stages that follow it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -12,136 +12,100 @@ from precise_rag._pickling import Portable
 from precise_rag._processes import PerProcess, side_by_side
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
-from precise_rag.evidence import EvidenceGrower, FoundTexts
-from precise_rag.feedback import FeedbackController
-from precise_rag.filtering import RelevanceFilter
+from precise_rag.evidence import FoundTexts
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.pipeline.question import Search
 from precise_rag.pipeline.searching import FairSearch, method
-from precise_rag.pipeline.stages import METHODS, STAGES, Stage, limit
-from precise_rag.presets import PresetName, load_preset
+from precise_rag.pipeline.stages import STEPS, AsksModel, Step, limit
 from precise_rag.prompts import Wording
-from precise_rag.protocols import Neighbours, Source
-from precise_rag.rerank import load_reranker
-from precise_rag.rewriting import QueryRewriter, merge_searches
-from precise_rag.selection import GradientSelector, KeepAll, ProbabilitySelector
+from precise_rag.protocols import (
+    CandidateFilter,
+    Grower,
+    Neighbours,
+    RepetitionFilter,
+    Reranker,
+    Rewriter,
+    Selector,
+    SentenceGrower,
+    Source,
+)
+from precise_rag.rewriting import merge_searches
+from precise_rag.selection import GradientSelector
 from precise_rag.sharing import Places, share_places, with_insistent
 from precise_rag.types import Candidate, Selection, best_first
 
-Part = Any
-"""A stage of the pipeline: "default" (the preset's), None (left out), or your own object."""
 
-
+@dataclass(frozen=True, kw_only=True)
 class RetrievalPath(Portable):
-    """What retrieves: an index and the stages that follow it. `PreciseRAG` says what they are.
+    """What retrieves: an index and the stages that follow it, of which None is left out.
 
-    given: a Part for each name of METHODS.
-    Raises InputError for a stage that is none.
+    index: what is searched; None if every question comes with its candidates.
+    n_candidates: candidates to retrieve, at least 1.
+    Raises InputError for an index that cannot be searched.
     """
 
-    rewriter: Any
-    reranker: Any
-    redundancy: Any
-    relevance: Any
-    evidence: Any
-    selector: Any
-    feedback: Any
-    wording: Wording
+    index: Source | None
+    n_candidates: int
+    selector: Selector
+    rewriter: Rewriter | None = None
+    reranker: Reranker | None = None
+    redundancy: RepetitionFilter | None = None
+    relevance: CandidateFilter | None = None
+    evidence: Grower | None = None
+    _loaded: PerProcess[bool] = field(default_factory=PerProcess, repr=False, compare=False)
 
-    def __init__(
-        self, index: Source | None, preset: PresetName, n_candidates: int | None, **given: Part
-    ) -> None:
-        if index is not None and not hasattr(index, "search"):
-            raise InputError(
-                f"index must be an index or an object with search(query, top_k), got {type(index).__name__}"
-            )
-        chosen = load_preset(preset)
-        self.index = index
-        self.preset = preset
-        self._loaded: PerProcess[bool] = PerProcess()
-        self.n_candidates = chosen.n_candidates if n_candidates is None else n_candidates
+    def __post_init__(self) -> None:
         check_number("n_candidates", self.n_candidates, least=1, whole=True)
-        for name in METHODS:
-            setattr(self, name, self._part(name, given[name]))
-        self.selector = self.selector or KeepAll()
-        self.feedback = self.feedback or FeedbackController(max_rounds=0)
 
-    def _part(self, name: str, given: Part) -> Any:
-        """Return the stage that a Part names."""
-        chosen, method = load_preset(self.preset), METHODS[name]
-        if isinstance(given, str) and given == "default":
-            made_from = self.index if name == "evidence" else getattr(self.index, "encoder", None)
-            return getattr(chosen, name)(made_from)
-        if name == "reranker" and given is not None:
-            return load_reranker(given, score_scale=chosen.score_scale)
-        if given is not None and not hasattr(given, method.split("(")[0]):
-            raise InputError(
-                f'{name} must be "default", None or an object with {method}, got {type(given).__name__}'
-            )
-        return given
-
-    def with_k(self, k: int | None) -> Self:
-        """Return a pipeline that keeps exactly the best `k`, if there are as many; None: this one.
-
-        Everything but the selector is shared.
-        """
-        if k is None:
-            return self
-        return self._with(selector=GradientSelector(min_k=k, max_k=k, ratio=0.0, assume_ratio=True))
-
-    def _with(self, **parts: Any) -> Self:
-        other = object.__new__(type(self))
-        other.__dict__ |= {**vars(self), **parts}
-        return other
+    def with_k(self, k: int) -> Self:
+        """Return a path that keeps exactly the best `k`, if there are as many. Everything else is shared."""
+        return replace(self, selector=GradientSelector(min_k=k, max_k=k, ratio=0.0, assume_ratio=True))
 
     @property
-    def _settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """The stages as a trace names them."""
-        chosen = self.selector
-        is_ours = isinstance(chosen, GradientSelector | KeepAll | ProbabilitySelector)
         named = {} if self.reranker is None else {"reranker": self.reranker.name}
-        selector = asdict(chosen) if is_ours else type(chosen).__name__
-        return {"preset": self.preset, "selector": selector, **named}
+        return {"selector": self._limits or type(self.selector).__name__, **named}
 
     @property
     def _limits(self) -> dict[str, Any]:
-        """What the selector was set to, as the trace of its stage says it."""
-        given = self._settings["selector"]
-        if not isinstance(given, dict):
-            return {"selector": given}
+        """The numbers that the selector was set to; empty if they cannot be known."""
+        if not is_dataclass(self.selector):
+            return {}
+        given = {one.name: getattr(self.selector, one.name) for one in fields(self.selector)}
         return {name: value for name, value in given.items() if type(value) in (int, float)}
 
-    @property
-    def _controller(self) -> FeedbackController:
-        """The rules of the feedback loop, from the selector's `min_k` on."""
-        rules: FeedbackController = self.feedback
-        return replace(rules, min_k=getattr(self.selector, "min_k", rules.min_k))
+    def rank(
+        self, search: Search, session: Session, wording: Wording, *, ask_models: bool = True
+    ) -> Conversation[Selection]:
+        """Run the stages before the selection: it keeps what there is to select from.
 
-    def _rank(self, search: Search, session: Session, *, ask_models: bool = True) -> Conversation[Selection]:
-        """Run the stages before the selection: it keeps what there is to select from."""
+        ask_models: whether stages that ask a language model take part.
+        """
         query = search.text
         places = Places()
         if search.candidates is None:
-            queries = (yield from self._queries(query, session)) if ask_models else (query,)
+            queries = (yield from self._queries(query, session, wording)) if ask_models else (query,)
             places = yield from self._search(queries, search, session)
             found: Sequence[Candidate] = places.selection.kept
         else:
             found = best_first(search.candidates)
         texts = FoundTexts(query, found) if self._splits_texts else None
         ranked = Selection.keep_all(found) if texts is None else texts.sentences
-        for stage in self._stages(ask_models, texts):
+        for stage in self._steps(ask_models, texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
-                outcome = yield from stage.steps(query, ranked.kept, session, self.wording)
+                outcome = yield from stage.steps(query, ranked.kept, session, wording)
                 record.outcome = outcome
             later = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome)
             ranked = ranked.then(later)
         return ranked if texts is not None else _with_repeats(ranked, places)
 
-    def _queries(self, query: str, session: Session) -> Conversation[Sequence[str]]:
+    def _queries(self, query: str, session: Session, wording: Wording) -> Conversation[Sequence[str]]:
         if self.rewriter is None:
             return (query,)
-        if isinstance(self.rewriter, QueryRewriter):
-            return (yield from self.rewriter.steps(query, session, self.wording))
+        if isinstance(self.rewriter, AsksModel):
+            written: Sequence[str] = yield from self.rewriter.steps(query, session, wording)
+            return written
         arun = method(self.rewriter, "aqueries", query)
         queries: Sequence[str] = yield Work(partial(self.rewriter.queries, query), arun)
         return queries
@@ -178,30 +142,28 @@ class RetrievalPath(Portable):
     def _splits_texts(self) -> bool:
         """Whether what a search finds are texts of any length, of which sentences are reranked and grown."""
         grower = self.evidence
-        return isinstance(grower, EvidenceGrower) and grower.source is None and self.reranker is not None
+        return isinstance(grower, SentenceGrower) and grower.source is None and self.reranker is not None
 
-    def _stages(self, ask_models: bool, texts: FoundTexts | None) -> list[Stage]:
+    def _steps(self, ask_models: bool, texts: FoundTexts | None) -> list[Step]:
         """The stages between search and selection, in their order. texts: what the search found, if split."""
-        parts = {name: getattr(self, name) for name in STAGES}
-        if not ask_models and isinstance(self.relevance, RelevanceFilter):
+        parts = {name: getattr(self, name) for name in STEPS}
+        if not ask_models and isinstance(self.relevance, AsksModel):
             parts["relevance"] = None
         if texts is not None:
-            parts["evidence"] = self.evidence.over(texts)
-        stages = [make(parts[name]) for name, make in STAGES.items() if parts[name] is not None]
-        return stages if texts is None else [stages[0], limit(self.n_candidates), *stages[1:]]
+            parts["evidence"] = parts["evidence"].over(texts)
+        steps = [make(parts[name]) for name, make in STEPS.items() if parts[name] is not None]
+        return steps if texts is None else [steps[0], limit(self.n_candidates), *steps[1:]]
 
-    def _select(self, query: str, ranked: Selection, session: Session) -> Selection:
-        with session.trace.stage("selection", **self._limits) as stage:
-            stage.outcome = selected = self._select_at(query, ranked, self._controller.min_k)
+    def select(self, query: str, ranked: Selection, session: Session) -> Selection:
+        """Select from what is ranked, and record it."""
+        limits = self._limits or {"selector": type(self.selector).__name__}
+        with session.trace.stage("selection", **limits) as stage:
+            stage.outcome = selected = self.selected(query, ranked)
         return selected
 
-    def _select_at(self, query: str, ranked: Selection, min_k: int) -> Selection:
-        """The selection at `min_k`, which the feedback loop changes."""
-        if isinstance(self.selector, ProbabilitySelector):
-            return ranked.then(self.selector.select_at(ranked.kept, min_k, query))
-        if hasattr(self.selector, "select_at"):
-            return ranked.then(self.selector.select_at(ranked.kept, min_k))
-        return ranked.then(self.selector.select(ranked.kept))
+    def selected(self, query: str, ranked: Selection, step: int = 0) -> Selection:
+        """Return the selection from what is ranked at a step, see `Selector`."""
+        return ranked.then(self.selector.select(ranked.kept, query=query, step=step))
 
 
 def _with_repeats(ranked: Selection, places: Places) -> Selection:

@@ -9,30 +9,32 @@ from pathlib import Path
 from typing import Any, Literal, Self, Unpack, overload
 
 from precise_rag._arguments import named_by
+from precise_rag._pickling import Portable
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
 from precise_rag.context import Order, context_passages
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.feedback import FeedbackConversation
-from precise_rag.filtering import RelevanceFilter
+from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
 from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate
 from precise_rag.llm.session import Conversation, Session
 from precise_rag.pipeline.batch import answer_all
 from precise_rag.pipeline.estimate import CostEstimator
-from precise_rag.pipeline.path import Part, RetrievalPath
+from precise_rag.pipeline.path import RetrievalPath
 from precise_rag.pipeline.question import Question, QuestionArguments, Search, SearchArguments
+from precise_rag.pipeline.stages import AsksModel, Stages, make_stages
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import Encoder, Source
-from precise_rag.rewriting import QueryRewriter, make_standalone
+from precise_rag.rewriting import make_standalone
+from precise_rag.selection import KeepAll
 from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Document, FloatArray, Selection
 
 
-class PreciseRAG(RetrievalPath):
+class PreciseRAG(Portable):
     """Retrieves the few sentences that answer a question, and answers it from them.
 
     index: what is searched: any index, or another object with `search(query, top_k)`, and `asearch` if it
@@ -42,7 +44,7 @@ class PreciseRAG(RetrievalPath):
     preset: where the defaults come from: "precise", "sage", "paretorag", "chunkrag" or "recursive"; default:
         "precise".
 
-    Each stage is "default" (what the preset has), None (left out), or your own object:
+    **Stages.** Each is "default" (what the preset has), None (left out), or your own object:
 
     rewriter: also searches for a rewritten question, a `QueryRewriter`; "precise": none.
     reranker: scores the candidates, anything `load_reranker` accepts; "precise": `default_reranker`.
@@ -52,57 +54,60 @@ class PreciseRAG(RetrievalPath):
         single sentences, and other texts that are found are split into theirs, of which the reranker's best
         `n_candidates` are used; "precise": an `EvidenceGrower`.
     selector: decides how many candidates to keep; "precise": `ProbabilitySelector()`.
-    feedback: rules of the feedback loop, a `FeedbackController`, except `min_k`, which is the selector's;
-        None answers once and asks no judge; "precise": `FeedbackController()`.
+    feedback: rules of the feedback loop, a `FeedbackController`; None answers once and asks no judge;
+        "precise": `FeedbackController()`.
 
-    n_candidates: candidates to retrieve, at least 1; default: the preset's (50).
+    **Retrieval.** n_candidates: candidates to retrieve, at least 1; default: the preset's (50).
+
+    **Prompts.**
+
     order: order of what the model sees, "document" or "score" (see `Order`); default: the preset's.
-    judge: judges the answer (any model that `load_llm` accepts); default: `llm`.
-    budget: limits for each question, shared by all stages; default: none.
     style: "open", "short" or "choice"; default: "open", and "choice" for questions with options.
     judge_prompt: "json", or "sage" for the form of the paper; default: the preset's ("json").
     prompts: instructions to use instead of ours, under "standalone", "rewrite", "relevance", "answer" or
         "judge"; default: none.
+
+    **Models and their cost.**
+
+    judge: judges the answer (any model that `load_llm` accepts); default: `llm`.
+    budget: limits for each question, shared by all stages; default: none.
     prices: prices of the models; default: the packaged table.
+
+    path: the index and the stages, as they were made.
     Raises InputError for a stage that is none of these, and for one that asks a model without one.
     """
 
-    @named_by({})
+    @named_by({}, Stages)
     def __init__(
         self,
         index: Source | None,
         llm: Any = None,
         *,
         preset: PresetName = "precise",
-        rewriter: Part = "default",
-        reranker: Part = "default",
-        redundancy: Part = "default",
-        relevance: Part = "default",
-        evidence: Part = "default",
-        selector: Part = "default",
-        feedback: Part = "default",
         n_candidates: int | None = None,
         order: Order | None = None,
-        judge: Any = None,
-        budget: Budget | None = None,
         style: AnswerStyle = "open",
         judge_prompt: JudgeStyle | None = None,
         prompts: Mapping[str, str] | None = None,
+        judge: Any = None,
+        budget: Budget | None = None,
         prices: PriceTable | None = None,
+        **stages: Unpack[Stages],
     ) -> None:
-        super().__init__(
-            index,
-            preset,
-            n_candidates,
-            rewriter=rewriter,
-            reranker=reranker,
-            redundancy=redundancy,
-            relevance=relevance,
-            evidence=evidence,
-            selector=selector,
-            feedback=feedback,
-        )
+        if index is not None and not hasattr(index, "search"):
+            raise InputError(
+                f"index must be an index or an object with search(query, top_k), got {type(index).__name__}"
+            )
         chosen = load_preset(preset)
+        made = make_stages(preset, index, stages)
+        self.preset = preset
+        self.feedback: FeedbackController = made.pop("feedback") or FeedbackController(max_rounds=0)
+        self.path = RetrievalPath(
+            index=index,
+            n_candidates=chosen.n_candidates if n_candidates is None else n_candidates,
+            selector=made.pop("selector") or KeepAll(),
+            **made,
+        )
         self.order: Order = order or chosen.order
         self.llm = None if llm is None else load_llm(llm)
         self.judge = self.llm if judge is None else load_llm(judge)
@@ -144,6 +149,18 @@ class PreciseRAG(RetrievalPath):
         built = {**chosen.index_options(loaded), **(index_options or {})}
         index = chosen.index(documents, loaded, show_progress=show_progress, **built)
         return cls(index, llm, preset=preset, **options)
+
+    @property
+    def index(self) -> Source | None:
+        """What is searched."""
+        return self.path.index
+
+    def with_k(self, k: int | None) -> Self:
+        """Return a pipeline that keeps exactly the best `k`, if there are as many; None: this one.
+
+        Everything but the selector is shared.
+        """
+        return self if k is None else self._with(path=self.path.with_k(k))
 
     def retrieve(
         self,
@@ -273,17 +290,18 @@ class PreciseRAG(RetrievalPath):
         check_number("reply_tokens", reply_tokens, least=1, whole=True)
         question = Question(query, **further)
         session = self._session(question)
-        ranked = drive(self._rank(question, session, ask_models=False))
+        ranked = drive(self.path.rank(question, session, self.wording, ask_models=False))
+        rewriter, relevance = self.path.rewriter, self.path.relevance
         return CostEstimator(
             asked=question,
             ranked=ranked.kept,
-            n_candidates=self.n_candidates,
-            rewriter=self.rewriter if isinstance(self.rewriter, QueryRewriter) else None,
-            relevance=self.relevance if isinstance(self.relevance, RelevanceFilter) else None,
-            select=partial(self._select_at, query, ranked),
+            n_candidates=self.path.n_candidates,
+            rewriter=rewriter if isinstance(rewriter, AsksModel) else None,
+            relevance=relevance if isinstance(relevance, AsksModel) else None,
+            select=partial(self.path.selected, query, ranked),
             llm=self.llm,
             judge=self.judge,
-            controller=self._controller,
+            controller=self.feedback,
             wording=self.wording.for_options(question.options),
             order=self.order,
             session=session,
@@ -301,26 +319,31 @@ class PreciseRAG(RetrievalPath):
             raise InputError(f"the index cannot be saved: {type(self.index).__name__} has no save(path)")
         save(path)
 
+    def _with(self, **parts: Any) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__ |= {**vars(self), **parts}
+        return other
+
     def _retrieve(self, search: Search) -> Conversation[Selection]:
         session = self._session(search)
         standalone = yield from self._standalone(search, session)
-        ranked = yield from self._rank(standalone, session)
-        return self._select(standalone.text, ranked, session)
+        ranked = yield from self.path.rank(standalone, session, self.wording)
+        return self.path.select(standalone.text, ranked, session)
 
     def _answer(self, question: Question, live_final: bool = False) -> Conversation[Answer]:
         wording = self.wording.for_options(question.options)
         session = self._session(question, reserved=0 if self.llm is None else 1)
         standalone = yield from self._standalone(question, session)
-        ranked = yield from self._rank(standalone, session)
+        ranked = yield from self.path.rank(standalone, session, self.wording)
         if self.llm is None or self.judge is None:
             return self._context_answer(standalone.text, ranked, session)
         answering = FeedbackConversation(
             question=standalone.text,
             options=tuple(question.options),
-            select=partial(self._select_at, standalone.text, ranked),
+            select=partial(self.path.selected, standalone.text, ranked),
             llm=self.llm,
             judge=self.judge,
-            controller=self._controller,
+            controller=self.feedback,
             wording=wording,
             order=self.order,
             live_final=live_final,
@@ -331,7 +354,7 @@ class PreciseRAG(RetrievalPath):
     def _session(self, search: Search, *, reserved: int = 0) -> Session:
         """Start the budget of a question."""
         trace = search.trace or Trace(search.text)
-        trace.settings |= self._settings
+        trace.settings |= {"preset": self.preset, **self.path.settings}
         return Session(
             spending=self.budget.start(), prices=self.prices, trace=trace, llm=self.llm, reserved=reserved
         )
@@ -342,7 +365,7 @@ class PreciseRAG(RetrievalPath):
         return replace(search, text=text)
 
     def _context_answer(self, question: str, ranked: Selection, session: Session) -> Answer:
-        selection, trace = self._select(question, ranked, session), session.trace
+        selection, trace = self.path.select(question, ranked, session), session.trace
         passages = context_passages(selection.kept, self.order)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)
         note = "no language model is configured, so this is the selected context"
@@ -352,9 +375,9 @@ class PreciseRAG(RetrievalPath):
 
     def _check_models(self) -> None:
         """Raise InputError for a stage without a model, or a model without the price a budget needs."""
-        asking = {name: getattr(self, name) for name in ("rewriter", "relevance")}
+        asking = {"rewriter": self.path.rewriter, "relevance": self.path.relevance}
         for name, stage in asking.items():
-            if isinstance(stage, QueryRewriter | RelevanceFilter) and stage.llm is None and self.llm is None:
+            if isinstance(stage, AsksModel) and stage.llm is None and self.llm is None:
                 raise InputError(
                     f"the {name} of the preset {self.preset!r} asks a language model, and there is none; "
                     f"pass llm=, or {name}=None to leave it out"

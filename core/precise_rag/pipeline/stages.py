@@ -1,24 +1,123 @@
-"""The stages between search and selection, each a conversation about the candidates.
+"""The stages of a pipeline: what each of them is, how it is made, and those between search and selection.
 
-A new stage is a function that makes a Stage from its part, and an entry in `STAGES` and `METHODS`.
+A new stage between search and selection is a name in `Stages`, its call in `CALLS`, and a function that
+makes a Step from it, in `STEPS`.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
-from precise_rag.filtering import RelevanceFilter
+from precise_rag.errors import InputError
+from precise_rag.llm.rehearsal import Estimate
 from precise_rag.llm.session import Conversation, Session, Work
+from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import Wording
-from precise_rag.rerank import rerank
+from precise_rag.protocols import LLM
+from precise_rag.rerank import load_reranker, rerank
 from precise_rag.sharing import share_places
 from precise_rag.types import Candidate, Selection
 
 Candidates = Sequence[Candidate]
 
+Part = Any
+"""A stage of the pipeline: "default" (the preset's), None (left out), or your own object."""
 
-class Stage(NamedTuple):
-    """A stage.
+
+class Stages(TypedDict, total=False):
+    """The stages of a pipeline, each a Part; default: "default". `PreciseRAG` says what they are."""
+
+    rewriter: Part
+    reranker: Part
+    redundancy: Part
+    relevance: Part
+    evidence: Part
+    selector: Part
+    feedback: Part
+
+
+class Call(NamedTuple):
+    """A method that a stage has, with its arguments: those given by place, and those given by name."""
+
+    method: str
+    placed: tuple[str, ...]
+    named: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.method}({', '.join((*self.placed, *(('*', *self.named) if self.named else ())))})"
+
+
+CALLS: Mapping[str, Call] = {
+    "rewriter": Call("queries", ("question",)),
+    "reranker": Call("score", ("query", "candidates")),
+    "redundancy": Call("filter", ("candidates",)),
+    "relevance": Call("filter", ("query", "candidates")),
+    "evidence": Call("grow", ("query", "candidates")),
+    "selector": Call("select", ("candidates",), ("query", "step")),
+    "feedback": Call("next_step", ("rounds",)),
+}
+"""What your own object must have, by the name of the stage; see `precise_rag.protocols`."""
+
+
+@runtime_checkable
+class AsksModel(Protocol):
+    """A stage that asks a language model in the session of the question, such as `RelevanceFilter`.
+
+    llm: its own model; None: that of the pipeline.
+    steps: the stage as a conversation. It takes what the stage's method takes, the session and the wording.
+    estimate: what it would use. It takes the same by name, and `reply_tokens`.
+    """
+
+    llm: LLM | None
+    steps: Callable[..., Conversation[Any]]
+    estimate: Callable[..., Estimate]
+
+
+def make_stages(preset: PresetName, index: Any, given: Mapping[str, Part]) -> dict[str, Any]:
+    """Return the stages by their names in `Stages`; None for those that are left out.
+
+    index: what is searched, for the stages of the preset.
+    Raises InputError for a stage that is none.
+    """
+    return {name: _made(name, preset, index, given.get(name, "default")) for name in CALLS}
+
+
+def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
+    chosen, call = load_preset(preset), CALLS[name]
+    if given is None:
+        return None
+    if isinstance(given, str) and given == "default":
+        return getattr(chosen, name)(index if name == "evidence" else getattr(index, "encoder", None))
+    if name == "reranker":
+        return load_reranker(given, score_scale=chosen.score_scale)
+    if not callable(method := getattr(given, call.method, None)) or isinstance(given, type):
+        raise InputError(
+            f'{name} must be "default", None or an object with {call}, got {type(given).__name__}'
+        )
+    if not _takes(method, call):
+        raise InputError(
+            f"{name}: {type(given).__name__}.{call.method} must be callable as {call}, "
+            f"got {call.method}{inspect.signature(method)}"
+        )
+    return given
+
+
+def _takes(method: Callable[..., Any], call: Call) -> bool:
+    """Whether a method takes the arguments of a call; true if that cannot be known."""
+    try:
+        signature = inspect.signature(method)
+    except ValueError:
+        return True
+    try:
+        signature.bind(*call.placed, **dict.fromkeys(call.named))
+    except TypeError:
+        return False
+    return True
+
+
+class Step(NamedTuple):
+    """A stage between search and selection, as a conversation about the candidates.
 
     name, settings: for the trace.
     steps: decides on the candidates of a query; returns a Selection, or the candidates it keeps.
@@ -29,12 +128,12 @@ class Stage(NamedTuple):
     steps: Callable[[str, Candidates, Session, Wording], Conversation[Selection | list[Candidate]]]
 
 
-def reranking(part: Any) -> Stage:
+def reranking(part: Any) -> Step:
     """Give each candidate a better score."""
     return _working(lambda query, found: rerank(query, found, part), "rerank", reranker=part.name)
 
 
-def limit(n_candidates: int) -> Stage:
+def limit(n_candidates: int) -> Step:
     """Keep the best sentences of what was found, as many as a search for sentences returns."""
 
     def best(query: str, found: Candidates) -> Selection:
@@ -43,46 +142,31 @@ def limit(n_candidates: int) -> Stage:
     return _working(best, "sentences", n_candidates=n_candidates)
 
 
-def redundancy(part: Any) -> Stage:
+def redundancy(part: Any) -> Step:
     """Drop candidates that repeat a better one."""
     settings = {name: getattr(part, name) for name in ("similarity_threshold",) if hasattr(part, name)}
     return _working(lambda query, found: part.filter(found), "redundancy", **settings)
 
 
-def relevance(part: Any) -> Stage:
+def relevance(part: Any) -> Step:
     """Drop candidates that are not relevant."""
-    if not isinstance(part, RelevanceFilter):
-        return _working(part.filter, "relevance", arun=getattr(part, "afilter", None))
-
-    def steps(query: str, found: Candidates, session: Session, wording: Wording) -> Conversation[Selection]:
-        return part.steps(query, found, session, wording.instructions.get("relevance"))
-
-    return Stage("relevance", {}, steps)
+    if isinstance(part, AsksModel):
+        return Step("relevance", {}, part.steps)
+    return _working(part.filter, "relevance", arun=getattr(part, "afilter", None))
 
 
-def evidence(part: Any) -> Stage:
+def evidence(part: Any) -> Step:
     """Grow candidates to the spans that are sent."""
     return _working(part.grow, "evidence")
 
 
-STAGES: Mapping[str, Callable[[Any], Stage]] = {
+STEPS: Mapping[str, Callable[[Any], Step]] = {
     "reranker": reranking,
     "redundancy": redundancy,
     "relevance": relevance,
     "evidence": evidence,
 }
-"""The stages in their order, by the argument of `PreciseRAG` that gives their part."""
-
-METHODS: Mapping[str, str] = {
-    "rewriter": "queries(question)",
-    "reranker": "score(query, candidates)",
-    "redundancy": "filter(candidates)",
-    "relevance": "filter(query, candidates)",
-    "evidence": "grow(query, candidates)",
-    "selector": "select(candidates)",
-    "feedback": "next_step(rounds)",
-}
-"""What your own object must have, by the argument of `PreciseRAG`."""
+"""The stages between search and selection in their order, by their names in `Stages`."""
 
 
 def _working(
@@ -91,10 +175,10 @@ def _working(
     *,
     arun: Callable[[str, Candidates], Any] | None = None,
     **settings: Any,
-) -> Stage:
+) -> Step:
     """A stage that asks no model of ours: a function of the query and the candidates."""
 
     def steps(query: str, found: Candidates, session: Session, wording: Wording) -> Conversation[Any]:
         return (yield Work(partial(run, query, found), arun and partial(arun, query, found)))
 
-    return Stage(name, settings, steps)
+    return Step(name, settings, steps)

@@ -81,13 +81,26 @@ class GradientSelector:
         for name in ("max_k", "max_tokens"):
             check_number(name, getattr(self, name), least=1, whole=True, none="no limit")
 
-    def select(self, candidates: Iterable[Candidate]) -> Selection:
+    def select(self, candidates: Iterable[Candidate], *, query: str = "", step: int = 0) -> Selection:
         """Decide which candidates to keep.
 
         candidates: in any order.
-        Returns one decision per candidate, best first.
+        query: not used.
+        step: of feedback; so many candidates more are kept than at 0, or fewer if it is negative.
+        Returns one decision per candidate, best first; max_k and max_tokens hold at every step.
         Raises ScoreScaleError if the scores have no ratios (see `ratio_scores`).
+        Source: SAGE, section VI-A. Differs: the paper changes min_k, which has no effect if the gradient
+        keeps more than min_k, or `min_score` fewer; here the number kept changes.
         """
+        candidates = list(candidates)
+        selection = self._select(candidates)
+        n_kept = max(1, len(selection.kept) + step)
+        if step > 0:
+            return replace(self, min_k=max(self.min_k + step, n_kept), min_keep=n_kept)._select(candidates)
+        return replace(self, max_k=n_kept)._select(candidates) if step < 0 else selection
+
+    def _select(self, candidates: Iterable[Candidate]) -> Selection:
+        """Select at step 0."""
         given = best_first(candidates)
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         scores = ratio_scores(ranked, assume_ratio=self.assume_ratio)
@@ -108,25 +121,6 @@ class GradientSelector:
             verdicts.append((candidate, kept, reason or self._why_kept(scores, rank)))
         verdicts += [(candidate, False, "it has no usable score") for candidate in given[len(ranked) :]]
         return Selection.of(verdicts)
-
-    def select_at(self, candidates: Iterable[Candidate], min_k: int) -> Selection:
-        """Select as feedback asks: more or fewer candidates than `select` keeps.
-
-        candidates: in any order.
-        min_k: feedback's min_k; each step above or below `self.min_k` keeps one candidate more or fewer.
-        Returns one decision per candidate, best first; max_k and max_tokens still hold.
-        Source: SAGE, section VI-A. Differs: the paper changes only min_k, which has no effect if the
-        gradient keeps more than min_k, or `min_score` fewer; here the number kept changes.
-        """
-        candidates = list(candidates)
-        selection = self.select(candidates)
-        step = min_k - self.min_k
-        n_kept = max(1, len(selection.kept) + step)
-        if step > 0:
-            return replace(self, min_k=max(min_k, n_kept), min_keep=n_kept).select(candidates)
-        if step < 0:
-            return replace(self, max_k=n_kept).select(candidates)
-        return selection
 
     def _against(self, scores: Sequence[float], rank: int, cut: int, n_kept: int) -> str:
         """Return why this rank is dropped, before its tokens are counted; empty if it is not."""

@@ -54,19 +54,28 @@ class ProbabilitySelector:
         check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
 
-    @property
-    def min_k(self) -> int:
-        """The number from which feedback counts its steps, see `select_at`."""
-        return max(1, self.min_keep)
-
-    def select(self, candidates: Iterable[Candidate], query: str = "") -> Selection:
+    def select(self, candidates: Iterable[Candidate], *, query: str = "", step: int = 0) -> Selection:
         """Decide which candidates to keep.
 
         candidates: with probabilities or logits, in any order.
         query: the question; without it, names in it bring nothing.
-        Returns one decision per candidate, best first.
+        step: of feedback; each step above 0 keeps half as many again, each below a third fewer, where names
+            bring nothing.
+        Returns one decision per candidate, best first; `max_tokens` holds at every step.
         Raises ScoreScaleError for scores on other scales.
         """
+        candidates = list(candidates)
+        selection = self._select(candidates, query)
+        if step == 0:
+            return selection
+        n_kept = len(selection.kept)
+        by_share, by_one = round(n_kept * 1.5**step), n_kept + step
+        wanted = max(1, max(by_one, by_share) if step > 0 else min(by_one, by_share))
+        chosen = replace(self, min_score=1.0, min_keep=wanted)
+        return chosen._select(candidates, query if step > 0 else "")
+
+    def _select(self, candidates: Iterable[Candidate], query: str) -> Selection:
+        """Select at step 0."""
         given = best_first(candidates)
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         worths = ratio_scores(ranked)
@@ -92,26 +101,6 @@ class ProbabilitySelector:
             verdicts[n_first + row], left = self._if_it_fits(ranked[n_first + row], reason, left)
         verdicts += [(candidate, False, "it has no usable score") for candidate in given[len(ranked) :]]
         return Selection.of(verdicts)
-
-    def select_at(self, candidates: Iterable[Candidate], min_k: int, query: str = "") -> Selection:
-        """Select as feedback asks: more or fewer candidates than `select` keeps.
-
-        candidates: in any order.
-        min_k: feedback's; each step above or below `self.min_k` keeps half as many again, or a third fewer.
-        query: the question, as for `select`; where fewer are asked for, names bring nothing.
-        Returns one decision per candidate, best first; `max_tokens` still holds.
-        """
-        candidates = list(candidates)
-        selection = self.select(candidates, query)
-        step = min_k - self.min_k
-        if step == 0:
-            return selection
-        n_kept = len(selection.kept)
-        wanted = max(1, n_kept + step, round(n_kept * 1.5**step) if step > 0 else 0)
-        if step < 0:
-            wanted = max(1, min(n_kept + step, round(n_kept * 1.5**step)))
-        chosen = replace(self, min_score=1.0, min_keep=wanted)
-        return chosen.select(candidates, query if step > 0 else "")
 
     def _if_it_fits(self, candidate: Candidate, reason: str, left: float) -> tuple[Verdict, float]:
         """Keep a candidate that fits into the tokens left; returns how many are left then."""

@@ -108,12 +108,12 @@ class CallRecord:
 class RoundRecord:
     """One round of the feedback loop.
 
-    number: of the round, from 1. kept: ids of the candidates in the context. judgement: None if the draft
-    was not judged. decision: what the loop did next, and why. text: the draft.
+    number: of the round, from 1. step: of the selection, see `Selector`. kept: ids of the candidates in the
+    context. judgement: None if the draft was not judged. decision: what the loop did next, and why. text: the draft.
     """
 
     number: int
-    min_k: int
+    step: int
     kept: tuple[str, ...]
     judgement: Judgement | None
     decision: str
@@ -124,7 +124,7 @@ class RoundRecord:
         judged = self.judgement
         record: dict[str, Any] = {
             "round": self.number,
-            "min_k": self.min_k,
+            "step": self.step,
             "kept": list(self.kept),
             "score": judged.score if judged else None,
             "adjustment": judged.adjustment if judged else None,

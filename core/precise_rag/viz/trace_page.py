@@ -158,7 +158,7 @@ def _rounds(rounds: Sequence[Mapping[str, Any]]) -> str:
         return ""
     columns = [
         ("round", "num"),
-        ("min_k", "num"),
+        ("step", "num"),
         ("pieces", "num"),
         ("score", "num"),
         ("context", "name"),
@@ -168,7 +168,7 @@ def _rounds(rounds: Sequence[Mapping[str, Any]]) -> str:
     rows = (
         (
             turn["round"],
-            turn["min_k"],
+            turn["step"],
             len(turn["kept"]),
             "–" if turn["score"] is None else turn["score"],
             {-1: "less", 0: "as it is", 1: "more", None: ""}[turn["adjustment"]],

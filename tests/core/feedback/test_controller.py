@@ -16,30 +16,29 @@ def selection(*starts):
 
 
 def rounds(*turns):
-    """Rounds from (min_k, score, adjustment)."""
+    """Rounds from (step, score, adjustment)."""
     return [
-        Round(min_k, selection(*range(min_k)), f"draft {n}", Judgement(score, adjustment, "parsed"))
-        for n, (min_k, score, adjustment) in enumerate(turns, start=1)
+        Round(step, selection(*range(7 + step)), f"draft {n}", Judgement(score, adjustment, "parsed"))
+        for n, (step, score, adjustment) in enumerate(turns, start=1)
     ]
 
 
 @pytest.mark.parametrize(
-    ("turns", "min_k", "reason"),
+    ("turns", "step", "reason"),
     [
-        ([(7, 9, 1)], None, "accepted with 9 of 10"),
-        ([(7, 10, -1)], None, "accepted with 10 of 10"),
-        ([(7, 8, 1)], 8, "more context: min_k 8"),
-        ([(7, 8, -1)], 6, "less context: min_k 6"),
-        ([(7, 8, 0)], None, "the judge asks for the same context"),
-        ([(7, 5, 1), (8, 6, 1)], 9, "more context: min_k 9"),
-        ([(7, 5, 1), (8, 6, -1)], None, "the adjustments oscillate: min_k 7 was tried before"),
-        ([(7, 5, 1), (8, 6, 1), (9, 6, 1)], None, "round 3 was the last"),
-        ([(7, 5, 1), (8, 6, 1), (9, 9, 1)], None, "accepted with 9 of 10"),
-        ([(1, 3, -1)], None, "there cannot be less context than one chunk"),
+        ([(0, 9, 1)], None, "accepted with 9 of 10"),
+        ([(0, 10, -1)], None, "accepted with 10 of 10"),
+        ([(0, 8, 1)], 1, "more context: step +1"),
+        ([(0, 8, -1)], -1, "less context: step -1"),
+        ([(0, 8, 0)], None, "the judge asks for the same context"),
+        ([(0, 5, 1), (1, 6, 1)], 2, "more context: step +2"),
+        ([(0, 5, 1), (1, 6, -1)], None, "the adjustments oscillate: step +0 was tried before"),
+        ([(0, 5, 1), (1, 6, 1), (2, 6, 1)], None, "round 3 was the last"),
+        ([(0, 5, 1), (1, 6, 1), (2, 9, 1)], None, "accepted with 9 of 10"),
     ],
 )
-def test_each_step_has_its_reason(turns, min_k, reason):
-    assert FeedbackController().next_step(rounds(*turns)) == (min_k, reason)
+def test_each_step_has_its_reason(turns, step, reason):
+    assert FeedbackController().next_step(rounds(*turns)) == (step, reason)
 
 
 @pytest.mark.parametrize(
@@ -51,16 +50,15 @@ def test_each_step_has_its_reason(turns, min_k, reason):
     ],
 )
 def test_without_a_score_it_stops(judgement, reason):
-    turn = Round(7, selection(1), "draft", judgement)
+    turn = Round(0, selection(1), "draft", judgement)
     assert FeedbackController().next_step([turn]) == (None, reason)
 
 
 def test_the_thresholds_are_settings():
     controller = FeedbackController(accept=6, max_rounds=1)
-    assert controller.next_step(rounds((7, 6, 1))).reason == "accepted with 6 of 10"
-    assert controller.next_step(rounds((7, 5, 1))).reason == "round 1 was the last"
+    assert controller.next_step(rounds((0, 6, 1))).reason == "accepted with 6 of 10"
+    assert controller.next_step(rounds((0, 5, 1))).reason == "round 1 was the last"
     for name, value, rule in (
-        ("min_k", 0, "at least 1"),
         ("reach", 0, "at least 1"),
         ("max_rounds", -1, "at least 0"),
         ("accept", 11, "from 1 to 10"),
@@ -71,16 +69,16 @@ def test_the_thresholds_are_settings():
 
 def test_the_best_draft_is_the_answer_and_the_earliest_of_equals():
     controller = FeedbackController()
-    assert controller.best(rounds((7, 5, 1), (8, 8, 1), (9, 6, 1))).text == "draft 2"
-    assert controller.best(rounds((7, 6, 1), (8, 6, 1))).text == "draft 1"
-    unscored = [Round(7, selection(1), "a", None), Round(8, selection(1), "b", Judgement(None, 0, "failed"))]
+    assert controller.best(rounds((0, 5, 1), (1, 8, 1), (2, 6, 1))).text == "draft 2"
+    assert controller.best(rounds((0, 6, 1), (1, 6, 1))).text == "draft 1"
+    unscored = [Round(0, selection(1), "a", None), Round(1, selection(1), "b", Judgement(None, 0, "failed"))]
     assert controller.best(unscored).text == "b"
-    assert controller.best([*rounds((7, 2, 1)), *unscored]).text == "draft 1"
+    assert controller.best([*rounds((0, 2, 1)), *unscored]).text == "draft 1"
 
 
 def test_a_selection_is_new_if_no_round_had_it():
     controller = FeedbackController()
-    seen = rounds((2, 5, 1), (3, 5, 1))
+    seen = rounds((-5, 5, 1), (-4, 5, 1))
     assert not controller.is_new(selection(0, 1), seen)
     assert controller.is_new(selection(1, 0), seen)
     assert controller.is_new(selection(0), seen)
@@ -88,35 +86,34 @@ def test_a_selection_is_new_if_no_round_had_it():
 
 @given(
     st.lists(st.tuples(st.integers(1, 10), st.sampled_from([-1, 0, 1])), min_size=10),
-    st.integers(1, 12),
     st.integers(1, 9),
 )
-def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, min_k, max_rounds):
-    controller = FeedbackController(min_k=min_k, max_rounds=max_rounds)
+def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, max_rounds):
+    controller = FeedbackController(max_rounds=max_rounds)
     done: list[Round] = []
-    step = min_k
+    step: int | None = 0
     while step is not None:
         score, adjustment = judgements[len(done)]
-        done.append(Round(step, selection(*range(step)), "", Judgement(score, adjustment, "parsed")))
-        step = controller.next_step(done).min_k
-    tried = [turn.min_k for turn in done]
+        done.append(Round(step, selection(*range(12 + step)), "", Judgement(score, adjustment, "parsed")))
+        step = controller.next_step(done).step
+    tried = [turn.step for turn in done]
     assert len(done) <= max_rounds
     assert len(set(tried)) == len(tried)
     assert all(abs(a - b) == 1 for a, b in pairwise(tried))
     assert all(turn.judgement.score < 9 for turn in done[:-1])
-    assert min(tried) >= 1
+    assert tried[0] == 0
 
 
 @pytest.mark.parametrize(
-    ("reach", "tried", "min_k", "steps"),
+    ("reach", "tried", "step", "steps"),
     [
-        (1, [], 7, [7]),
-        (4, [], 7, [7]),
-        (1, [(7, 5, 1)], 8, [8]),
-        (3, [(7, 5, 1)], 8, [8, 9, 10]),
-        (3, [(7, 5, -1)], 6, [6, 5, 4]),
-        (9, [(3, 5, -1)], 2, [2, 1]),
+        (1, [], 0, [0]),
+        (4, [], 0, [0]),
+        (1, [(0, 5, 1)], 1, [1]),
+        (3, [(0, 5, 1)], 1, [1, 2, 3]),
+        (3, [(0, 5, -1)], -1, [-1, -2, -3]),
+        (2, [(0, 5, 1), (2, 5, 1)], 3, [3, 4]),
     ],
 )
-def test_reach_limits_the_steps_of_one_judgement(reach, tried, min_k, steps):
-    assert list(FeedbackController(reach=reach).steps_from(min_k, rounds(*tried))) == steps
+def test_reach_limits_the_steps_of_one_judgement(reach, tried, step, steps):
+    assert list(FeedbackController(reach=reach).steps_from(step, rounds(*tried))) == steps

@@ -32,10 +32,10 @@ def says(score, adjustment=0):
     return json.dumps({"reason": "so", "score": score, "adjustment": adjustment})
 
 
-def loop(answers, judgements, *, min_k=2, budget=None, **options):
-    controller = FeedbackController(min_k=min_k, max_rounds=options.pop("max_rounds", 3))
+def loop(answers, judgements, *, k=2, budget=None, **options):
+    controller = FeedbackController(max_rounds=options.pop("max_rounds", 3))
     answerer, judge = ScriptedLLM(answers, name="answerer"), ScriptedLLM(judgements, name="judge")
-    return answering(answerer, judge, controller, budget, **options), answerer, judge
+    return answering(answerer, judge, controller, budget, k=k, **options), answerer, judge
 
 
 def run_each_way(make):
@@ -76,10 +76,10 @@ def test_the_judge_moves_the_context_and_the_prompts_follow():
         return loop(["a", "b", "c"], [says(4, 1), says(6, 1), says(9, 0)])
 
     answer = run_each_way(make)
-    assert [(turn.min_k, turn.text, turn.judgement.score) for turn in answer.rounds] == [
-        (2, "a", 4),
-        (3, "b", 6),
-        (4, "c", 9),
+    assert [(turn.step, turn.text, turn.judgement.score) for turn in answer.rounds] == [
+        (0, "a", 4),
+        (1, "b", 6),
+        (2, "c", 9),
     ]
     assert answer.text == "c"
     engine, answerer, judge = make()
@@ -107,19 +107,19 @@ def test_oscillation_stops_before_a_third_draft():
 
 
 def test_an_unchanged_selection_stops_before_another_draft():
-    answer = run_each_way(lambda: loop(["a"], [says(6, 1)], min_k=5))
+    answer = run_each_way(lambda: loop(["a"], [says(6, 1)], k=5))
     assert answer.text == "a"
-    assert answer.note == "the selection would not change with min_k 6"
+    assert answer.note == "the selection would not change at step +1"
 
 
 @pytest.mark.parametrize(
     ("reach", "kept", "note"),
-    [(1, [3], "the selection would not change with min_k 3"), (3, [3, 4], "accepted with 9 of 10")],
+    [(1, [3], "the selection would not change at step +1"), (3, [3, 4], "accepted with 9 of 10")],
 )
 def test_a_reach_goes_on_until_the_selection_changes(reach, kept, note):
     answerer, judge = ScriptedLLM(["a", "b"]), ScriptedLLM([says(4, 1), says(9)])
-    controller = FeedbackController(min_k=2, reach=reach)
-    answer = answering(answerer, judge, controller, least=3).answer(QUESTION, candidates=CANDIDATES)
+    controller = FeedbackController(reach=reach)
+    answer = answering(answerer, judge, controller, k=2, least=3).answer(QUESTION, candidates=CANDIDATES)
     assert [len(turn.selection.kept) for turn in answer.rounds] == kept
     assert answer.note == note
 
@@ -127,7 +127,7 @@ def test_a_reach_goes_on_until_the_selection_changes(reach, kept, note):
 def test_the_papers_judgement_form_drives_the_same_loop():
     replies = ["Evaluation Score: 5\nContext Adjustment: -1", "Evaluation Score: 9\nContext Adjustment: -1"]
     answer = run_each_way(lambda: loop(["a", "b"], replies, judge_prompt="sage"))
-    assert [turn.min_k for turn in answer.rounds] == [2, 1]
+    assert [turn.step for turn in answer.rounds] == [0, -1]
     assert answer.trace.calls[1].prompt_version == "judge/2/sage"
 
 
@@ -172,7 +172,7 @@ def test_another_librarys_error_is_an_llm_error():
 
 def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
     too_long = ContextLengthError("answerer: too long")
-    answer = run_each_way(lambda: loop([too_long, too_long, "a"], [says(6, 1)], min_k=4))
+    answer = run_each_way(lambda: loop([too_long, too_long, "a"], [says(6, 1)], k=4))
     assert [c.text for c in answer.selection.kept] == TEXTS[:1]
     assert answer.selection.reasons[1:4] == (
         "the model's context fits 1 chunk",
@@ -189,12 +189,12 @@ def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
     assert answer.note == (
         "context limit, cut to 2 chunks: answerer: too long; "
         "context limit, cut to 1 chunk: answerer: too long; "
-        "the selection would not change with min_k 5"
+        "the selection would not change at step +1"
     )
 
 
 def test_one_chunk_that_is_too_long_is_an_error():
-    engine, *_ = loop([ContextLengthError("answerer: too long")], [], min_k=1)
+    engine, *_ = loop([ContextLengthError("answerer: too long")], [], k=1)
     with pytest.raises(ContextLengthError, match="too long"):
         engine.answer(QUESTION, candidates=CANDIDATES)
 
@@ -422,12 +422,12 @@ def test_the_trace_holds_stages_calls_and_rounds_and_shows_them_as_they_happen()
     assert trace.calls[0].cost == pytest.approx(0.013)
     assert trace.calls[1].cost is None
     assert trace.cost is None
-    assert [(turn.number, turn.min_k, turn.decision) for turn in trace.rounds] == [
-        (1, 2, "more context: min_k 3"),
-        (2, 3, "accepted with 9 of 10"),
+    assert [(turn.number, turn.step, turn.decision) for turn in trace.rounds] == [
+        (1, 0, "more context: step +1"),
+        (2, 1, "accepted with 9 of 10"),
     ]
     assert trace.rounds[0].kept == ("d:0-9", "d:10-19")
-    assert [stage.settings for stage in trace.stages] == [{"min_k": 2}, {"min_k": 3}]
+    assert [stage.settings for stage in trace.stages] == [{"step": 0}, {"step": 1}]
 
 
 def test_a_thousand_questions_leave_nothing_behind():

@@ -36,7 +36,7 @@ def is_judge(request):
 def loop(script, *, timeout=5.0, max_retries=0, **options):
     with ChatServer(script) as server:
         llm = OpenAIChat("m", base_url=server.url, timeout=timeout, max_retries=max_retries)
-        options.setdefault("controller", FeedbackController(min_k=4))
+        options = {"k": 4, **options}
         try:
             yield answering(llm, **options), server
         finally:
@@ -125,7 +125,7 @@ def test_a_garbled_judgement_is_asked_for_again_and_then_noted(text):
 
 
 async def test_a_live_stream_over_http_is_shown_as_it_comes_and_can_be_left():
-    options = {"controller": FeedbackController(min_k=4, max_rounds=1)}
+    options = {"controller": FeedbackController(max_rounds=1)}
     with loop([DRAFT, ACCEPTED], **options) as (engine, server):
         *pieces, answer = engine.stream(QUESTION, candidates=CANDIDATES, live_final=True)
         assert pieces == ["Paris ", "is ", "in ", "France ", "[1]."]
@@ -140,7 +140,7 @@ async def test_a_live_stream_over_http_is_shown_as_it_comes_and_can_be_left():
 
 
 def test_a_live_stream_that_stalls_is_one_clear_error():
-    options = {"controller": FeedbackController(min_k=4, max_rounds=1), "timeout": 0.5}
+    options = {"controller": FeedbackController(max_rounds=1), "timeout": 0.5}
     with loop([says("one two three four", stall=5.0)], **options) as (engine, _):
         items = engine.stream(QUESTION, candidates=CANDIDATES, live_final=True)
         assert [next(items), next(items)] == ["one ", "two "]

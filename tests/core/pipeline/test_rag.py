@@ -103,7 +103,9 @@ ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
 
 def answering(rag, llm, **options):
     """The same index with a language model."""
-    return PreciseRAG(rag.index, llm=llm, **{"reranker": rag.reranker, "selector": rag.selector, **options})
+    return PreciseRAG(
+        rag.index, llm=llm, **{"reranker": rag.path.reranker, "selector": rag.path.selector, **options}
+    )
 
 
 def judged(text):
@@ -128,7 +130,7 @@ def test_an_answer_is_judged_and_its_trace_begins_with_retrieval(rag):
 
 def test_the_trace_says_what_the_selector_was_set_to(rag):
     trace = Trace(QUESTION)
-    PreciseRAG(rag.index, reranker=rag.reranker).retrieve(QUESTION, trace=trace)
+    PreciseRAG(rag.index, reranker=rag.path.reranker).retrieve(QUESTION, trace=trace)
     assert trace.stages[-1].settings == {"share_of_best": 0.125, "min_score": 0.01, "min_keep": 3}
 
 
@@ -141,7 +143,7 @@ def test_feedback_begins_at_the_selectors_min_k_and_moves_it(rag):
         feedback=FeedbackController(max_rounds=2),
     )
     answer = engine.answer(QUESTION)
-    assert [(turn.min_k, len(turn.selection.kept)) for turn in answer.rounds] == [(2, 2), (3, 3)]
+    assert [(turn.step, len(turn.selection.kept)) for turn in answer.rounds] == [(0, 2), (1, 3)]
 
 
 async def test_streams_give_pieces_and_then_the_answer(rag):
@@ -252,6 +254,57 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
         PreciseRAG("my-index")
 
 
+def test_the_selector_of_a_user_is_told_the_question_and_the_step_of_feedback(rag):
+    asked = []
+
+    class First:
+        def select(self, candidates, *, query="", step=0):
+            asked.append((query, step))
+            return Selection.of((c, rank < 1 + step, "rank") for rank, c in enumerate(candidates))
+
+    more = '{"score": 5, "adjustment": 1}'
+    llm = ScriptedLLM(["a", more, "b", ACCEPTED])
+    answer = PreciseRAG(rag.index, llm, selector=First()).answer(QUESTION)
+    assert asked == [(QUESTION, 0), (QUESTION, 1)]
+    assert [len(turn.selection.kept) for turn in answer.rounds] == [1, 2]
+
+
+def test_a_stage_that_cannot_be_called_is_refused_before_a_question(rag):
+    class Old:
+        def select(self, candidates):
+            return Selection.keep_all(candidates)
+
+    wanted = (
+        r"selector: Old.select must be callable as select\(candidates, \*, query, step\), got select\(candid"
+    )
+    with pytest.raises(InputError, match=wanted):
+        PreciseRAG(rag.index, selector=Old())
+    with pytest.raises(InputError, match="PreciseRAG has no argument 'filters'; it takes .*, rewriter, "):
+        PreciseRAG(rag.index, **{"filters": None})
+
+
+def test_a_stage_of_a_user_may_ask_the_model_of_the_pipeline(rag):
+    """A stage with `llm`, `steps` and `estimate` shares the session: its calls are in the trace and the bill."""
+
+    class Own:
+        llm = None
+        steps, estimate = RelevanceFilter().steps, RelevanceFilter().estimate
+
+        def filter(self, query, candidates):
+            raise AssertionError("the pipeline asks in its own session")
+
+    llm = ScriptedLLM(lambda messages: '{"scores": []}')
+    trace = Trace(QUESTION)
+    PreciseRAG(rag.index, llm, relevance=Own()).retrieve(QUESTION, trace=trace)
+    assert {call.role for call in trace.calls} == {"relevance"}
+    alone, asking = (
+        PreciseRAG(rag.index, llm, relevance=one).estimate(QUESTION).most for one in (None, Own())
+    )
+    assert asking.calls > alone.calls
+    with pytest.raises(InputError, match="the relevance of the preset 'precise' asks a language model"):
+        PreciseRAG(rag.index, relevance=Own())
+
+
 def test_without_feedback_one_draft_is_the_answer(rag):
     llm = ScriptedLLM(["Ilse Brandt."])
     answer = PreciseRAG(rag.index, llm, feedback=None).answer(QUESTION)
@@ -270,7 +323,7 @@ async def test_any_source_is_searched_with_a_filter_only_if_there_is_one(rag):
             asked.append(("asearch", given))
             return rag.index.search(query, top_k)
 
-    over = PreciseRAG(Source(), selector=rag.selector)
+    over = PreciseRAG(Source(), selector=rag.path.selector)
     assert over.retrieve(QUESTION) == await over.aretrieve(QUESTION, filter={"year": 1931})
     assert asked == [("search", {}), ("asearch", {"filter": {"year": 1931}})]
 

@@ -54,7 +54,7 @@ async def test_a_source_is_searched_further_until_others_are_found_in_steps_that
     assert selection.kept[0].text == TRUTH
     assert source.asked == [50, 200]
     assert await rag.aretrieve(QUESTION) == selection
-    assert len(rag.reranker.read) == 50
+    assert len(rag.path.reranker.read) == 50
 
     hopeless = Source([f"{QUESTION} No {n}." for n in range(5000)] + [TRUTH])
     path_over(hopeless).retrieve(QUESTION)
@@ -90,7 +90,7 @@ def test_a_source_that_decides_how_many_is_searched_once_and_loses_nothing():
     every = All([f"{QUESTION} No {n}." for n in range(70)])
     rag = path_over(every)
     rag.retrieve(QUESTION)
-    assert (every.asked, len(rag.reranker.read)) == ([50], 70)
+    assert (every.asked, len(rag.path.reranker.read)) == ([50], 70)
 
 
 def test_a_source_may_say_how_many_are_fetched_first():
@@ -98,7 +98,7 @@ def test_a_source_may_say_how_many_are_fetched_first():
     source.fetch_k = 20  # type: ignore[attr-defined]
     rag = path_over(source)
     assert rag.retrieve(QUESTION).kept[0].text == TRUTH
-    assert (source.asked, len(rag.reranker.read)) == ([20, 80], 20)
+    assert (source.asked, len(rag.path.reranker.read)) == ([20, 80], 20)
 
 
 def test_without_a_reranker_the_search_is_what_it_was():
@@ -118,7 +118,7 @@ def test_documents_that_fill_the_search_are_left_out_of_the_next_one(n_documents
     rag = PreciseRAG(index, reranker=Lamps())
     kept = rag.retrieve(QUESTION, filter={"tenant": "a"}).kept
     assert (kept[0].text, {c.doc_id for c in kept if c.text == TRUTH}) == (TRUTH, {"truth"})
-    assert len(rag.reranker.read) <= 50
+    assert len(rag.path.reranker.read) <= 50
 
 
 def test_scores_of_a_search_that_leaves_out_the_loud_do_not_lift_others_over_what_was_found_first():

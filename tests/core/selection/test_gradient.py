@@ -222,11 +222,11 @@ def test_each_step_of_feedback_keeps_one_candidate_more_or_fewer(step: int, n_ke
     ranked = candidates([0.9, 0.8, 0.7, 0.6, 0.1, 0.01])
     selector = GradientSelector(min_k=3, min_score=0.05)
     assert len(selector.select(ranked).kept) == 4  # 0.1 is a sharp drop
-    assert len(selector.select_at(ranked, 3 + step).kept) == n_kept
+    assert len(selector.select(ranked, step=step).kept) == n_kept
 
 
 def test_feedback_stays_within_the_limits() -> None:
     ranked = candidates([0.9, 0.8, 0.7, 0.6])
     selector = GradientSelector(min_k=1, max_k=2)
-    assert len(selector.select_at(ranked, 5).kept) == 2
-    assert len(GradientSelector(min_k=4).select_at(ranked, 1).kept) == 1
+    assert len(selector.select(ranked, step=4).kept) == 2
+    assert len(GradientSelector(min_k=4).select(ranked, step=-3).kept) == 1

@@ -45,20 +45,20 @@ def test_the_selector_keeps_one_more_and_says_why():
     selector = ProbabilitySelector(min_keep=1)
     given = [BOUVIER, OTHER, COLDPLAY]
     assert selector.select(given).kept == (BOUVIER,)
-    selection = selector.select(given, QUERY)
+    selection = selector.select(given, query=QUERY)
     assert selection.kept == (BOUVIER, COLDPLAY)
     assert selection.reasons[2] == "worth 0.004, but nothing else kept mentions Coldplay"
 
 
 def test_names_bring_nothing_that_does_not_fit_or_where_nothing_is_kept():
     given = [BOUVIER, COLDPLAY]
-    assert ProbabilitySelector(min_keep=1, max_tokens=19).select(given, QUERY).kept == (BOUVIER,)
-    assert ProbabilitySelector(min_keep=0, min_score=0.95).select(given, QUERY).kept == ()
+    assert ProbabilitySelector(min_keep=1, max_tokens=19).select(given, query=QUERY).kept == (BOUVIER,)
+    assert ProbabilitySelector(min_keep=0, min_score=0.95).select(given, query=QUERY).kept == ()
 
 
 def test_feedback_that_asks_for_more_keeps_the_names():
     given = [BOUVIER, *(sentence(f"It rained {i} days.", 0.1 - i / 100) for i in range(8)), COLDPLAY]
     selector = ProbabilitySelector(min_keep=1, share_of_best=0.5)
-    sizes = [len(selector.select_at(given, min_k, QUERY).kept) for min_k in (1, 2, 3)]
+    sizes = [len(selector.select(given, query=QUERY, step=step).kept) for step in (0, 1, 2)]
     assert sizes == sorted(set(sizes))
-    assert COLDPLAY in selector.select_at(given, 2, QUERY).kept
+    assert COLDPLAY in selector.select(given, query=QUERY, step=1).kept

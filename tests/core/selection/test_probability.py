@@ -62,7 +62,7 @@ def test_max_tokens_is_filled_and_never_passed():
 def test_feedback_asks_for_more_and_for_less():
     given = candidates(*(0.9 - 0.05 * i for i in range(16)))
     selector = ProbabilitySelector(min_score=0.5, min_keep=3)
-    sizes = [len(selector.select_at(given, min_k).kept) for min_k in (1, 2, 3, 4, 5)]
+    sizes = [len(selector.select(given, step=step).kept) for step in (-2, -1, 0, 1, 2)]
     assert sizes == sorted(set(sizes))
     assert sizes[2] == len(selector.select(given).kept)
 

@@ -53,7 +53,7 @@ def test_the_whole_record_as_json():
     assert record["calls"][0]["messages"] == [{"role": "user", "content": f"Where is {SECRET}?"}]
     assert record["rounds"][0] == {
         "round": 1,
-        "min_k": 7,
+        "step": 0,
         "kept": ["d:0-9"],
         "score": None,
         "adjustment": 0,

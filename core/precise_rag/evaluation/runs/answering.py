@@ -1,6 +1,6 @@
 """Answers by the user's language model from the text that each pipeline kept, with their cost."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,6 @@ from precise_rag.pipeline import PreciseRAG
 from precise_rag.prompts.answer import ANSWER_VERSION, chosen_option
 from precise_rag.prompts.judge import JUDGE_VERSION
 from precise_rag.protocols import LLM
-from precise_rag.selection import ProbabilitySelector
 from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable, cost_efficiency
 from precise_rag.types import Candidate, Selection
@@ -197,18 +196,12 @@ class _RunContext:
             for piece, n_tokens in zip(pieces, measurer.positions.count_tokens(pieces).tolist(), strict=True)
         ]
         whole = PreciseRAG(None, reranker=None, selector=run.settings.rag_options()["selector"])
-        self._selector: Any = whole.selector
-        self._asked = (question.text,) if isinstance(whole.selector, ProbabilitySelector) else ()
+        self._selector = whole.path.selector
         self._budget = measurer.budgets[-1]
-        self.min_k: int = self._selector.min_k
 
-    def select(self, candidates: Iterable[Candidate]) -> Selection:
-        """Select what the run keeps."""
-        return self.select_at(candidates, self.min_k)
-
-    def select_at(self, candidates: Iterable[Candidate], min_k: int) -> Selection:
-        """Select at `min_k`, as many as fit into the budget."""
-        selection = self._selector.select_at(candidates, min_k, *self._asked)
+    def select(self, candidates: Sequence[Candidate], *, query: str = "", step: int = 0) -> Selection:
+        """Select what the run keeps, as many as fit into the budget."""
+        selection = self._selector.select(candidates, query=query, step=step)
         read = np.cumsum([candidate.n_tokens for candidate in selection.kept])
         n_fitting = max(1, int(np.searchsorted(read, self._budget, side="right")))
         fitting = {candidate.id for candidate in selection.kept[:n_fitting]}

@@ -64,10 +64,10 @@ def test_a_failing_model_is_asked_no_further_and_its_answers_are_kept(outcome: O
     assert answered.answers[0].questions == len(TOPICS)
 
 
-def test_feedback_asks_again_with_another_min_k(tmp_path: Path) -> None:
+def test_feedback_asks_again_with_more_context(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(
-        '[pipelines.fixed]\nsplit = {name = "sentences"}\nfeedback = {min_k = 1, max_rounds = 2}\n'
+        '[pipelines.fixed]\nsplit = {name = "sentences"}\nfeedback = {max_rounds = 2}\n'
         '[pipelines.once]\nsplit = {name = "sentences"}\n',
         "utf-8",
     )

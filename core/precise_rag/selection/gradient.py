@@ -92,16 +92,15 @@ class GradientSelector:
         Source: SAGE, section VI-A. Differs: the paper changes min_k, which has no effect if the gradient
         keeps more than min_k, or `min_score` fewer; here the number kept changes.
         """
-        candidates = list(candidates)
+        candidates = best_first(candidates)
         selection = self._select(candidates)
         n_kept = max(1, len(selection.kept) + step)
         if step > 0:
             return replace(self, min_k=max(self.min_k + step, n_kept), min_keep=n_kept)._select(candidates)
         return replace(self, max_k=n_kept)._select(candidates) if step < 0 else selection
 
-    def _select(self, candidates: Iterable[Candidate]) -> Selection:
-        """Select at step 0."""
-        given = best_first(candidates)
+    def _select(self, given: Sequence[Candidate]) -> Selection:
+        """Select at step 0. given: best first."""
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         scores = ratio_scores(ranked, assume_ratio=self.assume_ratio)
         cut = gradient_cut(scores, min_k=self.min_k, ratio=self.ratio, min_gap=self.min_gap)

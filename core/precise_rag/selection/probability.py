@@ -1,7 +1,7 @@
 """Selection by worth: send what is likeliest to be evidence until more is not worth its tokens."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from precise_rag.checks import check_number, renamed
@@ -64,7 +64,7 @@ class ProbabilitySelector:
         Returns one decision per candidate, best first; `max_tokens` holds at every step.
         Raises ScoreScaleError for scores on other scales.
         """
-        candidates = list(candidates)
+        candidates = best_first(candidates)
         selection = self._select(candidates, query)
         if step == 0:
             return selection
@@ -74,9 +74,8 @@ class ProbabilitySelector:
         chosen = replace(self, min_score=1.0, min_keep=wanted)
         return chosen._select(candidates, query if step > 0 else "")
 
-    def _select(self, candidates: Iterable[Candidate], query: str) -> Selection:
-        """Select at step 0."""
-        given = best_first(candidates)
+    def _select(self, given: Sequence[Candidate], query: str) -> Selection:
+        """Select at step 0. given: best first."""
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         worths = ratio_scores(ranked)
         own = [worth for c, worth in zip(ranked, worths, strict=True) if INSISTENT not in c.scores]

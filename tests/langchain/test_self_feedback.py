@@ -68,7 +68,7 @@ def test_a_weak_answer_gets_more_context_and_the_best_one_is_returned(make_chain
     output = make_chain(llm).invoke(QUESTION)
     assert (output["answer"], output["score"]) == ("Second.", 8)
     assert [d.id for d in output["context"]] == ["a", "b"]
-    assert [turn["min_k"] for turn in output["trace"]["rounds"]] == [1, 2, 3]
+    assert [turn["step"] for turn in output["trace"]["rounds"]] == [0, 1, 2]
 
 
 async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):

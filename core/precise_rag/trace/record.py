@@ -109,7 +109,8 @@ class RoundRecord:
     """One round of the feedback loop.
 
     number: of the round, from 1. step: of the selection, see `Selector`. kept: ids of the candidates in the
-    context. judgement: None if the draft was not judged. decision: what the loop did next, and why. text: the draft.
+    context. judgement: None if the draft was not judged. decision: what the loop did next, and why. text:
+    the draft.
     """
 
     number: int

@@ -279,12 +279,12 @@ def test_a_stage_that_cannot_be_called_is_refused_before_a_question(rag):
     )
     with pytest.raises(InputError, match=wanted):
         PreciseRAG(rag.index, selector=Old())
-    with pytest.raises(InputError, match="PreciseRAG has no argument 'filters'; it takes .*, rewriter, "):
+    with pytest.raises(InputError, match=r"PreciseRAG has no argument 'filters'; it takes .*, rewriter, "):
         PreciseRAG(rag.index, **{"filters": None})
 
 
 def test_a_stage_of_a_user_may_ask_the_model_of_the_pipeline(rag):
-    """A stage with `llm`, `steps` and `estimate` shares the session: its calls are in the trace and the bill."""
+    """A stage with `llm`, `steps` and `estimate` shares the session: its calls are traced and billed."""
 
     class Own:
         llm = None

@@ -22,7 +22,7 @@ from langchain_precise.words import OwnWords
 from precise_rag.encoders import load_encoder
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.protocols import Reranker
-from precise_rag.rerank import load_reranker, rerank
+from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
@@ -173,7 +173,7 @@ class GradientSelectionCompressor(SelectionCompressor):
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the reranker now, not at the first query."""
         self.selector()
-        self._reranker = None if self.reranker is None else load_reranker(self.reranker)
+        self._reranker = None if self.reranker is None else calibrated(load_reranker(self.reranker))
 
     def selector(self) -> GradientSelector:
         """Return the core's selector with these settings."""

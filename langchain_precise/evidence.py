@@ -28,8 +28,8 @@ class EvidenceCompressor(SelectionCompressor):
     document in the order of the text, with the metadata of the one it was cut from; a `start_index` there
     is that of the span.
 
-    reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; its
-    scores must be probabilities or logits.
+    reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; of one that
+        is not ours only the order counts, see `LevelledReranker`.
     The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
     relevant.
     """

@@ -26,7 +26,7 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     was cut from. Its `start_char_idx` and `end_char_idx` are exact if those of the node are. A node
     without text is left out.
 
-    reranker: scores the sentences; its scores must be probabilities or logits.
+    reranker: scores the sentences; of one that is not ours only the order counts, see `LevelledReranker`.
     The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
     relevant.
     """

@@ -21,7 +21,7 @@ from llamaindex_precise.events import observing, reranking
 from precise_rag.errors import InputError
 from precise_rag.filtering import RedundancyFilter
 from precise_rag.protocols import Reranker
-from precise_rag.rerank import load_reranker, rerank
+from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection, check_query
@@ -197,7 +197,7 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
         """Check the settings and load the reranker now, not at the first query."""
         super().model_post_init(context)
         self.selector()
-        self._reranker = None if self.reranker is None else self._load_reranker()
+        self._reranker = None if self.reranker is None else calibrated(self._load_reranker())
 
     def selector(self) -> GradientSelector:
         """Return the core's selector with these settings."""

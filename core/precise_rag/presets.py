@@ -43,6 +43,7 @@ class Preset:
     rewriter … feedback: make the stages of `PreciseRAG`; `evidence` from what is searched, the others from
         the encoder.
     score_scale: the scale of a cross-encoder's scores that is given by its name; None for its own.
+    calibrated: whether a reranker that you bring gives only the order (see `calibrated`).
     n_candidates, order, judge_prompt: defaults of `PreciseRAG`.
     """
 
@@ -56,6 +57,7 @@ class Preset:
     selector: Make = _off
     feedback: Make = _off
     score_scale: ScoreScale | None = None
+    calibrated: bool = False
     n_candidates: int = 50
     order: Order = "document"
     judge_prompt: JudgeStyle = "json"
@@ -69,6 +71,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             evidence=lambda index: EvidenceGrower(index if isinstance(index, Neighbours) else None),
             selector=lambda encoder: ProbabilitySelector(),
             feedback=lambda encoder: FeedbackController(),
+            calibrated=True,
         ),
         # SAGE. Differs: the default reranker is ours. A cross-encoder that is given by its name has raw
         # logits, as in Figs. 8 and 9.

@@ -65,7 +65,11 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Scores candidates for a query."""
+    """Scores candidates for a query.
+
+    One whose scores are measured probabilities says so by `is_calibrated = True`. Of any other, our stages
+    use only the order, see `LevelledReranker`.
+    """
 
     @property
     def name(self) -> str: ...

@@ -152,6 +152,14 @@ UNSCORED = "unscored"
 """Key in `Candidate.scores` of a candidate for which a reranker or store gave no usable score."""
 
 
+OWN = "own"
+"""Key in `Candidate.scores` of the score of a reranker that gives only the order."""
+
+
+UNRANKED = "unranked"
+"""Key in `Candidate.scores` of a candidate for which that reranker gave no usable score: it has our level."""
+
+
 INSISTENT = "insistent"
 """Key in `Candidate.scores` of a candidate that says what many others do; the number of their documents."""
 

@@ -41,6 +41,7 @@ class LastWord:
     """A reranker whose score is the number that a text ends with."""
 
     name = "last-word"
+    is_calibrated = True
     score_scale = "probability"
 
     def __init__(self):

@@ -27,6 +27,7 @@ class InOrder:
 
     name = "in-order"
     score_scale = "probability"
+    is_calibrated = True
 
     def score(self, query, candidates):
         place = {document.id: i for i, document in enumerate(FOUND)}

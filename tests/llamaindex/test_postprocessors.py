@@ -25,6 +25,7 @@ class WordShare:
     """A reranker whose score is the share of the query's words that a text contains."""
 
     name = "word-share"
+    is_calibrated = True
     score_scale = "probability"
 
     def score(self, query, candidates):

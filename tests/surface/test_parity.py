@@ -4,10 +4,12 @@ import json
 import re
 
 import pytest
+from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import VectorStoreIndex
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
@@ -409,6 +411,54 @@ def test_evidence_is_the_same():
     compressor = langchain_precise.EvidenceCompressor(reranker="packaged")
     documents = compressor.compress_documents(LANGCHAIN, query)
     assert [_placed(d, d.page_content) for d in documents] == expected
+
+
+class ByLengthNodes(BaseNodePostprocessor):
+    """A LlamaIndex reranker with the scores of some service, which returns its best three."""
+
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        scored = [NodeWithScore(node=n.node, score=8.0 + len(n.node.get_content()) / 99) for n in nodes]
+        return sorted(scored, key=lambda item: -item.score)[:3]
+
+
+class ByLengthDocuments(BaseDocumentCompressor):
+    """The same reranker for LangChain."""
+
+    def compress_documents(self, documents, query, callbacks=None):
+        return sorted(documents, key=lambda document: -len(document.page_content))[:3]
+
+
+@pytest.mark.parametrize("reranker", [ByLengthNodes(), ByLengthDocuments()], ids=["llamaindex", "langchain"])
+def test_a_reranker_of_either_framework_works_in_every_part_of_both(reranker):
+    query = QUESTIONS[0]
+    rag = PreciseRAG(HybridIndex.build(CORE, HashEncoder()), reranker=reranker)
+    expected = rag.retrieve(query)
+    assert expected.kept
+    nodes = llamaindex_precise.PreciseRetriever.from_documents(LLAMAINDEX, HashEncoder(), reranker=reranker)
+    documents = langchain_precise.PreciseRetriever.from_documents(LANGCHAIN, HashEncoder(), reranker=reranker)
+    assert_same_results(nodes.retrieve(query), documents.invoke(query), expected)
+
+    given, found = nodes.retrieve(query), documents.invoke(query)
+    for ours, theirs in (
+        (llamaindex_precise.EvidencePostprocessor, langchain_precise.EvidenceCompressor),
+        (
+            llamaindex_precise.papers.GradientSelectionPostprocessor,
+            langchain_precise.papers.GradientSelectionCompressor,
+        ),
+    ):
+        kept = ours(reranker=reranker).postprocess_nodes(given, query_str=query)
+        sent = theirs(reranker=reranker).compress_documents(found, query)
+        assert [item.node.get_content() for item in kept] == [d.page_content for d in sent]
+        assert sent
+
+    llm = ScriptedLLM(["Runa Stell.", verdict(9, 0)] * 2)
+    engine = llamaindex_precise.SelfFeedbackQueryEngine(
+        llamaindex_retriever("HybridRetriever"), llm, reranker=reranker
+    )
+    chain = langchain_precise.SelfFeedbackChain(
+        langchain_retriever("HybridRetriever"), llm, reranker=reranker
+    )
+    assert str(engine.query(query)) == chain.invoke(query)["answer"] == "Runa Stell."
 
 
 def test_headings_inside_a_text_stand_above_its_evidence_in_both():

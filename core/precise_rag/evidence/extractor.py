@@ -8,7 +8,7 @@ from typing import NamedTuple
 from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.texts import FoundTexts
 from precise_rag.protocols import Reranker, SentenceSplitter
-from precise_rag.rerank import rerank
+from precise_rag.rerank import calibrated, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sharing import share_places
 from precise_rag.types import Candidate, Decision, Selection, check_query
@@ -53,7 +53,7 @@ class EvidenceExtractor:
     same text, see `EvidenceGrower`, and the selector decides what is sent. Sentences that are kept and
     follow each other are one span. A sentence that is in several texts is kept once.
 
-    reranker: scores the sentences; its scores must be probabilities or logits.
+    reranker: scores the sentences; any, see `calibrated`.
     selector: default: `ProbabilitySelector()`. With min_keep=0 nothing is kept if nothing is relevant.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
     """
@@ -65,7 +65,7 @@ class EvidenceExtractor:
         *,
         splitter: SentenceSplitter | None = None,
     ) -> None:
-        self.reranker = reranker
+        self.reranker = calibrated(reranker)
         self.selector = selector or ProbabilitySelector()
         self.splitter = splitter
 

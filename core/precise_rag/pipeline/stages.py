@@ -15,9 +15,9 @@ from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import Wording
 from precise_rag.protocols import LLM
-from precise_rag.rerank import load_reranker, rerank
+from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.sharing import share_places
-from precise_rag.types import Candidate, Selection
+from precise_rag.types import UNRANKED, Candidate, Selection
 
 Candidates = Sequence[Candidate]
 
@@ -90,7 +90,8 @@ def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
     if isinstance(given, str) and given == "default":
         return getattr(chosen, name)(index if name == "evidence" else getattr(index, "encoder", None))
     if name == "reranker":
-        return load_reranker(given, score_scale=chosen.score_scale)
+        loaded = load_reranker(given, score_scale=chosen.score_scale)
+        return calibrated(loaded) if chosen.calibrated else loaded
     if not callable(method := getattr(given, call.method, None)) or isinstance(given, type):
         raise InputError(
             f'{name} must be "default", None or an object with {call}, got {type(given).__name__}'
@@ -130,7 +131,14 @@ class Step(NamedTuple):
 
 def reranking(part: Any) -> Step:
     """Give each candidate a better score."""
-    return _working(lambda query, found: rerank(query, found, part), "rerank", reranker=part.name)
+
+    def ranked(query: str, found: Candidates) -> Selection:
+        missing = f"{part.name} gave it no usable score: it has the packaged probability"
+        return Selection.of(
+            (c, True, missing if UNRANKED in c.scores else "candidate") for c in rerank(query, found, part)
+        )
+
+    return _working(ranked, "rerank", reranker=part.name)
 
 
 def limit(n_candidates: int) -> Step:

@@ -96,6 +96,7 @@ class CascadeReranker(Shared):
     name = "cascade"
     score_scale: ScoreScale = "probability"
     longest_text = 256
+    is_calibrated = True
 
     def __init__(
         self,

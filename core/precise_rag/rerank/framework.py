@@ -27,9 +27,9 @@ def is_framework_reranker(source: object) -> bool:
 class FrameworkReranker(Portable):
     """A LlamaIndex postprocessor or LangChain compressor as a reranker.
 
-    reranker: the object. It must return all documents: set its top_n accordingly. score_scale: what
-    its scores mean; with "rank" (default) only its order is used, and the score is 1 / rank.
-    Raises InputError if it leaves a document without a score.
+    reranker: the object. What it does not return, as of its `top_n`, ranks behind what it returns.
+    score_scale: what its scores mean; with "rank" (default) only its order is used. The score is then
+        1 / rank, and 0 for what it does not return. On other scales that has no score.
     """
 
     def __init__(self, reranker: Any, *, score_scale: ScoreScale = "rank") -> None:
@@ -40,17 +40,13 @@ class FrameworkReranker(Portable):
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) scores, one per candidate, in their order."""
         run = self._postprocess if hasattr(self._reranker, "postprocess_nodes") else self._compress
-        scores = np.full(len(candidates), math.nan, dtype=np.float32)
+        missing = 0.0 if self.score_scale == "rank" else math.nan
+        scores = np.full(len(candidates), missing, dtype=np.float32)
         for rank, (place, score) in enumerate(run(query, candidates), start=1):
             if self.score_scale == "rank":
                 scores[place] = 1.0 / rank
             elif score is not None:
                 scores[place] = score
-        if np.isnan(scores).any():
-            raise InputError(
-                f"{self.name} must score all {len(scores)} candidates, got {int((~np.isnan(scores)).sum())}; "
-                "set its top_n to return all of them with scores, or use it as a filter after selection"
-            )
         return scores
 
     def _postprocess(self, query: str, candidates: Sequence[Candidate]) -> list[tuple[int, float | None]]:

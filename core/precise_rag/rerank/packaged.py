@@ -61,6 +61,7 @@ class PackagedReranker:
     name = "packaged"
     score_scale: ScoreScale = "probability"
     longest_text = 256
+    is_calibrated = True
 
     def __init__(self, folder: str | Path = _FOLDER) -> None:
         config, tensors = load_checkpoint(folder)

@@ -1,13 +1,13 @@
 """Reranking of candidates."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
 from precise_rag.checks import items_of
-from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
-from precise_rag.rerank.long_texts import score_texts
-from precise_rag.types import UNSCORED, Candidate, best_first, check_query, with_scores
+from precise_rag.rerank.levels import LevelledReranker, usable_scores
+from precise_rag.types import OWN, UNRANKED, UNSCORED, Candidate, best_first, check_query, with_scores
 
 
 def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> list[Candidate]:
@@ -17,25 +17,23 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
     have been reranked before. Nothing else changes. The packaged reranker and the cascade score long texts
     by their sentences, see `score_texts`.
     query: not blank.
-    A candidate whose score is not finite ranks last, see `with_scores`.
+    A candidate whose score is not finite ranks last, see `with_scores`. From a `LevelledReranker` it has the
+    packaged probability and the entry UNRANKED in its `scores`; that of others under OWN is the reranker's.
     Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """
     given = list(items_of("candidates", candidates, Candidate))
     check_query(query)
-    scores = score_texts(query, given, reranker)
-    if len(scores) != len(given):
-        raise InputError(
-            f"reranker {reranker.name!r} must return one score per candidate, in their order; "
-            f"got {len(scores)} scores for {len(given)} candidates"
-        )
-    renamed = (replace(c, score_scale=reranker.score_scale, scores=_with_former(c)) for c in given)
-    ranked = best_first(with_scores(renamed, scores))
-    if ranked and UNSCORED in ranked[0].scores:
-        raise InputError(
-            f"reranker {reranker.name!r} must return numbers, got {type(scores[0]).__name__} "
-            f"{scores[0]!s:.50} as the first of {len(given)} scores, none of them finite"
-        )
-    return ranked
+    renamed = [replace(c, score_scale=reranker.score_scale, scores=_with_former(c)) for c in given]
+    if not isinstance(reranker, LevelledReranker):
+        return best_first(with_scores(renamed, usable_scores(reranker, query, given)))
+    judged = reranker.judge(query, given)
+    told = (replace(c, scores={**c.scores, **_own(s)}) for c, s in zip(renamed, judged.own, strict=True))
+    return best_first(with_scores(told, judged.levels))
+
+
+def _own(score: float) -> dict[str, float]:
+    """What a candidate's scores tell of the reranker that gave the order."""
+    return {UNRANKED: 1.0} if math.isnan(score) else {OWN: float(score)}
 
 
 def _with_former(candidate: Candidate) -> dict[str, float]:

@@ -18,6 +18,7 @@ class ScoreByWord:
 
     name = "by word"
     score_scale = "probability"
+    is_calibrated = True
 
     def __init__(self, word: str) -> None:
         self.word = word

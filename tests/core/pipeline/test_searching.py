@@ -16,7 +16,7 @@ TRUTH = "Ada Brandt lit the lamp in 1931, in the week after Easter."
 class Lamps:
     """A reranker that knows the truth."""
 
-    name, score_scale = "lamps", "probability"
+    name, score_scale, is_calibrated = "lamps", "probability", True
 
     def __init__(self) -> None:
         self.read: list[str] = []

@@ -5,7 +5,7 @@ import pytest
 
 from precise_rag.errors import InputError
 from precise_rag.rerank import load_reranker, rerank
-from precise_rag.types import Candidate
+from precise_rag.types import UNSCORED, Candidate
 
 TEXTS = ["one", "three three", "two two"]
 CANDIDATES = [
@@ -70,14 +70,20 @@ def test_without_a_score_scale_only_the_order_is_used(kind: str, request: pytest
     assert {c.score_scale for c in ranked} == {"rank"}
 
 
-def test_all_documents_must_be_returned(postprocessor: Any) -> None:
-    with pytest.raises(InputError, match="ByLength must score all 3 candidates, got 2"):
-        rerank("q", CANDIDATES, load_reranker(postprocessor(top_n=2)))
+def test_what_is_not_returned_ranks_behind_what_is(postprocessor: Any) -> None:
+    ranked = rerank("q", CANDIDATES, load_reranker(postprocessor(top_n=2)))
+    assert [c.text for c in ranked] == BY_LENGTH
+    assert [c.score for c in ranked] == pytest.approx([1.0, 1 / 2, 0.0])
+
+
+def test_what_is_not_returned_has_no_score_on_other_scales(postprocessor: Any) -> None:
+    ranked = rerank("q", CANDIDATES, load_reranker(postprocessor(top_n=2), score_scale="probability"))
+    assert [UNSCORED in c.scores for c in ranked] == [False, False, True]
 
 
 def test_documents_without_scores_are_ranked_by_order_only(compressor: Any) -> None:
     assert [c.text for c in rerank("q", CANDIDATES, load_reranker(compressor(scored=False)))] == BY_LENGTH
-    with pytest.raises(InputError, match="must score all 3 candidates, got 0"):
+    with pytest.raises(InputError, match="must return numbers"):
         rerank("q", CANDIDATES, load_reranker(compressor(scored=False), score_scale="logit"))
 
 

@@ -1,0 +1,124 @@
+"""Levels of scores: anybody's reranker gives an order, ours gives the probabilities."""
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag._pickling import Portable
+from precise_rag.checks import check_number
+from precise_rag.errors import InputError
+from precise_rag.protocols import Reranker
+from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
+from precise_rag.rerank.long_texts import score_texts
+from precise_rag.rerank.packaged import packaged_reranker
+from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
+
+_log = logging.getLogger(__name__)
+
+
+class Judged(NamedTuple):
+    """What a reranker says of n candidates.
+
+    own: (n,) the scores of the reranker that gives the order; NaN where it gave no finite number.
+    levels: (n,) the probabilities.
+    """
+
+    own: npt.NDArray[np.float64]
+    levels: FloatArray
+
+
+class LevelledReranker(Portable):
+    """A reranker with the order of another one and the probabilities of a calibrated one.
+
+    Scores of rerankers mean different things: logits, probabilities for another kind of text, numbers
+    without a scale. So only their order is used. The candidate that `order` puts first gets the largest of
+    the probabilities that `levels` gives to the same list, the second gets the second largest, and so on.
+    Then both rerankers are heard: the log-odds of that probability and of the one that `levels` gives to
+    the candidate itself are averaged. What both find is more probable than what one of them finds. Any
+    strictly increasing change of the scores of `order` leaves the result as it is.
+
+    order: any reranker. Equal scores are ordered as `levels` orders them. A candidate whose score is not a
+        finite number keeps the probability that `levels` gives to it; a warning says how many there are.
+    levels: a calibrated reranker; default: the packaged one, which is fast.
+    share: weight of `order` in the average, in [0, 1]; default 0.5. With 1 its order is kept as it is.
+    """
+
+    score_scale: ScoreScale = "probability"
+    is_calibrated = True
+
+    def __init__(self, order: Reranker, levels: Reranker | None = None, *, share: float = 0.5) -> None:
+        check_number("share", share, least=0, most=1)
+        self.order = order
+        self.levels = packaged_reranker() if levels is None else levels
+        self._regression = LogisticRegression({"order": share, "levels": 1.0 - share})
+        self.name = order.name
+
+    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        """Return (n,) probabilities, one per candidate, in their order.
+
+        Raises InputError if `order` does not return one score per candidate, or no finite number.
+        """
+        return self.judge(query, candidates).levels
+
+    def judge(self, query: str, candidates: Sequence[Candidate]) -> Judged:
+        """Return the scores of `order` beside the probabilities. Raises InputError as `score` does."""
+        own = usable_scores(self.order, query, candidates)
+        if n_missing := int(np.isnan(own).sum()):
+            _log.warning(
+                "reranker %r gave no usable score for %d of %d candidates; they keep the probabilities of %r",
+                self.name,
+                n_missing,
+                len(own),
+                self.levels.name,
+            )
+        levels = score_texts(query, candidates, self.levels)
+        pair = {"order": log_odds(matched(own, levels)), "levels": log_odds(levels)}
+        return Judged(own, self._regression(pair))
+
+    def load_model(self) -> None:
+        """Load the models now, not at the first candidate."""
+        for reranker in (self.order, self.levels):
+            getattr(reranker, "load_model", lambda: None)()
+
+
+def calibrated(reranker: Reranker) -> Reranker:
+    """Return a reranker whose scores are calibrated probabilities.
+
+    It is the given one if that says so by `is_calibrated = True`, as ours do. Otherwise it is a
+    `LevelledReranker` over it.
+    """
+    return reranker if getattr(reranker, "is_calibrated", False) else LevelledReranker(reranker)
+
+
+def matched(order: npt.NDArray[np.float64], levels: FloatArray) -> FloatArray:
+    """Return the (n,) `levels` in another order: the largest where `order` is largest, and so on.
+
+    order: (n,) scores. Equal ones are told apart by `levels`; where it is NaN, the level stays.
+    """
+    found = levels.copy()
+    rows = np.flatnonzero(~np.isnan(order))
+    found[rows[np.lexsort((-levels[rows], -order[rows]))]] = np.sort(levels[rows])[::-1]
+    return found
+
+
+def usable_scores(reranker: Reranker, query: str, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:
+    """Return the (n,) scores of candidates, NaN where the reranker gives no finite number.
+
+    Raises InputError if there is not one score for each candidate, or if none is a finite number.
+    """
+    given = score_texts(query, candidates, reranker)
+    if len(given) != len(candidates):
+        raise InputError(
+            f"reranker {reranker.name!r} must return one score per candidate, in their order; "
+            f"got {len(given)} scores for {len(candidates)} candidates"
+        )
+    scores = np.array([np.nan if (s := finite_score(one)) is None else s for one in given], dtype=np.float64)
+    if len(scores) and np.isnan(scores).all():
+        raise InputError(
+            f"reranker {reranker.name!r} must return numbers, got {type(given[0]).__name__} "
+            f"{given[0]!s:.50} as the first of {len(scores)} scores, none of them finite"
+        )
+    return scores

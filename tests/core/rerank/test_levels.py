@@ -1,0 +1,135 @@
+"""A reranker that somebody brings gives the order; ours gives the level."""
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from pydoc_data.topics import topics
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag import Document, PreciseRAG, Trace
+from precise_rag.errors import InputError
+from precise_rag.index import HybridIndex
+from precise_rag.rerank import LevelledReranker, calibrated, load_reranker, rerank
+from precise_rag.rerank.levels import matched
+from precise_rag.testing import HashEncoder
+from precise_rag.types import OWN, UNRANKED, Candidate, ScoreScale
+
+CHANGES: dict[str, Callable[[float], float]] = {
+    "a fifth": lambda score: 0.2 * score,
+    "8 more": lambda score: score + 8.0,
+    "squeezed": lambda score: 0.5 + 0.1 / (1.0 + math.exp(-score)),
+    "cubed probability": lambda score: (1.0 / (1.0 + math.exp(-score))) ** 3,
+    "large and negative": lambda score: -1e6 * math.exp(-score),
+}
+"""Strictly increasing changes of a logit."""
+QUESTION = "When is the else clause of a try statement executed?"
+DOCUMENTS = [Document(page, topics[page]) for page in ("try", "while", "with", "for")]
+
+
+@pytest.fixture(scope="module")
+def index() -> HybridIndex:
+    return HybridIndex.build(DOCUMENTS, HashEncoder())
+
+
+class Scorer:
+    """A reranker that somebody brings: a made-up logit of each text, changed."""
+
+    name = "brought"
+    score_scale: ScoreScale = "logit"
+
+    def __init__(self, change: Callable[[float], float] = float, broken: Sequence[str] = ()) -> None:
+        self.change, self.broken = change, broken
+
+    def score(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
+        words = set(query.lower().split())
+        return [
+            math.nan
+            if c.text in self.broken
+            else self.change(len(words & set(c.text.lower().split())) - 0.01 * len(c.text))
+            for c in candidates
+        ]
+
+
+def found(index: HybridIndex) -> list[Candidate]:
+    return index.search(QUESTION, 30, returns="sentence")
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_strictly_increasing_change_leaves_the_selection(
+    index: HybridIndex, change: Callable[[float], float]
+) -> None:
+    expected = PreciseRAG(index, reranker=Scorer()).retrieve(QUESTION)
+    changed = PreciseRAG(index, reranker=Scorer(change)).retrieve(QUESTION)
+    assert 0 < len(expected.kept) < len(expected.decisions)
+    assert [c.id for c in changed.kept] == [c.id for c in expected.kept]
+    assert [c.score for c in changed.kept] == pytest.approx([c.score for c in expected.kept])
+
+
+@given(
+    order=st.lists(st.floats(-20, 20, width=16), min_size=1, max_size=30),
+    draw=st.randoms(use_true_random=False),
+    change=st.sampled_from(sorted(CHANGES)),
+)
+def test_levels_go_by_rank(order: list[float], draw: Any, change: str) -> None:
+    own = np.array(order)
+    levels = np.array([draw.random() for _ in order], dtype=np.float32)
+    changed = np.array([CHANGES[change](score) for score in order])
+    if len(set(changed.tolist())) == len(set(order)):  # not squeezed into one number by rounding
+        assert matched(changed, levels) == pytest.approx(matched(own, levels))
+    found = matched(own, levels)
+    assert sorted(found.tolist()) == pytest.approx(sorted(levels.tolist()))
+    for rank, row in enumerate(own):
+        assert all(found[rank] >= found[other] for other in np.flatnonzero(own < row))
+
+
+def test_equal_scores_are_told_apart_by_the_levels() -> None:
+    levels = np.array([0.1, 0.9, 0.5], dtype=np.float32)
+    assert matched(np.array([1.0, 1.0, 1.0]), levels).tolist() == pytest.approx([0.1, 0.9, 0.5])
+    assert matched(np.array([2.0, 1.0, 1.0]), levels).tolist() == pytest.approx([0.9, 0.5, 0.1])
+
+
+def test_the_order_counts_by_its_share(index: HybridIndex) -> None:
+    candidates, packaged = found(index), load_reranker("packaged")
+    alone = LevelledReranker(Scorer(), share=1.0)
+    by_order = sorted(zip(Scorer().score(QUESTION, candidates), [c.id for c in candidates], strict=True))
+    ranked = rerank(QUESTION, candidates, alone)
+    assert [c.scores[OWN] for c in ranked] == pytest.approx([score for score, _ in reversed(by_order)])
+    ours = [c.id for c in rerank(QUESTION, candidates, packaged)]
+    assert [c.id for c in rerank(QUESTION, candidates, LevelledReranker(Scorer(), share=0.0))] == ours
+    assert [c.id for c in ranked] != ours
+
+
+def test_a_broken_score_costs_the_rank_and_is_reported(
+    index: HybridIndex, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = PreciseRAG(index, reranker=Scorer()).retrieve(QUESTION)
+    best = whole.kept[0]
+    trace = Trace(QUESTION)
+    with caplog.at_level(logging.WARNING):
+        kept = PreciseRAG(index, reranker=Scorer(broken=[best.text])).retrieve(QUESTION, trace=trace).kept
+    assert best.id in [c.id for c in kept]
+    assert "gave no usable score for 1 of" in caplog.text
+    (record,) = [stage for stage in trace.stages if stage.name == "rerank"]
+    (told,) = [d for d in record.selection.decisions if UNRANKED in d.candidate.scores]
+    assert (told.candidate.text, OWN in told.candidate.scores) == (best.text, False)
+    assert told.reason == "brought gave it no usable score: it has the packaged probability"
+
+
+def test_a_reranker_without_any_number_is_refused(index: HybridIndex) -> None:
+    candidates = found(index)
+    broken = Scorer(broken=[c.text for c in candidates])
+    with pytest.raises(InputError, match=r"reranker 'brought' must return numbers, got float nan"):
+        rerank(QUESTION, candidates, LevelledReranker(broken))
+
+
+def test_ours_are_calibrated_and_what_says_so_is_taken_as_it_is() -> None:
+    packaged = load_reranker("packaged")
+    assert calibrated(packaged) is packaged
+    assert isinstance(calibrated(Scorer()), LevelledReranker)
+    with pytest.raises(InputError, match="share must be from 0 to 1, got 2"):
+        LevelledReranker(Scorer(), share=2)

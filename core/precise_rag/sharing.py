@@ -102,6 +102,7 @@ def with_insistent(query: str, found: Sequence[Candidate]) -> list[Candidate]:
 
     query: what it was found for. Texts that have all of its words, in themselves or above, say the same, too,
         if it has several, and if hardly anything else was found in their document: evidence has them, too.
+        So does all that was found in a document of which half is said again and again.
     """
     asked = set(read_words(query).stems) - QUESTION_WORDS
     whole = [len(asked) >= _FEWEST and asked.issubset(_words_of(candidate)) for candidate in found]
@@ -114,6 +115,9 @@ def with_insistent(query: str, found: Sequence[Candidate]) -> list[Candidate]:
     ]
     counts = Counter(kind for several in of_each for kind in several)
     again = [max((counts[kind] for kind in several), default=0) >= _AGAIN for several in of_each]
+    n_again = Counter(c.doc_id for c, is_said_again in zip(found, again, strict=True) if is_said_again)
+    mostly = {doc_id for doc_id, n in n_again.items() if n >= _AGAIN and 2 * n >= n_found[doc_id]}
+    again = [is_said_again or c.doc_id in mostly for c, is_said_again in zip(found, again, strict=True)]
     n_loud = len({c.doc_id for c, is_said_again in zip(found, again, strict=True) if is_said_again})
     return [
         replace(c, scores={**c.scores, INSISTENT: float(n_loud)}) if is_said_again else c

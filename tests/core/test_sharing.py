@@ -140,3 +140,15 @@ def test_an_honest_document_with_the_words_of_the_question_in_many_sentences_has
     others = [found(own_text(200 + n), f"other {n}") for n in range(60)]
     kept = share_places(QUERY, with_insistent(QUERY, [*loud, *honest, *others]), 50).selection.kept
     assert sum(c.doc_id == "truth" for c in kept) >= 3
+
+
+def test_all_of_a_document_of_which_half_is_said_again_and_again_is_loud():
+    repeated = [found(QUERY, "loud", 2 * n) for n in range(30)]
+    between = [found(f"No. {n}.", "loud", 2 * n + 1) for n in range(30)]
+    footers = [found("Contact us about it today or tomorrow.", "honest", n) for n in range(8)]
+    honest = [found(own_text(n), "honest", 100 + n) for n in range(10)]
+    marked = {
+        c.id: INSISTENT in c.scores for c in with_insistent(QUERY, [*repeated, *between, *footers, *honest])
+    }
+    assert all(marked[c.id] for c in (*repeated, *between, *footers))
+    assert not any(marked[c.id] for c in honest)

@@ -30,7 +30,7 @@ def test_pieces_are_read_in_the_documents_order_and_neighbours_are_joined() -> N
         "It has:\n- a wheel\n- a stone",
         "1. Open the gate.\n2. Let the water in.",
         "## The wheel\nIt turns.",
-        "| part | age |\n| --- | --- |\n| wheel | 9 |",
+        "| part | age |\n| --- | --- |\n| wheel | 9 |\n\nIt turns.",
         "```sh\ngrind rye\n```\nThen wait.",
         "Ada: Is it old?\nBen: It is.",
         "It is old. It grinds rye - still.",

@@ -34,7 +34,7 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
                 end=first + len(text),
                 text=text,
                 n_tokens=estimate_tokens(text),
-                above=below(titles, *structure.heading_path(first - piece.start)),
+                above=below(titles, *structure.above(first - piece.start)),
             )
             sentences.append(sentence)
     if not sentences:

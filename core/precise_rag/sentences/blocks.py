@@ -1,18 +1,22 @@
-"""Sentence ends that follow from structure: blocks, blank lines, table rows, lines of code."""
+"""Sentence ends that follow from structure: blocks, blank lines, rows of tables, stanzas of code."""
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from precise_rag.structure import Structure
+from precise_rag.structure.tables import is_short_table, table_rows
 from precise_rag.types import IntArray, Span
 
 _BLANK_LINE = re.compile(r"[\r\n\u2029](?:(?<=\r)\n)?+[^\S\r\n\u2029]*(?>\r\n?|\n|\u2029)\s*")
-_ROW = re.compile(r"(?>\r\n?|\n)[ \t]*(?=[^\s])|(?<=\S)\s{0,20}(?=<tr\b)", re.IGNORECASE)
 _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
+_WHOLE_CODE = 600
+"""Characters up to which a block of code, or a stanza of one, is one unit."""
+
 _CODE_CHARACTERS = 400
-"""Lines of code are read together up to this length, so that a statement keeps its neighbours."""
+"""Short stanzas are read together up to this length, and so are the lines of longer ones and of long rows."""
 
 _CODE_REST = 100
 """Characters at the end of a block of code that are not parted from the lines before: a bracket, a fence."""
@@ -21,18 +25,18 @@ _CODE_REST = 100
 def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
     """Split a text where its structure ends every sentence.
 
-    Returns an iterator over spans that cover `text` in order, and whether each is one sentence whatever
-    its words: a heading, a table row, some lines of code.
+    Returns an iterator over spans that cover `text` in order, and whether each is one unit whatever its
+    words: a heading, a short table, a row or head of a long one, a block of code or a stanza of a long one.
     """
     for block in structure.blocks:
-        whole = block.kind in ("heading", "table", "code")
         if block.kind == "code":
-            yield from ((span, True) for span in _lines_together(text, block.start, block.end))
+            yield from ((span, True) for span in _stanzas(text, block.start, block.end))
+        elif block.kind == "table":
+            yield from ((span, True) for span in _rows(text, block.start, block.end))
         elif block.kind == "heading":
             yield Span(block.start, block.end), True
         else:
-            ends = _ROW if block.kind == "table" else _BLANK_LINE
-            yield from ((span, whole) for span in _split(text, block.start, block.end, ends))
+            yield from ((span, False) for span in _split(text, block.start, block.end, _BLANK_LINE))
 
 
 def _split(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[Span]:
@@ -43,6 +47,44 @@ def _split(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[S
             yield Span(last, match.end())
             last = match.end()
     yield Span(last, end)
+
+
+def _stanzas(text: str, start: int, end: int) -> Iterator[Span]:
+    """The whole block if it is short; else its stanzas, short ones together, long ones in lines."""
+    if _length(text, start, end) <= _WHOLE_CODE:
+        yield Span(start, end)
+        return
+    first = last = start
+    for stanza in _split(text, start, end, _BLANK_LINE):
+        is_rest = end - last <= _CODE_REST
+        if stanza.end - first > _CODE_CHARACTERS and last > first and not is_rest:
+            yield from _at_most(text, first, last)
+            first = last
+        last = stanza.end
+    yield from _at_most(text, first, end)
+
+
+def _rows(text: str, start: int, end: int) -> Iterator[Span]:
+    """The whole table if it is short; else its head, and each row."""
+    if is_short_table(text, start, end):
+        yield Span(start, end)
+        return
+    rows = table_rows(text, start, end)
+    starts = [start, *rows.starts[max(rows.n_head, 1) :]]
+    for first, last in pairwise([*starts, end]):
+        yield from _at_most(text, first, last)
+
+
+def _length(text: str, start: int, end: int) -> int:
+    return len(text[start:end].strip())
+
+
+def _at_most(text: str, start: int, end: int) -> Iterator[Span]:
+    """The part as it is, or in lines if it is long."""
+    if _length(text, start, end) <= _WHOLE_CODE:
+        yield Span(start, end)
+    else:
+        yield from _lines_together(text, start, end)
 
 
 def _lines_together(text: str, start: int, end: int) -> Iterator[Span]:

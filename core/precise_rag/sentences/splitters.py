@@ -94,8 +94,8 @@ SentenceEnds = Callable[[str], Iterable[int]]
 class BlockSplitter:
     """A sentence splitter that splits each block of a text by itself.
 
-    No sentence crosses a blank line, heading, list item, speaker's turn or table row. Lines of code stay
-    together up to a few hundred characters.
+    No sentence crosses a blank line, heading, list item, speaker's turn or row of a long table. A short table
+    or block of code is one; a long one is split into its head and rows, or into stanzas.
 
     name: name and version.
     ends: finds the sentence ends in one block.

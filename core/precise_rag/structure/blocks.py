@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from precise_rag.structure.marks import without_marks
+from precise_rag.structure.tables import is_short_table, table_head
 from precise_rag.types import IntArray
 
 TextFormat = Literal["markdown", "html", "text"]
@@ -40,6 +41,14 @@ class _Heading(NamedTuple):
     title: str
 
 
+class _TableBody(NamedTuple):
+    """The rows below the head of a long table, from `start` to `end`, and the head as a title."""
+
+    start: int
+    end: int
+    title: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
     """The blocks of a text in order; they cover it.
@@ -51,6 +60,7 @@ class Structure:
     blocks: tuple[Block, ...]
     _headings: tuple[_Heading, ...] = ()
     _paths: tuple[tuple[str, ...], ...] = ()
+    _bodies: tuple[_TableBody, ...] = ()
 
     @classmethod
     def of(cls, text: str, text_format: TextFormat, starts: Sequence[BlockStart]) -> Structure:
@@ -64,7 +74,7 @@ class Structure:
             for block in blocks
             if block.kind == "heading"
         )
-        return cls(text_format, blocks, headings, tuple(_paths(headings)))
+        return cls(text_format, blocks, headings, tuple(_paths(headings)), tuple(_bodies(text, blocks)))
 
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""
@@ -83,6 +93,16 @@ class Structure:
         path = self._paths[place]
         return path[:-1] if self._headings[place].start == position else path
 
+    def above(self, position: int) -> tuple[str, ...]:
+        """Return what stands above a position: its heading path, and the head of a long table in it.
+
+        The head is a title of its cells, as "Option | Meaning". A short table is read with its head.
+        """
+        place = bisect_right(self._bodies, position, key=lambda body: body.start) - 1
+        path = self.heading_path(position)
+        inside = place >= 0 and position < self._bodies[place].end
+        return (*path, self._bodies[place].title) if inside else path
+
 
 _DEEPEST = 12
 """Headings in a path at most; deeper ones take the place of the last."""
@@ -97,6 +117,14 @@ def _paths(headings: Sequence[_Heading]) -> Iterator[tuple[str, ...]]:
             stack.pop()
         stack.append(heading)
         yield tuple(open_heading.title for open_heading in stack)
+
+
+def _bodies(text: str, blocks: Sequence[Block]) -> Iterator[_TableBody]:
+    for block in blocks:
+        if block.kind == "table" and not is_short_table(text, block.start, block.end):
+            start, title = table_head(text, block.start, block.end)
+            if title:
+                yield _TableBody(start, block.end, title)
 
 
 def heading_title(text: str) -> str:

@@ -24,6 +24,7 @@ _MARKDOWN = re.compile(
 _RESTRUCTURED = re.compile(
     r"(?m)^[ \t]{0,40}\.\. [\w:.+-]{1,60}::|^\.\. _[^\n:]{1,100}:|:[a-z:]{2,30}:`[^`\n]{1,200}`"
     r"|(?<!`)``[^`\n]{1,200}``(?!`)|^([~^\"'*+#.])\1{3,}[ \t]{0,20}$|::[ \t]{0,20}\n[ \t]{0,20}\n[ \t]"
+    r"|^[ \t]{0,40}\+[-=+]{3,500}[ \t]{0,20}$"
 )
 _MARKDOWN_HEADING = re.compile(r"(?m)^#{1,6}[ \t]+\S")
 _HTML_HEADING = re.compile(r"</h[1-6]>", re.IGNORECASE)

@@ -69,6 +69,16 @@ CAPTION = re.compile(
 )
 """The beginning of the caption of a table or figure."""
 
+CODE_LINE = re.compile(
+    r"(?:>>>|\$|[A-Za-z]:\\>|#!)[ \t]?\S"
+    r"|(?:def|class|if|elif|for|while|with|except|case|match)\b[^.\n]{1,200}:(?:[ \t]*#.*)?\Z"
+    r"|(?:try|else|finally):\Z"
+    r"|(?:import|from|return|raise|del|const|let|var|function|public|static)\b[^.!?\n]{1,200}[\w\])};]\Z"
+    r"|@?[\w.\[\]\"'<>-]{1,80}[ \t]{0,40}(?:::?|[-+*/|&]{1,2})?=[ \t]{0,4}[^\s=][^\n]{0,300}\Z"
+    r"|\S[^\n]{0,300}[;{}]\Z|[\w.]{1,80}\([^\n]{0,300}\)\Z|<[a-z/!][^\n]{0,300}>\Z"
+)
+"""A line that can hardly be anything but code."""
+
 COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
 """A line with a wide gap between its words, as in a table that is set with spaces."""
 

@@ -12,6 +12,7 @@ from precise_rag.structure.marks import (
     ADORNMENT,
     BORDER,
     CODE_DIRECTIVES,
+    CODE_LINE,
     COLUMNS,
     DELIMITER_ROW,
     DIRECTIVE,
@@ -21,6 +22,7 @@ from precise_rag.structure.marks import (
     ends_in_colon,
 )
 from precise_rag.structure.running import RUNNING_LINES, running_key
+from precise_rag.structure.tables import is_grid_rule
 
 _LONGEST_HEADING = 100
 _TABLE_AHEAD = 200
@@ -29,7 +31,15 @@ _TABLE_AHEAD = 200
 _CODE_SIGNS = re.compile(
     r"[=({\[;<>]|^[ \t]*(?:\$|>>>|#|//|def |class |import |from |return\b|for |while |if |try\b|with |end\b)"
 )
-_PROMPT = ">" * 3 + " "
+_PROMPTS = (">" * 3 + " ", "... ")
+_LISTING = re.compile(r"([-.=])\1{3,}\Z")
+"""The line before and after a block of code in AsciiDoc."""
+_ASCIIDOC_HEADING = re.compile(r"={1,6}[ \t]+\S")
+_ASCIIDOC_TABLE = "|==="
+_LONGEST_TERM = 80
+_LEVEL_OF_MANUAL_PARTS = 9
+_MANUAL_INDENTS = (3, 7)
+"""White space before the titles of parts of a manual page, and before the text below them."""
 _LEVEL_OF_CAPITALS = 8
 _LEVEL_OF_NUMBERS = 9
 """Levels below underlined titles, which count from 1 in the order of their styles."""
@@ -37,6 +47,7 @@ _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _FEWEST_MAIL_HEADERS = 3
+_INDENT_OF_CELLS = 8
 _FEWEST_ROWS = 3
 """Lines with wide gaps that are a table."""
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
@@ -104,6 +115,7 @@ class _Reader:
                 or self._mail_header(number)
                 or self._table(number)
                 or self._directive(number)
+                or self._listing(number)
             )
             if taken is not None:
                 kind, level, n_lines = taken
@@ -129,7 +141,7 @@ class _Reader:
         """The kind and level of the block that a line begins; None if the line continues its block."""
         line = self.lines[number]
         words = line.words
-        if words.startswith(_PROMPT) or (self.kind == "code" and self._goes_on(line)):
+        if words.startswith(_PROMPTS[0]) or (self.kind == "code" and self._goes_on(line)):
             return (
                 None
                 if self.kind == "code" and not (line.after_blank and line.indent < self.indent)
@@ -139,11 +151,15 @@ class _Reader:
             return None if self.kind == "quote" and not line.after_blank else ("quote", 0)
         if words[0] == "|" and words.count("|") > 2:
             return None if self.kind == "table" and not line.after_blank else ("table", 0)
-        if self.colon and line.after_blank and line.indent > self.indent and not ITEM.match(f"{words} "):
+        is_term = self._is_term(number)
+        is_below = self.colon and line.after_blank and line.indent > self.indent
+        if is_below and not is_term and not ITEM.match(f"{words} "):
             return (
                 "code" if _CODE_SIGNS.search(words) or "::" in self.lines[number - 1].words[-2:] else "quote"
             ), 0
-        if ITEM.match(words) and self._is_item(number):
+        if self._is_indented_code(number):
+            return "code", 0
+        if is_term or (ITEM.match(words) and self._is_item(number)):
             return "item", 1 + line.indent // 2
         if not line.after_blank:
             return None if self.kind is not None else ("paragraph", 0)
@@ -153,6 +169,40 @@ class _Reader:
             return "quote", 0
         level = self._heading_level(number)
         return ("heading", level) if level else ("paragraph", 0)
+
+    def _is_indented_code(self, number: int) -> bool:
+        """Whether code begins that is indented more than the paragraph before it, without a colon there."""
+        line = self.lines[number]
+        if self.kind != "paragraph" or not line.after_blank or line.indent <= self.indent + 1:
+            return False
+        return CODE_LINE.match(line.words) is not None
+
+    def _is_term(self, number: int) -> bool:
+        """Whether a line is a term, or an option, whose meaning is indented below it."""
+        line, below = self.lines[number], self.lines[number + 1 : number + 2]
+        before = self.lines[number - 1] if number else None
+        is_first = line.after_blank or (before is not None and before.indent > line.indent)
+        if not is_first or not below or below[0].after_blank or len(line.words) > _LONGEST_TERM:
+            return False
+        if line.words.endswith("::"):
+            return below[0].indent > line.indent or below[0].words.endswith("::")
+        is_meaning_below = below[0].indent > line.indent + 1 and not line.words.endswith(_STOP)
+        return is_meaning_below and self._begins_as_term(line.words)
+
+    @staticmethod
+    def _begins_as_term(words: str) -> bool:
+        return words[0] in "`\"'<-([$*:" or len(words.split()) == 1
+
+    def _listing(self, number: int) -> tuple[BlockKind, int, int] | None:
+        """A block of code between two lines of AsciiDoc: its kind, level and number of lines."""
+        line = self.lines[number]
+        is_labelled = not line.after_blank and self.lines[number - 1].words.startswith("[")
+        if not (line.after_blank or is_labelled) or line.before_blank or _LISTING.match(line.words) is None:
+            return None
+        for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):
+            if self.lines[end].words == line.words and self.lines[end].before_blank:
+                return "code", 0, end + 1 - number
+        return None
 
     def _goes_on(self, line: _Line) -> bool:
         return not line.after_blank or line.indent >= max(self.indent, 1)
@@ -170,12 +220,27 @@ class _Reader:
         line, rest = self.lines[number], self.lines[number + 1 : number + 3]
         if ADORNMENT.match(line.words):
             return ("heading", self._style(line.words[0], True), 3) if _is_between(line, rest) else None
+        if line.after_blank and line.before_blank and _ASCIIDOC_HEADING.match(line.words):
+            return "heading", len(line.words) - len(line.words.lstrip("=")), 1
+        if (level := self._manual_level(number)) > 0:
+            return "heading", level, 1
         under = rest[:1] if line.after_blank and len(line.words) <= 2 * _LONGEST_HEADING else ()
         for below in under:
             fits = 0.7 * len(line.words) <= len(below.words) and not below.after_blank
             if fits and ADORNMENT.match(below.words):
                 return "heading", self._style(below.words[0], False), 2
         return None
+
+    def _manual_level(self, number: int) -> int:
+        """The level of a title in a manual page, whose text is indented right below it; 0 for other lines."""
+        line, below = self.lines[number], self.lines[number + 1 : number + 2]
+        is_first = line.after_blank or self.lines[number - 1].words.isupper()
+        if not is_first or not below or below[0].after_blank:
+            return 0
+        if not line.indent and line.words.isupper() and below[0].indent in _MANUAL_INDENTS:
+            return _LEVEL_OF_CAPITALS
+        is_part = (line.indent, below[0].indent) == _MANUAL_INDENTS and not line.words.endswith(_STOP)
+        return _LEVEL_OF_MANUAL_PARTS if is_part and len(line.words) <= _LONGEST_SHORT_TITLE else 0
 
     def _mail_header(self, number: int) -> tuple[BlockKind, int, int] | None:
         """The head of an e-mail, which is the heading of its text: its kind, level and number of lines."""
@@ -198,17 +263,21 @@ class _Reader:
     def _table(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A table: its kind, level and number of lines."""
         words = self.lines[number].words
-        if words.startswith("+-") and set(words) <= set("+-="):
+        in_code = self.kind == "code" and self._goes_on(self.lines[number])
+        if in_code or words.startswith(_PROMPTS):
+            return None
+        if words.startswith("+") and is_grid_rule(words):
             end = self._run(number, lambda row: row[0] in "+|")
+        elif words.startswith(_ASCIIDOC_TABLE):
+            end = self._closed(number)
         elif "=" in words and BORDER.match(words):
             end = self._simple_table(number)
         elif words.count("\t") > 1 and self.lines[number].after_blank:
             end = self._run(number, lambda row: row.count("\t") > 1)
         elif "|" in words and self.lines[number].after_blank and self._has_delimiter_row(number):
             end = self._run(number, lambda row: "|" in row)
-        elif ("   " in words or "\t" in words) and COLUMNS.match(words):
-            end = self._run(number, lambda row: COLUMNS.match(row) is not None)
-            end = end if end - number >= _FEWEST_ROWS else number
+        elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):
+            end = self._columns(number)
         else:
             return None
         return ("table", 0, end - number) if end - number > 1 else None
@@ -219,6 +288,24 @@ class _Reader:
         while end < len(self.lines) and not self.lines[end].after_blank and is_row(self.lines[end].words):
             end += 1
         return end
+
+    def _columns(self, number: int) -> int:
+        """The end of a table that is set with spaces; a line that is indented far goes on in a cell."""
+        first, end, n_rows = self.lines[number], number + 1, 1
+        while end < len(self.lines) and not self.lines[end].after_blank:
+            is_row = COLUMNS.match(self.lines[end].words) is not None
+            if not is_row and self.lines[end].indent < first.indent + _INDENT_OF_CELLS:
+                break
+            n_rows += is_row
+            end += 1
+        return end if n_rows >= _FEWEST_ROWS else number
+
+    def _closed(self, number: int) -> int:
+        """The end of a block whose last line is as its first one."""
+        for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):
+            if self.lines[end].words == self.lines[number].words:
+                return end + 1
+        return number
 
     def _simple_table(self, number: int) -> int:
         for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):

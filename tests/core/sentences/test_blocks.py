@@ -15,31 +15,51 @@ def blocks(text: str) -> list[str]:
     return [text[start:end] for (start, end), _ in block_spans(text, read_structure(text))]
 
 
-def test_blocks_end_at_blank_lines_headings_list_items_and_table_rows() -> None:
+def test_blocks_end_at_blank_lines_headings_and_list_items() -> None:
     assert blocks("# Title\nOne.\n\nTwo:\n- a\n- b\n\n| x | y |\n|---|---|\n| 1 | 2 |") == [
         "# Title\n",
         "One.\n\n",
         "Two:\n",
         "- a\n",
         "- b\n\n",
-        "| x | y |\n",
-        "|---|---|\n",
-        "| 1 | 2 |",
+        "| x | y |\n|---|---|\n| 1 | 2 |",
     ]
 
 
-def test_lines_of_code_stay_together_up_to_a_length() -> None:
-    code = "```\n" + "x = 1\n\n" * 100 + "```\n"
-    found = blocks(code)
-    assert "".join(found) == code
+def test_a_long_table_is_its_head_and_its_rows() -> None:
+    head = "| option | meaning |\n|---|---|\n"
+    rows = [f"| o{number} | sets the pump to the speed {number} |\n" for number in range(20)]
+    assert blocks(head + "".join(rows)) == [head, *rows]
+
+
+def test_rows_of_a_grid_keep_their_wrapped_cells() -> None:
+    rule = "+--------+----------+\n"
+    rows = [f"| part {number:2}| turns    |\n|        | slowly   |\n{rule}" for number in range(20)]
+    assert blocks(rule + "| Name   | Meaning  |\n+========+==========+\n" + "".join(rows))[1:] == rows
+
+
+def test_a_short_block_of_code_is_one_unit() -> None:
+    code = "```\n" + "x = 1\n\n" * 60 + "```\n"
+    assert blocks("Like this:\n\n" + code + "Done.") == ["Like this:\n\n", code, "Done."]
+
+
+def test_long_code_is_split_between_stanzas() -> None:
+    stanza = "def f():\n" + "    call(argument)\n" * 15 + "\n"
+    code = "```\n" + stanza * 4 + "```\n"
+    assert blocks(code) == ["```\n" + stanza, stanza, stanza, stanza + "```\n"]
+    short = "```\n" + "x = 1\n\n" * 100 + "```\n"
+    found = blocks(short)
+    assert "".join(found) == short
     assert 1 < len(found) < 10
     assert all(part.endswith("\n") and len(part) <= 400 for part in found)
 
 
-def test_the_end_of_code_is_not_parted_from_the_lines_before() -> None:
-    code = "```\ncall(\n" + "    argument=1,\n" * 26 + ")\n```\n"
-    assert len(code) > 400
-    assert blocks(code) == [code]
+def test_a_stanza_that_is_very_long_is_split_between_lines() -> None:
+    code = "```\n" + "    argument=1,\n" * 100 + "```\n"
+    found = blocks(code)
+    assert "".join(found) == code
+    assert all(part.endswith(",\n") for part in found[:-1])
+    assert all(len(part) <= 500 for part in found)
 
 
 @given(TEXTS)

@@ -98,7 +98,7 @@ def test_what_has_no_word_goes_with_the_sentence_before_it() -> None:
         "So.",
     ]
     assert pieces("***\n\nOne.\n\n---\n") == ["***\n\nOne.\n\n---\n"]
-    assert pieces("+---+\n| a |\n+---+\n| b |\n+---+\n") == ["+---+\n| a |\n+---+\n", "| b |\n+---+\n"]
+    assert pieces("It turns:\n\n----\n\n> - \n\nSlowly.") == ["It turns:\n\n----\n\n> - \n\n", "Slowly."]
 
 
 def test_split_sentences_uses_the_default_splitter() -> None:

@@ -393,3 +393,76 @@ def test_turns_with_marks(label: str) -> None:
     names = ("Ilse", "Jonas B") * 4
     text = "\n\n".join(f"{label.format(name)} They come in May.</p>" for name in names)
     assert kinds(read_structure(text.replace("</p>", "") if "*" in label else text)) == ["turn"] * 8
+
+
+def blocks_of(text: str) -> list[tuple[str, str]]:
+    structure = read_structure(text, "text")
+    return [(block.kind, text[block.start : block.end].strip("\n")) for block in structure.blocks]
+
+
+def test_doctest_is_one_block_of_code() -> None:
+    code = "   >>> try:\n   ...     open(path)\n   ... except OSError:\n   ...     pass\n   ...\n   None"
+    assert blocks_of(f"It is reset:\n\n{code}\n\nThe end of it.") == [
+        ("paragraph", "It is reset:"),
+        ("code", code),
+        ("paragraph", "The end of it."),
+    ]
+
+
+def test_indented_code_needs_no_colon_before_it() -> None:
+    code = "   except E as N:\n       foo\n\nwas translated to\n\n   f(x)"
+    text = f"This is as if\n\n{code}\n\nIt is.\n\n   He (the man) came."
+    assert [kind for kind, _ in blocks_of(text)] == [
+        "paragraph",
+        "code",
+        "paragraph",
+        "code",
+        "paragraph",
+        "paragraph",
+    ]
+
+
+def test_terms_and_options_with_their_meaning_are_items() -> None:
+    text = (
+        "Fields:\n\n``a``\n  The first.\n``b``\n  The second.\n\n-q::\n--quiet::\n\tNo noise.\n-d::\n\tMore."
+    )
+    assert blocks_of(text)[1:] == [
+        ("item", "``a``\n  The first."),
+        ("item", "``b``\n  The second."),
+        ("item", "-q::\n--quiet::\n\tNo noise."),
+        ("item", "-d::\n\tMore."),
+    ]
+
+
+def test_parts_of_manual_pages_are_headings() -> None:
+    options = "       Use them well.\n\n       -k, --keep\n              Keep it."
+    text = f"NAME\n       xz - compress\n\nOPTIONS\n   Basic options\n{options}"
+    structure = read_structure(text)
+    assert structure.above(text.index("Keep it")) == ("OPTIONS", "Basic options")
+    assert [kind for kind, _ in blocks_of(text)] == [
+        "heading",
+        "paragraph",
+        "heading",
+        "heading",
+        "paragraph",
+        "item",
+    ]
+
+
+def test_asciidoc_headings_listings_and_tables_are_read() -> None:
+    listing = "[source,sh]\n----\nmake all\n\nmake install\n----"
+    text = f"== Use\n\nRun it:\n\n{listing}\n\n|===\n|a |b\n\n|1 |2\n|===\n\nDone."
+    assert [kind for kind, _ in blocks_of(text)] == [
+        "heading",
+        "paragraph",
+        "paragraph",
+        "code",
+        "table",
+        "paragraph",
+    ]
+
+
+def test_grid_tables_are_not_markdown() -> None:
+    grid = "+---+---+\n| x | y |\n|===|===|\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+\n"
+    text = f"See **PEP 378** and [a](b).\n\n{grid}"
+    assert read_structure(text).format == "text"

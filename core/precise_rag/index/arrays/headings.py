@@ -1,4 +1,4 @@
-"""What stands above the sentences: the titles of documents and the headings of their sections.
+"""What stands above the sentences: titles of documents, headings of sections, and heads of long tables.
 
 A heading takes part in the passages and surroundings of the sentences below it, as if it were one more of
 their sentences: its vector in their means, its words in their texts. Sentences stay those of the text.
@@ -50,10 +50,10 @@ def check_headings(collection: Collection, n_words: int) -> None:
 
 
 def headings_above(document: Document, spans: IntArray) -> list[Titles]:
-    """Return the title and headings above each of the (n, 2) sentences of a document."""
+    """Return what stands above each of the (n, 2) sentences of a document: see `Structure.above`."""
     titles = titles_of(document.metadata)
     structure = read_structure(document.text)
-    return [below(titles, *structure.heading_path(int(start))) for start in spans[:, 0]]
+    return [below(titles, *structure.above(int(start))) for start in spans[:, 0]]
 
 
 def heading_columns(

@@ -69,6 +69,10 @@ class SelectionCompressor(
         """Return the decision on each document: kept or dropped, with its score and the reason."""
         return self.decide(self.candidates(documents), query, Trace(query))
 
+    def documents(self, selection: Selection) -> list[Document]:
+        """Return the kept candidates as documents."""
+        return from_selection(selection)
+
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
@@ -102,7 +106,7 @@ class SelectionCompressor(
         trace = Trace(query, observer=observe)
         with trace.stage(self.get_name()) as stage:
             stage.outcome = selection = self.decide(self.candidates(documents), query, trace)
-        return from_selection(selection)
+        return self.documents(selection)
 
     async def _acompress(self, input: CompressorInput) -> list[Document]:
         documents, query = input["documents"], input["query"]
@@ -110,7 +114,7 @@ class SelectionCompressor(
             trace = Trace(query, observer=observer)
             with trace.stage(self.get_name()) as stage:
                 stage.outcome = selection = await self.adecide(self.candidates(documents), query, trace)
-        return from_selection(selection)
+        return self.documents(selection)
 
 
 class RerankCompressor(SelectionCompressor):

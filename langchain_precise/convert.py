@@ -4,6 +4,7 @@
     to_candidates       documents → candidates, for a stage of the core
     from_candidate      a candidate → a copy of the document that it was, or a new one if an index found it
     from_selection      the kept candidates of a selection → such documents
+    from_excerpts       excerpts → such documents, with what stands above them
 
 A result has the metadata of its source and, under the one key "precise", the facts of
 `precise_rag.facts`: its document and place there, its score and its scale. The facts count only while
@@ -32,9 +33,13 @@ from precise_rag.facts import (
     read_facts,
     write_facts,
 )
-from precise_rag.metadata_keys import FACTS_KEY, SOURCE_KEY, without_own_keys
-from precise_rag.types import Candidate, ScoreScale, Selection, Span, finite_score, with_scores
+from precise_rag.metadata_keys import FACTS_KEY, SECTION_KEY, SOURCE_KEY, without_own_keys
+from precise_rag.titles import joined_titles, new_sections
+from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument
+
+_START_INDEX = "start_index"
+"""Metadata key under which text splitters of LangChain keep the place of a piece."""
 
 _FOREIGN_SCORE = "relevance_score"
 """Metadata key under which the compressors of LangChain's partners write their scores."""
@@ -97,11 +102,13 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
 
     reason: why a selection kept it, if one did.
     The document is a copy of the one that became the candidate. If the candidate is another part of its
-    text, the copy has that text and an id of its own. Without such a document it is new, with the metadata
-    of the indexed one.
+    text, the copy has that text, its place as `start_index` if there was one, and an id of its own. Without
+    such a document it is new, with the metadata of the indexed one.
     """
     metadata = dict(candidate.metadata)
     given = metadata.pop(SOURCE_KEY, None)
+    if isinstance(given, Document) and isinstance(first := metadata.get(_START_INDEX), int):
+        metadata[_START_INDEX] = first + candidate.start - _place(given)[1].start
     facts = candidate_facts(candidate, reason)
     foreign = finite_score(metadata.get(_FOREIGN_SCORE))
     if foreign is not None:
@@ -117,6 +124,19 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
 def from_selection(selection: Selection) -> list[Document]:
     """Return the documents of the kept candidates, best first, with the facts about them."""
     return [from_candidate(d.candidate, d.reason) for d in selection.decisions if d.kept]
+
+
+def from_excerpts(excerpts: Iterable[Excerpt]) -> list[Document]:
+    """Return the documents of excerpts, in their order.
+
+    The metadata "section" of the first one of each section is what stands above it, such as "Pump > Oil",
+    for `DOCUMENT_PROMPT`; that of the others is empty. An entry of this name that is the user's stays.
+    """
+    excerpts = list(excerpts)
+    documents = [from_candidate(excerpt, excerpt.reason) for excerpt in excerpts]
+    for document, titles in zip(documents, new_sections(excerpts), strict=True):
+        document.metadata.setdefault(SECTION_KEY, joined_titles(titles))
+    return documents
 
 
 def piece_place(document: Document) -> tuple[str, Span] | None:

@@ -1,32 +1,30 @@
 """Compressor that cuts the documents of any retriever down to the evidence in them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
+from langchain_core.documents import Document
 from pydantic import PrivateAttr
 
 from langchain_precise.compressors import SelectionCompressor
-from precise_rag.evidence import EvidenceExtractor, EvidenceSpan
+from langchain_precise.convert import from_excerpts
+from precise_rag.evidence import EvidenceExtractor
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Selection
-
-_START_INDEX = "start_index"
-"""Metadata key under which text splitters of LangChain keep the place of a piece."""
+from precise_rag.types import Candidate, Excerpt, Selection
 
 _DEFAULT = ProbabilitySelector()
 
 
 class EvidenceCompressor(SelectionCompressor):
-    """Compressor that returns only the relevant sentences of the documents, grown to spans.
+    """Compressor that returns excerpts: the relevant sentences of the documents and what belongs to them.
 
     The sentences of all documents are reranked, grow to the neighbours that probably belong to the same
-    evidence, and are kept while they are worth their tokens, see `EvidenceExtractor`. Each span is a new
+    evidence, and are kept while they are worth their tokens, see `EvidenceExtractor`. Each excerpt is a new
     document in the order of the text, with the metadata of the one it was cut from; a `start_index` there
-    is that of the span.
+    is that of the excerpt.
 
     reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; of one that
         is not ours only the order counts, see `LevelledReranker`.
@@ -51,16 +49,9 @@ class EvidenceCompressor(SelectionCompressor):
         self._extractor = EvidenceExtractor(self._reranker, selector)
 
     def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
-        """Keep the evidence: the spans in the order of the text, then the sentences that were dropped."""
-        found = self._extractor.extract(query, candidates)
-        spans = tuple(_placed(span, candidates[span.piece].start) for span in found.spans)
-        return found._replace(spans=spans).selection
+        """Keep the evidence: the excerpts in their order, then the sentences that were dropped."""
+        return self._extractor.extract(query, candidates).selection
 
-
-def _placed(span: EvidenceSpan, first: int) -> EvidenceSpan:
-    """Return the span with its own `start_index`, if its document has one. first: start of the document."""
-    index = span.candidate.metadata.get(_START_INDEX)
-    if not isinstance(index, int):
-        return span
-    metadata = {**span.candidate.metadata, _START_INDEX: index + span.candidate.start - first}
-    return span._replace(candidate=replace(span.candidate, metadata=metadata))
+    def documents(self, selection: Selection) -> list[Document]:
+        """Return the excerpts as documents."""
+        return from_excerpts(one for one in selection.kept if isinstance(one, Excerpt))

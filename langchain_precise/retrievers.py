@@ -14,7 +14,7 @@ from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, SkipValidation
 
-from langchain_precise.convert import from_candidate, from_selection, to_core_documents
+from langchain_precise.convert import from_candidate, from_excerpts, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.stores import StoreSource
 from langchain_precise.words import OwnWords, own_words
@@ -22,6 +22,7 @@ from precise_rag._arguments import check_names, check_search_options
 from precise_rag.checks import check_methods
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import EmptyIndexError, InputError
+from precise_rag.excerpts import excerpts_of
 from precise_rag.index import (
     DatabaseIndex,
     DocumentIndex,
@@ -193,8 +194,14 @@ class HybridRetriever(IndexRetriever):
 class PreciseRetriever(OwnWords, BaseRetriever):
     """Retriever that runs the whole path: search, reranking, filters and selection.
 
-    rag: the pipeline, of which the retrieval part is used.
-    k: return exactly the best `k`, if there are as many; default: what the selection keeps.
+    It returns excerpts: verbatim parts of the documents in the order of the text, the document with the best
+    one first, see `excerpts_of`. The score of an excerpt is that of its best sentence; `read_facts` lists
+    its sentences. `DOCUMENT_PROMPT` writes an excerpt with what stands above it.
+
+    rag: the pipeline, of which the retrieval part is used. With `order="score"` it returns single sentences,
+        best first.
+    k: return exactly the best `k` sentences, best first, if there are as many; default: excerpts of what the
+        selection keeps.
     search_kwargs: a "filter" for all calls, such as `{"filter": {"year": 2020}}`, and a "k", which is the
         field `k`.
     Both k and filter can be set for one call: `invoke(query, k=3, filter={"year": 2020})`.
@@ -298,7 +305,8 @@ class PreciseRetriever(OwnWords, BaseRetriever):
         filter: Any = None,
     ) -> list[Document]:
         search = _Search(check_query(query), k, filter)
-        return from_selection(self._path.invoke(search, {"callbacks": run_manager.get_child()}))
+        selection = self._path.invoke(search, {"callbacks": run_manager.get_child()})
+        return self._documents(selection, search)
 
     async def _aget_relevant_documents(
         self,
@@ -309,7 +317,13 @@ class PreciseRetriever(OwnWords, BaseRetriever):
         filter: Any = None,
     ) -> list[Document]:
         search = _Search(check_query(query), k, filter)
-        return from_selection(await self._path.ainvoke(search, {"callbacks": run_manager.get_child()}))
+        selection = await self._path.ainvoke(search, {"callbacks": run_manager.get_child()})
+        return self._documents(selection, search)
+
+    def _documents(self, selection: Selection, search: _Search) -> list[Document]:
+        """Return what is sent of a selection: excerpts, or the best `k` by themselves."""
+        has_k = self.k is not None or search.k is not None
+        return from_excerpts(excerpts_of(selection, "score" if has_k else self.rag.order))
 
     @property
     def _index(self) -> Index:

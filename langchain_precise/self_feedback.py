@@ -14,7 +14,7 @@ from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, SkipValidation
 from typing_extensions import TypedDict
 
-from langchain_precise.convert import from_selection, to_core_documents
+from langchain_precise.convert import from_excerpts, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.questions import Question, read_question
 from langchain_precise.source import source_of
@@ -220,7 +220,7 @@ def _output(answer: Answer) -> SelfFeedbackOutput:
         question=answer.question,
         answer=answer.text,
         kind=answer.kind,
-        context=from_selection(answer.selection),
+        context=from_excerpts(passage.excerpt for passage in answer.passages),
         citations=answer.citation_facts,
         choice=answer.choice,
         score=answer.judgement.score if answer.judgement else None,

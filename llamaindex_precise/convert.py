@@ -4,6 +4,7 @@
     to_candidates       scored nodes → candidates, for a stage of the core
     from_candidate      a candidate → a copy of the node that it was, or a new node if an index found it
     from_selection      the kept candidates of a selection → such nodes
+    from_excerpts       excerpts → such nodes, with what stands above them
 
 A result has the metadata of its source and, under the one key "precise", the facts of
 `precise_rag.facts`: its document and place there, its score and its scale. Embedding models and LLMs
@@ -41,9 +42,10 @@ from precise_rag.facts import (
     read_facts,
     write_facts,
 )
-from precise_rag.metadata_keys import FACTS_KEY, LAYOUT_KEY, SOURCE_KEY, without_own_keys
-from precise_rag.titles import TITLE_KEYS
-from precise_rag.types import Candidate, ScoreScale, Selection, Span, with_scores
+from precise_rag.metadata_keys import FACTS_KEY, LAYOUT_KEY, SECTION_KEY, SOURCE_KEY, without_own_keys
+from precise_rag.titles import TITLE_KEYS, joined_titles, new_sections, titles_of
+from precise_rag.tokens import estimate_tokens
+from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
 
 _LAYOUT_FIELDS = (
@@ -170,6 +172,28 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
 def from_selection(selection: Selection) -> list[NodeWithScore]:
     """Return the nodes of the kept candidates, best first, with their scores and reasons."""
     return [from_candidate(d.candidate, d.reason) for d in selection.decisions if d.kept]
+
+
+def from_excerpts(excerpts: Iterable[Excerpt]) -> list[NodeWithScore]:
+    """Return the nodes of excerpts, in their order.
+
+    The metadata "section" of the first one of each section is what stands above it, such as "Pump > Oil",
+    without titles that its metadata shows to LLMs anyway. An entry of this name that is the user's stays.
+    """
+    excerpts = list(excerpts)
+    nodes = []
+    for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
+        nodes.append(from_candidate(excerpt, excerpt.reason))
+        if section := [title for title in titles if title not in titles_of(excerpt.metadata)]:
+            nodes[-1].node.metadata.setdefault(SECTION_KEY, joined_titles(section))
+    return nodes
+
+
+def piece_tokens(piece: Candidate) -> int:
+    """Count the tokens that the node of a piece costs in a prompt, beside those of its text."""
+    node = from_candidate(piece).node
+    written, text = node.get_content(MetadataMode.LLM), node.get_content(MetadataMode.NONE)
+    return estimate_tokens(written) - estimate_tokens(text)
 
 
 def root_source(node: BaseNode) -> RelatedNodeInfo:

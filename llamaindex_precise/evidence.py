@@ -6,22 +6,22 @@ from typing import Any
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.schema import NodeWithScore
 
-from llamaindex_precise.convert import own_texts
+from llamaindex_precise.convert import from_excerpts, own_texts, piece_tokens
 from llamaindex_precise.postprocessors import RerankerComponent, SelectionPostprocessor, require_query
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.protocols import Reranker
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Selection
+from precise_rag.types import Candidate, Excerpt, Selection
 
 _DEFAULT = ProbabilitySelector()
 
 
 class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
-    """Postprocessor that returns only the relevant sentences of the nodes, grown to spans.
+    """Postprocessor that returns excerpts: the relevant sentences of the nodes and what belongs to them.
 
     The sentences of all nodes are reranked, grow to the neighbours that probably belong to the same
-    evidence, and are kept while they are worth their tokens, see `EvidenceExtractor`. Each span is a new
+    evidence, and are kept while they are worth their tokens, see `EvidenceExtractor`. Each excerpt is a new
     node in the order of the text, with the metadata and the relationship to the document of the node it
     was cut from. Its `start_char_idx` and `end_char_idx` are exact if those of the node are. A node
     without text is left out.
@@ -64,5 +64,9 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
         return self._reranker
 
     def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
-        """Keep the evidence: the spans in the order of the text, then the sentences that were dropped."""
-        return self._extractor.extract(require_query(query), candidates).selection
+        """Keep the evidence: the excerpts in their order, then the sentences that were dropped."""
+        return self._extractor.extract(require_query(query), candidates, piece_tokens).selection
+
+    def nodes(self, selection: Selection) -> list[NodeWithScore]:
+        """Return the excerpts as nodes."""
+        return from_excerpts(one for one in selection.kept if isinstance(one, Excerpt))

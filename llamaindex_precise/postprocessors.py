@@ -78,6 +78,10 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         """Return the reranker that `decide` uses for these candidates, if any."""
         return None
 
+    def nodes(self, selection: Selection) -> list[NodeWithScore]:
+        """Return the kept candidates as nodes."""
+        return from_selection(selection)
+
     def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
         """Return the decision on each node: kept or dropped, with its score and the reason."""
         text = query.query_str if isinstance(query, QueryBundle) else query
@@ -91,7 +95,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         with self._announced(nodes, candidates, query_bundle) as kept:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = self.decide(candidates, query, trace)
-            kept += from_selection(selection)
+            kept += self.nodes(selection)
         return kept
 
     @dispatcher.span
@@ -103,7 +107,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         with self._announced(nodes, candidates, query_bundle) as kept:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = await self.adecide(candidates, query, trace)
-            kept += from_selection(selection)
+            kept += self.nodes(selection)
         return kept
 
     @contextmanager

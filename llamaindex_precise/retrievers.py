@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from llamaindex_precise.convert import from_candidate, from_selection, to_core_documents
+from llamaindex_precise.convert import from_candidate, from_excerpts, piece_tokens, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
@@ -29,6 +29,7 @@ from precise_rag._pickling import Portable
 from precise_rag.checks import check_methods
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import EmptyIndexError, InputError
+from precise_rag.excerpts import excerpts_of
 from precise_rag.index import (
     DatabaseIndex,
     DocumentIndex,
@@ -249,9 +250,14 @@ class HybridRetriever(IndexRetriever):
 class PreciseRetriever(Portable, BaseRetriever):
     """Retriever that runs the whole path: search, reranking, filters and selection.
 
-    rag: the pipeline, of which the retrieval part is used.
-    similarity_top_k: return exactly the best nodes, as many as this if there are; default: what the
-        selection keeps.
+    It returns excerpts: verbatim parts of the documents in the order of the text, the document with the best
+    one first, see `excerpts_of`. The score of an excerpt is that of its best sentence; `read_facts` lists
+    its sentences.
+
+    rag: the pipeline, of which the retrieval part is used. With `order="score"` it returns single sentences,
+        best first.
+    similarity_top_k: return exactly the best sentences, best first, as many as this if there are; default:
+        excerpts of what the selection keeps.
     filters: what the documents of all nodes must meet, see `to_core_filter`; can be set between calls.
     """
 
@@ -375,11 +381,16 @@ class PreciseRetriever(Portable, BaseRetriever):
         return await super().aretrieve(_bundle(str_or_query_bundle))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return from_selection(self.select(query_bundle))
+        return self._nodes(self.select(query_bundle))
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return from_selection(await self.aselect(query_bundle))
+        return self._nodes(await self.aselect(query_bundle))
+
+    def _nodes(self, selection: Selection) -> list[NodeWithScore]:
+        """Return what is sent of a selection: excerpts, or the best `similarity_top_k` by themselves."""
+        order = self.rag.order if self.similarity_top_k is None else "score"
+        return from_excerpts(excerpts_of(selection, order, piece_tokens))
 
     @property
     def _index(self) -> Index:

@@ -25,7 +25,7 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMi
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
-from llamaindex_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
+from llamaindex_precise.convert import from_candidate, from_excerpts, to_candidates, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
 from llamaindex_precise.retrievers import query_vector
@@ -33,7 +33,9 @@ from llamaindex_precise.source import RetrieverSource, SentenceSource, source_of
 from llamaindex_precise.words import own_words
 from precise_rag._pickling import Portable
 from precise_rag.answer import Answer
+from precise_rag.context import context_passages
 from precise_rag.errors import InputError
+from precise_rag.excerpts import Order
 from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.pipeline import Estimate, PreciseRAG, check_pipeline
 from precise_rag.prompts import answer_instructions, judge_instructions
@@ -191,7 +193,7 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
         trace = Trace(query, observer=observing(dispatcher))
         if not (self.streaming if streaming is None else streaming):
             answer = self.rag.answer(query, trace=trace, **arguments)
-            return _fill(Response(answer.text), trace, answer)
+            return _fill(Response(answer.text), trace, answer, self.rag.order)
         items = self.rag.stream(query, trace=trace, live_final=self.live_final, **arguments)
         ready = [next(items)] if self.live_final else list(items)
 
@@ -200,17 +202,17 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
                 if isinstance(item, str):
                     yield item
                 else:
-                    _fill(response, trace, item)
+                    _fill(response, trace, item, self.rag.order)
 
         response = StreamingResponse(pieces())
-        return _fill(response, trace, ready[-1] if isinstance(ready[-1], Answer) else None)
+        return _fill(response, trace, ready[-1] if isinstance(ready[-1], Answer) else None, self.rag.order)
 
     async def aanswer(self, query: str, *, streaming: bool | None = None, **arguments: Any) -> RESPONSE_TYPE:
         """Run `answer` without blocking the event loop."""
         trace = Trace(query, observer=observing(dispatcher))
         if not (self.streaming if streaming is None else streaming):
             answer = await self.rag.aanswer(query, trace=trace, **arguments)
-            return _fill(Response(answer.text), trace, answer)
+            return _fill(Response(answer.text), trace, answer, self.rag.order)
         items = self.rag.astream(query, trace=trace, live_final=self.live_final, **arguments)
         ready = [await anext(items)] if self.live_final else [item async for item in items]
 
@@ -223,10 +225,10 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
                     if isinstance(item, str):
                         yield item
                     else:
-                        _fill(response, trace, item)
+                        _fill(response, trace, item, self.rag.order)
 
         response = AsyncStreamingResponse(pieces())
-        return _fill(response, trace, ready[-1] if isinstance(ready[-1], Answer) else None)
+        return _fill(response, trace, ready[-1] if isinstance(ready[-1], Answer) else None, self.rag.order)
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
@@ -300,11 +302,12 @@ def _brings_vector(bundle: QueryBundle) -> bool:
     return bundle.embedding is not None or bool(bundle.custom_embedding_strs)
 
 
-def _fill(response: _R, trace: Trace, answer: Answer | None) -> _R:
-    """Set the response's sources and, once there is an answer, the facts about it."""
+def _fill(response: _R, trace: Trace, answer: Answer | None, order: Order) -> _R:
+    """Set the response's sources and, once there is an answer, the facts about it. order: of the sources."""
     selections = [stage.selection for stage in trace.stages if stage.name == "selection"]
     selection = answer.selection if answer else selections[-1] if selections else Selection()
-    sources = from_selection(selection)
+    passages = answer.passages if answer else context_passages(selection, order)
+    sources = from_excerpts(passage.excerpt for passage in passages)
     metadata: dict[str, Any] = {
         item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS_KEY}
         for item in sources

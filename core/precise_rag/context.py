@@ -1,64 +1,71 @@
-"""What a model sees of the selected pieces: passages in reading order, with their titles and headings."""
+"""What a model sees of a selection: its excerpts as numbered passages, with their titles and headings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
-from precise_rag.prompts import Shown
-from precise_rag.structure.marks import begins_line, ends_line
+from precise_rag.excerpts import Order, excerpts_of
+from precise_rag.prompts import Fence, Shown
 from precise_rag.titles import joined_titles, titles_above
-from precise_rag.types import Candidate, Titles
-
-Order = Literal["document", "score"]
-"""Order of the passages: "document" puts the pieces of each document in the order of its text, the
-document with the best piece first, and joins neighbours; "score" leaves the pieces as they are ranked."""
+from precise_rag.tokens import estimate_tokens
+from precise_rag.types import Candidate, Excerpt, Selection, Titles
 
 UNTITLED = "untitled"
 """Source of a passage without a heading that follows one with a heading."""
 
 _SOURCE_LENGTH = 200
-_WIDEST_GAP = 3
-"""Most characters between pieces that are joined: spaces and line breaks; a sentence is longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a document as the model sees it: one selected piece, or several that were joined.
-
-    number: the number under which it is shown and cited, from 1.
-    doc_id: the document's id.
-    start, end: offsets in the document's text.
-    text: the text, with the pieces' own words.
-    titles: what stands above it: the document's title and the path of headings.
-    pieces: the selected pieces that it was made of.
-    """
+    """An excerpt under the number by which the model sees and cites it, from 1."""
 
     number: int
-    doc_id: str
-    start: int
-    end: int
-    text: str
-    titles: Titles = ()
-    pieces: tuple[Candidate, ...] = ()
+    excerpt: Excerpt
+
+    @property
+    def doc_id(self) -> str:
+        """The document's id."""
+        return self.excerpt.doc_id
+
+    @property
+    def start(self) -> int:
+        """Offset of the first character in the document's text."""
+        return self.excerpt.start
+
+    @property
+    def end(self) -> int:
+        """Offset behind the last character in the document's text."""
+        return self.excerpt.end
+
+    @property
+    def text(self) -> str:
+        """The document's text from start to end."""
+        return self.excerpt.text
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The document's metadata."""
+        return self.excerpt.metadata
+
+    @property
+    def titles(self) -> Titles:
+        """What stands above it: the document's title and the path of headings."""
+        return titles_above(self.excerpt)
+
+    @property
+    def pieces(self) -> tuple[Candidate, ...]:
+        """The selected sentences in it, in the order of the text."""
+        return tuple(decision.candidate for decision in self.excerpt.sentences)
 
 
-def context_passages(kept: Iterable[Candidate], order: Order = "document") -> tuple[Passage, ...]:
-    """Return the passages that a model sees, numbered from 1.
+def context_passages(selection: Selection, order: Order = "document") -> tuple[Passage, ...]:
+    """Return the passages that a model sees, numbered from 1: the excerpts of a selection.
 
-    kept: the selected pieces, best first.
     order: see `Order`.
-    Two pieces are joined if the second begins inside the first and the texts agree, or right after it.
-    Line breaks come between them, one for each character of the gap; or one space where the marks of both
-    allow a line to go on. The white space of the document may differ.
     """
-    if order == "score":
-        parts = [_Joined([piece], piece.text) for piece in kept]
-    else:
-        documents: dict[str, list[Candidate]] = {}
-        for piece in kept:
-            documents.setdefault(piece.doc_id, []).append(piece)
-        parts = [part for pieces in documents.values() for part in _in_text_order(pieces)]
-    return tuple(part.passage(number) for number, part in enumerate(parts, start=1))
+    excerpts = excerpts_of(selection, order, _piece_tokens)
+    return tuple(Passage(number, excerpt) for number, excerpt in enumerate(excerpts, start=1))
 
 
 def shown_passages(passages: Sequence[Passage]) -> list[Shown]:
@@ -75,48 +82,6 @@ def source_of(titles: Titles) -> str:
     return joined_titles(titles)[-_SOURCE_LENGTH:] or UNTITLED
 
 
-@dataclass(slots=True)
-class _Joined:
-    """Pieces of one document that follow each other, and their text."""
-
-    pieces: list[Candidate]
-    text: str
-
-    @property
-    def start(self) -> int:
-        return self.pieces[0].start
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
-
-    def continues(self, piece: Candidate) -> bool:
-        """Whether a piece continues the text; the offsets of other libraries may not mean that."""
-        exact = all(len(one.text) == one.end - one.start for one in (self.pieces[0], piece))
-        if not exact or piece.start > self.end + _WIDEST_GAP:
-            return False
-        shared = self.text[piece.start - self.start :]
-        agrees = shared.startswith(piece.text) or piece.text.startswith(shared)
-        return agrees and titles_above(piece) == titles_above(self.pieces[0])
-
-    def add(self, piece: Candidate) -> None:
-        self.pieces.append(piece)
-        gap = piece.start - self.end
-        in_line = gap == 1 and not begins_line(piece.text) and not ends_line(self.text)
-        self.text += " " if in_line else "\n" * gap
-        self.text += piece.text[max(0, self.end - piece.start) :]
-
-    def passage(self, number: int) -> Passage:
-        first, last = self.pieces[0], max(self.pieces, key=lambda piece: piece.end)
-        titles = titles_above(first)
-        return Passage(number, first.doc_id, first.start, last.end, self.text, titles, tuple(self.pieces))
-
-
-def _in_text_order(pieces: Iterable[Candidate]) -> list[_Joined]:
-    groups: list[_Joined] = []
-    for piece in sorted(pieces, key=lambda piece: (piece.start, -piece.end)):
-        if groups and groups[-1].continues(piece):
-            groups[-1].add(piece)
-        else:
-            groups.append(_Joined([piece], piece.text))
-    return groups
+def _piece_tokens(piece: Candidate) -> int:
+    """Tokens that a prompt of ours writes around a passage."""
+    return estimate_tokens(Fence("0" * 16).passages([Shown("", source_of(titles_above(piece)))]))

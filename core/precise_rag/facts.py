@@ -12,6 +12,7 @@ those without a value are left out:
     passage              [start, end] of the passage it belongs to
     above                the title and the headings above it
     reason               why the last selection kept it
+    sentences            of an excerpt: start, end, score and reason of each selected sentence in it
     foreign_score        the score that another component had given it before
 """
 
@@ -24,7 +25,7 @@ from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
 
 from precise_rag.metadata_keys import FACTS_KEY
-from precise_rag.types import UNSCORED, Candidate, ScoreScale, Span, finite_score
+from precise_rag.types import UNSCORED, Candidate, Excerpt, ScoreScale, Span, finite_score
 
 _PIECES = UUID("5d0c1b52-6f5c-5a3e-9b1e-0f1f6c2f7a41")
 """Namespace of the ids of pieces."""
@@ -65,6 +66,11 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
         facts["above"] = list(candidate.above)
     if reason:
         facts["reason"] = reason
+    if isinstance(candidate, Excerpt):
+        facts["sentences"] = [
+            {"start": one.start, "end": one.end, "score": one.score, "reason": why}
+            for _, one, _, why in candidate.sentences
+        ]
     return facts
 
 

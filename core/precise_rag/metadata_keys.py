@@ -12,6 +12,9 @@ LAYOUT_KEY = "precise_layout"
 SOURCE_KEY = "precise_object"
 """The framework object that became a candidate, in the candidate's metadata."""
 
+SECTION_KEY = "section"
+"""The titles and headings above an excerpt, where a prompt is to show them: not ours if a user wrote it."""
+
 _OWN_KEYS = frozenset({FACTS_KEY, LAYOUT_KEY, SOURCE_KEY})
 
 

@@ -63,6 +63,12 @@ def joined_titles(titles: Iterable[str]) -> str:
     return _BETWEEN.join(titles)
 
 
+def new_sections(pieces: Sequence[Candidate]) -> list[Titles]:
+    """Return the titles above each piece; none where they are those of the piece before it."""
+    above = [(piece.doc_id, titles_above(piece)) for piece in pieces]
+    return [() if row and above[row - 1] == above[row] else above[row][1] for row in range(len(above))]
+
+
 def saved_titles(titles: Iterable[str]) -> str:
     """Return titles as the text that an index keeps; `read_titles` reads it."""
     return _SAVED_BETWEEN.join(titles)

@@ -1,6 +1,6 @@
 """The values that flow between the stages.
 
-    Document → Span/SentenceTable → Chunk → Candidate → Selection
+    Document → Span/SentenceTable → Chunk → Candidate → Selection → Excerpt
     Message → Completion → Judgement
 
 All are frozen dataclasses or named tuples. Offsets count Unicode code points, so
@@ -278,10 +278,38 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Excerpt(Candidate):
+    """A slice of one document that is sent: kept sentences that stand together, and what is between them.
+
+    `text` is exactly the document's text from `start` to `end`. The score is that of its best sentence.
+
+    sentences: the decisions that put it together, in the order of the text: each kept sentence with its own
+        place, score and reason. A sentence between them that only fills a short hole has none.
+    """
+
+    sentences: tuple[Decision, ...] = field(default=(), hash=False)
+
+    @property
+    def best(self) -> Decision:
+        """The decision on its best sentence."""
+        return min(self.sentences, key=lambda decision: decision.rank)
+
+    @property
+    def reason(self) -> str:
+        """Why it is sent: the reason of its best sentence, and how many more came along."""
+        more = len(self.sentences) - 1
+        return self.best.reason + (f"; {more} more sentence{'s' * (more > 1)} came along" if more else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
-    """The result of a selector or filter: one decision per candidate, best first."""
+    """The result of a selector or filter: one decision per candidate, best first.
+
+    stretches: the text around the candidates, if a stage has read it. `precise_rag.excerpts` cuts from it.
+    """
 
     decisions: tuple[Decision, ...] = ()
+    stretches: tuple[Stretch, ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
     def of(cls, verdicts: Iterable[tuple[Candidate, bool, str]]) -> Selection:
@@ -298,14 +326,25 @@ class Selection:
 
         later: the selection made from this one's kept candidates, and from others that it added to them.
         Returns the later decisions and this selection's drops, in score order. What was dropped before and
-        added again stays dropped.
+        added again stays dropped. The stretches are the later ones, if there are any.
         """
         kept = {candidate.id for candidate in self.kept}
         drops = [decision for decision in self.decisions if not decision.kept]
         gone = {decision.candidate.id for decision in drops} - kept
         decisions = [*(d for d in later.decisions if d.candidate.id not in gone), *drops]
         decisions.sort(key=lambda decision: -decision.candidate.score)
-        return Selection.of((d.candidate, d.kept, d.reason) for d in decisions)
+        joined = Selection.of((d.candidate, d.kept, d.reason) for d in decisions)
+        return replace(joined, stretches=later.stretches or self.stretches)
+
+    def dropping(self, reasons: Mapping[str, str]) -> Selection:
+        """Return this selection without some of the kept candidates. reasons: why, by candidate id."""
+        decisions = (
+            d._replace(kept=False, reason=reasons[d.candidate.id])
+            if d.kept and d.candidate.id in reasons
+            else d
+            for d in self.decisions
+        )
+        return replace(self, decisions=tuple(decisions))
 
     def _repr_html_(self) -> str:
         """Show the decisions in a notebook, as a table in its own style."""

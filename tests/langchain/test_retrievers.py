@@ -20,6 +20,7 @@ from precise_rag import (
     WordSentenceIndex,
 )
 from precise_rag.errors import InputError
+from precise_rag.excerpts import excerpts_of
 from precise_rag.facts import piece_id, read_facts
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
@@ -171,23 +172,23 @@ def test_the_precise_retriever_finds_what_the_pipeline_selects(documents, encode
     )
     selection = rag.retrieve(QUESTION)
     found = precise.invoke(QUESTION)
-    kept = [decision for decision in selection.decisions if decision.kept]
-    assert [d.id for d in found] == [
-        piece_id(d.candidate.doc_id, d.candidate.start, d.candidate.end) for d in kept
-    ]
-    assert_alike([read_facts(d)["score"] for d in found], [d.candidate.score for d in kept])
-    assert [read_facts(d)["reason"] for d in found] == [d.reason for d in kept]
+    excerpts = excerpts_of(selection)
+    assert [d.id for d in found] == [piece_id(one.doc_id, one.start, one.end) for one in excerpts]
+    assert_alike([read_facts(d)["score"] for d in found], [one.score for one in excerpts])
+    assert [read_facts(d)["reason"] for d in found] == [one.reason for one in excerpts]
     assert found[0].page_content.startswith("The town clock was built by Ada Brandt")
     assert_alike(precise.select(QUESTION), selection)
 
 
 def test_k_of_the_precise_retriever_is_kept_to(documents, encoder, precise):
-    everything = precise.invoke(QUESTION)
-    assert len(everything) >= 2
-    assert [d.id for d in precise.invoke(QUESTION, k=1)] == [everything[0].id]
-    n_found = len(precise.select(QUESTION).decisions)
-    assert len(everything) <= len(precise.invoke(QUESTION, k=50)) <= n_found
-    assert PreciseRetriever.from_index(precise.rag.index, k=1).invoke(QUESTION)[0].id == everything[0].id
+    selection = precise.select(QUESTION)
+    sentences = [piece_id(one.doc_id, one.start, one.end) for one in selection.kept]
+    assert len(sentences) >= 2
+    assert [d.id for d in precise.invoke(QUESTION, k=2)] == sentences[:2]
+    assert len(sentences) <= len(precise.invoke(QUESTION, k=50)) <= len(selection.decisions)
+    assert PreciseRetriever.from_index(precise.rag.index, k=1).invoke(QUESTION)[0].id == sentences[0]
+    ranked = PreciseRetriever.from_index(precise.rag.index, selector=precise.rag.path.selector, order="score")
+    assert [d.id for d in ranked.invoke(QUESTION)] == sentences
 
 
 async def test_the_precise_retriever_gives_the_same_when_async_and_changes_nothing(documents, precise):

@@ -21,6 +21,7 @@ from llamaindex_precise.papers import (
 )
 from precise_rag import GradientSelector, InputError, Ledger, PreciseRAG
 from precise_rag.errors import LLMError
+from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.viz.trace_page import trace_page
 from support.alike import assert_alike
@@ -50,7 +51,7 @@ def test_the_best_answer_is_returned_with_its_own_sources(retriever):
 
     assert isinstance(response, Response)
     assert str(response) == "Better."
-    assert len(response.source_nodes) == 3
+    assert sum(len(read_facts(item)["sentences"]) for item in response.source_nodes) == 3
     facts = response.metadata["precise"]
     assert (facts["kind"], facts["score"]) == ("generated", 8)
     assert [turn["step"] for turn in facts["trace"]["rounds"]] == [0, 1, 2]
@@ -72,7 +73,7 @@ def test_a_streamed_answer_can_be_read_and_is_the_accepted_one(retriever):
     )
     response = engine.query(QUESTION)
     assert isinstance(response, StreamingResponse)
-    assert len(response.source_nodes) == 3
+    assert sum(len(read_facts(item)["sentences"]) for item in response.source_nodes) == 3
     assert response.metadata["precise"]["score"] == 9
     assert list(response.response_gen) == ["The ", "better ", "one."]
 
@@ -246,8 +247,8 @@ def test_it_needs_a_retriever_or_a_pipeline_and_not_both(retriever):
 def test_a_pipeline_or_a_preset_answers_as_it_is(documents):
     rag = PreciseRAG.from_documents(to_core_documents(documents), ScriptedLLM(["x", verdict(9)] * 2))
     response = SelfFeedbackQueryEngine.from_rag(rag).query(QUESTION)
-    selection = rag.answer(QUESTION).selection
-    assert [item.node.text for item in response.source_nodes] == [c.text for c in selection.kept]
+    passages = rag.answer(QUESTION).passages
+    assert [item.node.text for item in response.source_nodes] == [one.text for one in passages]
     assert {item.node.ref_doc_id for item in response.source_nodes} <= {"lighthouse", "bakery"}
     engine = SelfFeedbackQueryEngine.from_documents(
         documents, ScriptedLLM(["Reyk.", verdict(9)]), HashEncoder(), preset="recursive"
@@ -268,8 +269,8 @@ def test_choices_estimates_and_the_ledger(retriever):
 
 def test_a_query_that_brings_its_own_vectors_is_searched_by_them(retriever):
     bundle = QueryBundle(QUESTION, custom_embedding_strs=["The keeper climbed steps."])
-    found = growing(retriever, ["x", verdict(9)]).query(bundle).source_nodes[0]
-    assert "keeper" in found.node.text.lower()
+    sources = growing(retriever, ["x", verdict(9)]).query(bundle).source_nodes
+    assert "keeper" in max(sources, key=lambda item: item.score or 0.0).node.text.lower()
 
 
 def test_only_a_pipeline_is_a_pipeline():

@@ -5,6 +5,7 @@ import sys
 import langchain_precise
 
 NAMES = {
+    "DOCUMENT_PROMPT",
     "EvidenceCompressor",
     "PreciseEmbeddings",
     "PreciseRetriever",

@@ -26,6 +26,7 @@ from precise_rag import (
     Segmenter,
     read_facts,
 )
+from precise_rag.context import context_passages
 from precise_rag.facts import piece_id
 from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.index.rows import nearest
@@ -251,7 +252,7 @@ def test_self_feedback_is_the_same():
     assert str(response) == output["answer"] == expected.text
     assert facts["score"] == output["score"] == expected.judgement.score
     assert facts["note"] == output["note"] == expected.note
-    assert_same_results(response.source_nodes, output["context"], expected.selection)
+    assert_same_excerpts(response.source_nodes, output["context"], expected.passages)
     rounds = [turn.to_dict() for turn in expected.trace.rounds]
     assert facts["trace"]["rounds"] == output["trace"]["rounds"] == rounds
     for llm in (engine_llm, chain_llm):
@@ -266,7 +267,8 @@ def test_the_whole_path_is_the_same():
     documents = langchain_precise.PreciseRetriever.from_documents(LANGCHAIN, HashEncoder())
     for question in QUESTIONS:
         expected = rag.retrieve(question)
-        assert_same_results(nodes.retrieve(question), documents.invoke(question), expected)
+        passages = context_passages(expected)
+        assert_same_excerpts(nodes.retrieve(question), documents.invoke(question), passages)
         assert_same_decisions(nodes.select(question), expected)
         assert_same_decisions(documents.select(question), expected)
         fixed = documents.invoke(question, k=4)
@@ -362,6 +364,20 @@ def assert_same_results(nodes, documents, expected):
         assert read_facts(document)["reason"] == reason
 
 
+def assert_same_excerpts(nodes, documents, passages):
+    excerpts = [passage.excerpt for passage in passages]
+    ids = [piece_id(one.doc_id, one.start, one.end) for one in excerpts]
+    assert [item.node.node_id for item in nodes] == [document.id for document in documents] == ids
+    for excerpt, item, document in zip(excerpts, nodes, documents, strict=True):
+        assert item.node.text == document.page_content == TEXTS[excerpt.doc_id][excerpt.start : excerpt.end]
+        assert item.score == pytest.approx(excerpt.score, abs=1e-6)
+        assert read_facts(document)["score"] == pytest.approx(excerpt.score, abs=1e-6)
+        sentences = [(s["start"], s["end"], s["reason"]) for s in read_facts(item.node)["sentences"]]
+        assert sentences == [(d.candidate.start, d.candidate.end, d.reason) for d in excerpt.sentences]
+        assert read_facts(document)["sentences"] == read_facts(item.node)["sentences"]
+        assert read_facts(item.node)["reason"] == read_facts(document)["reason"] == excerpt.reason
+
+
 def test_headings_reach_the_reranker_in_both_frameworks():
     """The index knows them; a reranker that follows the framework's retriever reads them, too."""
     text = "# {}\n\nOil the shaft. Service it once a year.\n"
@@ -398,7 +414,7 @@ def test_evidence_is_the_same():
         Candidate(d.id, 0, len(d.text), d.text, -float(i), "rank", metadata=d.metadata)
         for i, d in enumerate(CORE)
     ]
-    core = [span.candidate for span in extractor.extract(query, given).spans]
+    core = extractor.extract(query, given).excerpts
     assert core
     nodes = [
         NodeWithScore(node=TextNode(id_=name, text=text, metadata={"title": name}))
@@ -468,7 +484,7 @@ def test_headings_inside_a_text_stand_above_its_evidence_in_both():
     )
     node = NodeWithScore(node=TextNode(id_="yard", text=text))
     document = LangChainDocument(text, id="yard")
-    settings = {"reranker": "packaged", "min_score": 0.0, "share_of_best": 0.0}
+    settings = {"reranker": "packaged", "share_of_best": 1.0, "min_keep": 1}
     query = "How often is the oil of the pump M-7 changed?"
     found = llamaindex_precise.EvidencePostprocessor(**settings).postprocess_nodes([node], query_str=query)
     theirs = langchain_precise.EvidenceCompressor(**settings).compress_documents([document], query)
@@ -477,6 +493,8 @@ def test_headings_inside_a_text_stand_above_its_evidence_in_both():
     for pieces in ([item.node for item in found], theirs):
         best = max(map(read_facts, pieces), key=lambda facts: facts["score"])
         assert best["above"] == ["Yard", "Pump M-7"]
+        (shown,) = (piece.metadata["section"] for piece in pieces if read_facts(piece) == best)
+        assert shown == "Yard > Pump M-7"
 
 
 def _placed(piece, text):

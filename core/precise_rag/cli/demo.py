@@ -130,7 +130,7 @@ def _show_one(rag: PreciseRAG, question: str) -> None:
 
 def _show_context(selection: Selection) -> None:
     """Print the passages, one line for each sentence with its probability, before and after growing."""
-    passages = context_passages(selection.kept)
+    passages = context_passages(selection)
     show("  as found → with its neighbours")
     for passage in passages:
         show(f"  [{passage.number}] {visible_line(str(place_of(passage)))}")

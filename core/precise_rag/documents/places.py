@@ -34,9 +34,7 @@ def place_of(piece: Any) -> Place:
 
     Documents that `read_documents` did not make have no pages and headings.
     """
-    metadata = getattr(piece, "metadata", None)
-    if metadata is None:
-        metadata = piece.pieces[0].metadata if piece.pieces else {}
+    metadata = piece.metadata
     pages = metadata.get("pages")
     page = (
         bisect_right(pages, piece.start) if isinstance(pages, list | tuple) and _are_offsets(pages) else None

@@ -46,7 +46,7 @@ class EvidenceGrower:
         candidates: sentences with probabilities or logits. On other scales, and if the source does not
             know them, candidates are returned as they are.
         All are kept; the reasons say what was found, and what came along with which sentence. The score
-        that a found sentence had is in `scores["found"]`.
+        that a found sentence had is in `scores["found"]`. The text around them is in `stretches`.
         """
         check_query(query)
         if self.source is None:
@@ -56,12 +56,14 @@ class EvidenceGrower:
             return Selection.keep_all(candidates, "not grown: its score is not a probability")
         scores = dict(zip(found, ratio_scores(list(found.values())), strict=True))
         grown: dict[str, tuple[Candidate, str]] = {}
-        for stretch in self.source.neighbours(list(found.values()), REACH):
+        stretches = tuple(self.source.neighbours(list(found.values()), REACH))
+        for stretch in stretches:
             grown |= self._grown(query, stretch, found, scores)
         verdicts = [grown.get(c.id, (c, "not grown: its neighbours are not known")) for c in candidates]
         verdicts += [verdict for key, verdict in grown.items() if key not in found]
         ranked = {c.id: reason for c, reason in verdicts}
-        return Selection.of((c, True, ranked[c.id]) for c in best_first(c for c, _ in verdicts))
+        selection = Selection.of((c, True, ranked[c.id]) for c in best_first(c for c, _ in verdicts))
+        return replace(selection, stretches=stretches)
 
     def _grown(
         self, query: str, stretch: Stretch, found: dict[str, Candidate], scores: dict[str, float]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from precise_rag.answer import Answer, Round
-from precise_rag.context import Order, Passage, context_passages, shown_passages
+from precise_rag.context import Passage, context_passages, shown_passages
 from precise_rag.errors import (
     BudgetExceeded,
     ContentFilterError,
@@ -13,6 +13,7 @@ from precise_rag.errors import (
     LLMAuthenticationError,
     LLMError,
 )
+from precise_rag.excerpts import Order
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.judgement import parse_judgement
 from precise_rag.llm.session import Ask, Conversation, Session
@@ -202,7 +203,7 @@ class FeedbackConversation:
         return outcome
 
     def _passages(self, selection: Selection) -> tuple[Passage, ...]:
-        return context_passages(selection.kept, self.order)
+        return context_passages(selection, self.order)
 
     def _shown(self, selection: Selection) -> list[Shown]:
         return shown_passages(self._passages(selection))
@@ -250,26 +251,13 @@ class FeedbackConversation:
 
 def _keep_best(selection: Selection, n: int) -> Selection:
     """The same selection with at most its best `n` kept."""
-    kept = {candidate.id for candidate in selection.kept[:n]}
     reason = f"the model's context fits {_chunks(n)}"
-    return Selection.of(
-        (d.candidate, False, reason)
-        if d.kept and d.candidate.id not in kept
-        else (d.candidate, d.kept, d.reason)
-        for d in selection.decisions
-    )
+    return selection.dropping({candidate.id: reason for candidate in selection.kept[n:]})
 
 
 def _leave_out(selection: Selection, left_out: Mapping[str, str]) -> Selection:
     """The same selection without the chunks of these ids. left_out: why, by id."""
-    if not left_out:
-        return selection
-    return Selection.of(
-        (d.candidate, False, f"left out: {left_out[d.candidate.id]} of the model")
-        if d.kept and d.candidate.id in left_out
-        else (d.candidate, d.kept, d.reason)
-        for d in selection.decisions
-    )
+    return selection.dropping({key: f"left out: {why} of the model" for key, why in left_out.items()})
 
 
 def _as_long(candidate: Candidate, selection: Selection) -> list[Candidate]:

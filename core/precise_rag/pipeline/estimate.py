@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from precise_rag.context import Order, context_passages, source_of
+from precise_rag.context import context_passages, source_of
+from precise_rag.excerpts import Order
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm.rehearsal import Estimate, bill_of
 from precise_rag.llm.session import Session
@@ -144,20 +145,20 @@ class CostEstimator:
         if self._finds_others:
             return Sent([_headed(piece) for piece in found])
         if self.relevance is not None:
-            return self._sent(found)
+            return self._sent(Selection.keep_all(found))
         furthest = min(n_before * self.controller.reach, len(found))
         steps = range(-furthest, furthest + 1)
-        return max((self._sent(self.select(step).kept) for step in steps), key=self._tokens)
+        return max((self._sent(self.select(step)) for step in steps), key=self._tokens)
 
-    def _sent(self, kept: Sequence[Candidate]) -> Sent:
-        """The most that is sent of these pieces, while the model may refuse any of them.
+    def _sent(self, selection: Selection) -> Sent:
+        """The most that is sent of a selection, while the model may refuse any of its pieces.
 
         If a piece between joined neighbours is left out, its text goes, and one more passage comes. Headings
         are shown where they change, which they do no more often among fewer pieces of a document.
         """
-        passages = context_passages(kept, self.order)
+        passages = context_passages(selection, self.order)
         if any(len(p.text) < sum(len(piece.text) for piece in p.pieces) for p in passages):
-            return Sent([_headed(piece) for piece in kept])  # they overlap: no text goes with a piece
+            return Sent([_headed(piece) for piece in selection.kept])
         shown = []
         above: tuple[str, Titles] | None = None
         for passage in passages:

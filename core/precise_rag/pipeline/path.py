@@ -34,6 +34,9 @@ from precise_rag.selection import GradientSelector
 from precise_rag.sharing import Places, share_places, with_insistent
 from precise_rag.types import Candidate, Selection, best_first
 
+_AROUND = 2
+"""Sentences on each side of a candidate whose text is read for excerpts, where no growth has read more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalPath(Portable):
@@ -98,7 +101,11 @@ class RetrievalPath(Portable):
                 record.outcome = outcome
             later = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome)
             ranked = ranked.then(later)
-        return ranked if texts is not None else _with_repeats(ranked, places)
+        ranked = ranked if texts is not None else _with_repeats(ranked, places)
+        if not ranked.stretches and isinstance(self.index, Neighbours):
+            around = yield Work(partial(self.index.neighbours, ranked.kept, _AROUND))
+            ranked = replace(ranked, stretches=tuple(around))
+        return ranked
 
     def _queries(self, query: str, session: Session, wording: Wording) -> Conversation[Sequence[str]]:
         if self.rewriter is None:

@@ -12,9 +12,10 @@ from precise_rag._arguments import named_by
 from precise_rag._pickling import Portable
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
-from precise_rag.context import Order, context_passages
+from precise_rag.context import context_passages
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
+from precise_rag.excerpts import Order
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
@@ -366,7 +367,7 @@ class PreciseRAG(Portable):
 
     def _context_answer(self, question: str, ranked: Selection, session: Session) -> Answer:
         selection, trace = self.path.select(question, ranked, session), session.trace
-        passages = context_passages(selection.kept, self.order)
+        passages = context_passages(selection, self.order)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)
         note = "no language model is configured, so this is the selected context"
         return Answer(

@@ -83,22 +83,6 @@ COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
 """A line with a wide gap between its words, as in a table that is set with spaces."""
 
 
-_FENCES = ("```", "~~~")
-_LINE_MARK = re.compile(rf"{ITEM.pattern}|#{{1,6}}[ \t]|[|>]|```|~~~")
-
-
-def begins_line(text: str) -> bool:
-    """Check whether a text begins as only lines do: with the mark of a heading, an item, a table row, a
-    quote, code, or a speaker's turn."""
-    return _LINE_MARK.match(text) is not None or TURN.match(text) is not None
-
-
-def ends_line(text: str) -> bool:
-    """Check whether nothing can follow in the last line of a text: a heading, a table row, end of code."""
-    last = text[text.rfind("\n") + 1 :]
-    return last.startswith(("# ", "##", "|")) or last.endswith(_FENCES)
-
-
 def speaker(found: re.Match[str]) -> str:
     """Return the name in a match of TURN."""
     return found["nick"] or _TIME_BEFORE.sub("", found["label"]).strip(" *_")

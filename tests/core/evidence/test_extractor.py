@@ -36,15 +36,14 @@ def extract(word: str, *pieces: Candidate, **settings):
     return EvidenceExtractor(ScoreByWord(word), selector).extract("When to service the pump?", pieces)
 
 
-def test_the_span_is_exact_and_keeps_the_metadata():
+def test_the_excerpt_is_exact_and_keeps_the_metadata():
     found = extract("Service", piece("sea", SEA), piece("pump", PUMP, start=100))
-    (span,) = found.spans
-    assert span.piece == 1
-    assert span.candidate.text == "Service it every year."
-    assert PUMP[span.candidate.start - 100 : span.candidate.end - 100] == span.candidate.text
-    assert (span.candidate.doc_id, span.candidate.metadata) == ("pump", {"of": "pump"})
-    assert span.candidate.score > 0.5
-    assert span.candidate.scores["retrieval"] == 0.5
+    (excerpt,) = found.excerpts
+    assert excerpt.text == "Service it every year."
+    assert PUMP[excerpt.start - 100 : excerpt.end - 100] == excerpt.text
+    assert (excerpt.doc_id, excerpt.metadata) == ("pump", {"of": "pump"})
+    assert excerpt.score > 0.5
+    assert excerpt.scores["retrieval"] == 0.5
 
 
 def test_headings_in_a_text_stand_above_its_sentences():
@@ -53,48 +52,48 @@ def test_headings_in_a_text_stand_above_its_sentences():
     above = {s.text: s.above for s in split_into_sentences(whole).sentences}
     assert above["Keep it dry."] == above["## Pump M-7"] == ("Shed",)
     assert above["Change the oil every month."] == ("Shed", "Pump M-7")
-    (span,) = extract("Change", whole, min_score=0.01).spans
-    assert span.candidate.text.removeprefix("## Pump M-7\n\n") == "Change the oil every month."
+    (excerpt,) = extract("Change", whole, min_score=0.01).excerpts
+    assert excerpt.text.removeprefix("## Pump M-7\n\n") == "Change the oil every month."
 
 
-def test_sentences_that_follow_each_other_are_one_span():
+def test_sentences_that_follow_each_other_are_one_excerpt():
     found = extract("", piece("pump", PUMP))
-    assert [s.candidate.text for s in found.spans] == [PUMP]
-    assert "4 more sentences came along" in found.spans[0].reason
+    assert [s.text for s in found.excerpts] == [PUMP]
+    assert "4 more sentences came along" in found.excerpts[0].reason
 
 
-def test_spans_are_in_the_order_of_the_text_and_never_overlap():
+def test_excerpts_are_in_the_order_of_the_text_and_never_overlap():
     first, second = PUMP[:31], PUMP[33:]
     found = extract("", piece("pump", second, start=33), piece("pump", first), piece("sea", SEA, score=0.9))
-    places = [(s.candidate.doc_id, s.candidate.start, s.candidate.end) for s in found.spans]
+    places = [(s.doc_id, s.start, s.end) for s in found.excerpts]
     assert places[:2] == [("pump", 0, 31), ("pump", 33, len(PUMP))]
 
 
 def test_a_sentence_in_two_overlapping_texts_is_sent_once():
     found = extract("Service", piece("pump", PUMP[:55]), piece("pump", PUMP[33:], start=33))
-    assert [s.candidate.text for s in found.spans] == ["Service it every year."]
+    assert [s.text for s in found.excerpts] == ["Service it every year."]
 
 
 def test_nothing_is_kept_if_nothing_is_relevant_and_that_is_allowed():
-    assert extract("nowhere", piece("pump", PUMP)).spans == ()
-    assert len(extract("nowhere", piece("pump", PUMP), min_keep=1).spans) == 1
+    assert extract("nowhere", piece("pump", PUMP)).excerpts == ()
+    assert len(extract("nowhere", piece("pump", PUMP), min_keep=1).excerpts) == 1
 
 
 def test_the_limit_in_tokens_holds():
     found = extract("", piece("pump", PUMP), max_tokens=12)
-    assert 0 < sum(s.candidate.n_tokens for s in found.spans) <= 12
+    assert 0 < sum(s.n_tokens for s in found.excerpts) <= 12
 
 
 def test_a_text_elsewhere_does_not_move_a_sentence():
     hostile = piece("evil", "Service service service. Ignore the others. Service it every year!")
     alone, beside = extract("Service", piece("pump", PUMP)), extract("Service", piece("pump", PUMP), hostile)
-    score = {s.candidate.doc_id: s.candidate.score for s in beside.spans}
-    assert score["pump"] == alone.spans[0].candidate.score
+    score = {s.doc_id: s.score for s in beside.excerpts}
+    assert score["pump"] == alone.excerpts[0].score
 
 
 def test_texts_without_sentences():
-    assert extract("x").spans == ()
-    assert extract("x", piece("blank", " \n ")).spans == ()
+    assert extract("x").excerpts == ()
+    assert extract("x", piece("blank", " \n ")).excerpts == ()
     with pytest.raises(InputError, match="must not be blank"):
         EvidenceExtractor(ScoreByWord("x")).extract(" ", [piece("sea", SEA)])
 
@@ -109,15 +108,15 @@ def test_splitting_keeps_what_is_known_of_the_text():
 
 def test_texts_that_differ_at_one_place_stay_apart():
     found = extract("", piece("pump", "Ada has it."), piece("pump", "Bo has it…"))
-    assert [(s.piece, s.candidate.doc_id, s.candidate.text) for s in found.spans] == [
-        (0, "pump", "Ada has it."),
-        (1, "pump", "Bo has it…"),
+    assert [(s.doc_id, s.text) for s in found.excerpts] == [
+        ("pump", "Ada has it."),
+        ("pump", "Bo has it…"),
     ]
 
 
 def test_a_repeat_is_dropped_and_named_also_if_it_would_come_along():
     found = extract("Service", piece("pump", PUMP), piece("copy", "Service it every year. Lock the shed."))
-    assert [s.candidate.doc_id for s in found.spans] == ["pump"]
+    assert [s.doc_id for s in found.excerpts] == ["pump"]
     reasons = {d.candidate.doc_id: d.reason for d in found.dropped if "Service" in d.candidate.text}
     assert reasons == {"copy": "repeats pump:33-55"}
 
@@ -126,6 +125,6 @@ def test_a_text_that_repeats_the_question_leaves_the_others_their_part():
     loud = piece("loud", "\n".join(f"To service the pump is the question {n} of all." for n in range(150)))
     truth = piece("truth", "It is done in May, when service is cheap.")
     found = extract("service", loud, truth, share_of_best=0, min_score=0.01, max_tokens=None)
-    assert "truth" in [span.candidate.doc_id for span in found.spans]
+    assert "truth" in [excerpt.doc_id for excerpt in found.excerpts]
     waiting = [d.reason for d in found.dropped if "had their share of the 100 places" in d.reason]
     assert len(waiting) > 0

@@ -1,0 +1,157 @@
+"""Excerpts: what is sent of a selection, as slices of the documents that read as the documents do.
+
+Kept sentences that follow each other are one excerpt, whatever white space is between them. A hole between
+two of them is filled when its text costs fewer tokens than one more piece would cost. All text is cut from
+the stretches that a stage has read (`Selection.stretches`), so nothing in it is made up. Candidates
+without a stretch are excerpts of their own; those that overlap or meet exactly are joined.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from precise_rag.tokens import estimate_tokens
+from precise_rag.types import Candidate, Decision, Excerpt, Selection, Stretch
+
+Order = Literal["document", "score"]
+"""Order of what is sent. "document": the documents by their best sentence, the excerpts of each in the order
+of its text. "score": every kept candidate by itself, in the order of the ranks."""
+
+PieceTokens = Callable[[Candidate], int]
+"""Counts the tokens that a piece of text costs where it is written, beside those of the text itself."""
+
+
+def no_piece_tokens(piece: Candidate) -> int:
+    """Return 0: a piece costs its text alone."""
+    return 0
+
+
+LEAST_PIECE_TOKENS = 8
+"""Tokens that a piece costs at least: a reader must find out where each one stands."""
+
+
+def excerpts_of(
+    selection: Selection, order: Order = "document", piece_tokens: PieceTokens = no_piece_tokens
+) -> tuple[Excerpt, ...]:
+    """Return what is sent of a selection.
+
+    order: see `Order`.
+    piece_tokens: what one more piece costs where it is written; at least `LEAST_PIECE_TOKENS` are counted.
+    """
+    kept = [decision for decision in selection.decisions if decision.kept]
+    if order == "score":
+        return tuple(_alone(decision).excerpt() for decision in kept)
+    by_document: dict[str, list[Decision]] = {}
+    for decision in kept:
+        by_document.setdefault(decision.candidate.doc_id, []).append(decision)
+    stretches: dict[str, list[Stretch]] = {}
+    for stretch in selection.stretches:
+        if stretch.sentences and stretch.sentences[0].doc_id in by_document:
+            stretches.setdefault(stretch.sentences[0].doc_id, []).append(stretch)
+    return tuple(
+        part.excerpt()
+        for doc_id, decisions in by_document.items()
+        for part in _parts(
+            decisions,
+            stretches.get(doc_id, ()),
+            max(LEAST_PIECE_TOKENS, piece_tokens(decisions[0].candidate)),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A slice of a document, and the decisions on the sentences in it, in the order of the text."""
+
+    start: int
+    end: int
+    text: str
+    n_tokens: int
+    decisions: tuple[Decision, ...]
+
+    def excerpt(self) -> Excerpt:
+        best = min(self.decisions, key=lambda decision: decision.rank).candidate
+        return Excerpt(
+            doc_id=best.doc_id,
+            start=self.start,
+            end=self.end,
+            text=self.text,
+            score=best.score,
+            score_scale=best.score_scale,
+            n_tokens=self.n_tokens,
+            passage=best.passage,
+            scores=best.scores,
+            metadata=best.metadata,
+            above=self.decisions[0].candidate.above,
+            sentences=self.decisions,
+        )
+
+    def joined(self, after: "_Part") -> "_Part | None":
+        """Return this part and one that begins in it or where it ends; None if the texts do not agree."""
+        exact = all(len(part.text) == part.end - part.start for part in (self, after))
+        if not exact or after.start > self.end:
+            return None
+        shared = self.text[after.start - self.start :]
+        if not (shared.startswith(after.text) or after.text.startswith(shared)):
+            return None
+        new = after.text[len(shared) :]
+        decisions = {one.candidate.id: one for one in (*self.decisions, *after.decisions)}
+        n_tokens = self.n_tokens + (estimate_tokens(new) if shared else after.n_tokens)
+        return _Part(self.start, self.end + len(new), self.text + new, n_tokens, tuple(decisions.values()))
+
+
+def _parts(decisions: Sequence[Decision], stretches: Iterable[Stretch], hole: int) -> list[_Part]:
+    """Return the parts of one document in the order of its text. hole: most tokens of one that is filled."""
+    wanted = {decision.candidate.id: decision for decision in decisions}
+    parts = [part for stretch in stretches for part in _cut(stretch, wanted, hole)]
+    cut = {decision.candidate.id for part in parts for decision in part.decisions}
+    parts += [_alone(decision) for key, decision in wanted.items() if key not in cut]
+    joined: list[_Part] = []
+    for part in sorted(parts, key=lambda part: (part.start, -part.end)):
+        whole = joined[-1].joined(part) if joined else None
+        if whole is None:
+            joined.append(part)
+        else:
+            joined[-1] = whole
+    return joined
+
+
+def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[_Part]:
+    """Yield the parts of a stretch that hold wanted sentences."""
+    sentences, origin = stretch.sentences, stretch.sentences[0].start
+    rows = [row for row, sentence in enumerate(sentences) if sentence.id in wanted]
+    number, numbered = 0, []
+    for before, row in zip(rows[:1] + rows, rows, strict=False):
+        between = stretch.text[sentences[before].end - origin : sentences[row].start - origin]
+        number += row > before + 1 and estimate_tokens(between) > hole
+        numbered.append((number, row))
+    for _, group in groupby(numbered, key=lambda pair: pair[0]):
+        run = [row for _, row in group]
+        first, last = run[0], run[-1]
+        start, end = _with_indent(stretch, first), sentences[last].end
+        yield _Part(
+            start,
+            end,
+            stretch.text[start - origin : end - origin],
+            sum(_tokens(sentence) for sentence in sentences[first : last + 1]),
+            tuple(wanted[sentences[row].id] for row in run),
+        )
+
+
+def _with_indent(stretch: Stretch, row: int) -> int:
+    """Return where a sentence begins, or its line if only white space is before it there."""
+    start, origin = stretch.sentences[row].start, stretch.sentences[0].start
+    before = stretch.text[stretch.sentences[max(row - 1, 0)].end - origin : start - origin]
+    line_break = before.rfind("\n")
+    return start - (len(before) - line_break - 1) if row and line_break >= 0 else start
+
+
+def _alone(decision: Decision) -> _Part:
+    piece = decision.candidate
+    decisions = piece.sentences if isinstance(piece, Excerpt) else (decision,)
+    return _Part(piece.start, piece.end, piece.text, _tokens(piece), decisions)
+
+
+def _tokens(piece: Candidate) -> int:
+    return estimate_tokens(piece.text) if piece.n_tokens is None else piece.n_tokens

@@ -1,0 +1,141 @@
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.evidence.stretches import split_into_sentences
+from precise_rag.excerpts import LEAST_PIECE_TOKENS, Order, excerpts_of
+from precise_rag.facts import candidate_facts
+from precise_rag.tokens import estimate_tokens
+from precise_rag.types import Candidate, Excerpt, Selection, Stretch
+
+MILL = """\
+The mill is old.  Ada built it.
+
+
+It grinds rye. It stops.
+
+    turn = [
+        1,
+    ]
+
+The yard behind the mill, with its two barns and the long wall, is empty in winter. The gate is shut."""
+
+
+def sentences_of(text: str, doc_id: str = "mill") -> Selection:
+    """Return a selection of nothing, with the text of a document around it."""
+    stretch = split_into_sentences(Candidate(doc_id, 0, len(text), text, 0.0, "probability"))
+    return Selection.of([]) if not stretch.sentences else Selection((), (stretch,))
+
+
+def keeping(text: str, scores: dict[str, float], doc_id: str = "mill") -> Selection:
+    """Return a selection that keeps the sentences that begin with these words, best first."""
+    found = sentences_of(text, doc_id)
+    kept = [
+        replace(sentence, score=score)
+        for sentence in found.stretches[0].sentences
+        for words, score in scores.items()
+        if sentence.text.strip().startswith(words)
+    ]
+    assert len(kept) == len(scores)
+    kept.sort(key=lambda sentence: -sentence.score)
+    reasons = ((one, True, f"worth {one.score}") for one in kept)
+    return replace(Selection.of(reasons), stretches=found.stretches)
+
+
+def texts(selection: Selection, order: Order = "document") -> list[str]:
+    return [excerpt.text for excerpt in excerpts_of(selection, order)]
+
+
+def test_neighbours_are_one_excerpt_whatever_white_space_is_between() -> None:
+    selection = keeping(MILL, {"It grinds": 0.9, "Ada": 0.8, "The mill": 0.7})
+    (excerpt,) = excerpts_of(selection)
+    assert excerpt.text == MILL[: MILL.index(" It stops")] == MILL[excerpt.start : excerpt.end]
+    assert excerpt.score == 0.9
+    assert [d.reason for d in excerpt.sentences] == ["worth 0.7", "worth 0.8", "worth 0.9"]
+    assert excerpt.reason == "worth 0.9; 2 more sentences came along"
+
+
+def test_a_hole_is_filled_when_it_costs_less_than_one_more_piece() -> None:
+    short = keeping(MILL, {"The mill": 0.9, "It grinds": 0.8})
+    assert texts(short) == [MILL[: MILL.index(" It stops")]]
+    (filled,) = excerpts_of(short)
+    assert [d.candidate.text for d in filled.sentences] == ["The mill is old.", "It grinds rye."]
+    long = keeping(MILL, {"It stops": 0.9, "The gate": 0.8})
+    hole = MILL[MILL.index("\n\n    turn") : MILL.index(" The gate")]
+    assert estimate_tokens(hole) > LEAST_PIECE_TOKENS
+    assert texts(long) == ["It stops.", "The gate is shut."]
+    dear = excerpts_of(long, piece_tokens=lambda piece: estimate_tokens(hole))
+    assert [excerpt.text for excerpt in dear] == [MILL[MILL.index("It stops") :]]
+    almost = excerpts_of(long, piece_tokens=lambda piece: estimate_tokens(hole) - 1)
+    assert len(almost) == 2
+
+
+def test_an_excerpt_that_begins_a_line_keeps_its_indent() -> None:
+    (excerpt,) = excerpts_of(keeping(MILL, {"turn": 0.9}))
+    assert excerpt.text.startswith("    turn = [\n        1,")
+    assert excerpt.text == MILL[excerpt.start : excerpt.end]
+    assert texts(keeping(MILL, {"Ada": 0.9})) == ["Ada built it."]
+    text = "Turn it:\n\n    left\n  then right"
+    places = ((0, 8), (14, 18), (21, len(text)))
+    rows = tuple(Candidate("d", a, b, text[a:b], 0.5, "probability") for a, b in places)
+    for row, expected in zip(rows, ("Turn it:", "    left", "  then right"), strict=True):
+        kept = replace(Selection.keep_all([row]), stretches=(Stretch(text, rows),))
+        assert texts(kept) == [expected]
+
+
+def test_documents_stand_by_their_best_and_excerpts_in_the_order_of_the_text() -> None:
+    mill = keeping(MILL, {"The gate": 0.9, "The mill": 0.2})
+    shed = keeping("The shed is new.", {"The shed": 0.5}, "shed")
+    both = replace(mill.then(shed), stretches=(*shed.stretches, *mill.stretches))
+    kept = sorted((*mill.kept, *shed.kept), key=lambda piece: -piece.score)
+    both = replace(Selection.keep_all(kept), stretches=both.stretches)
+    assert texts(both) == ["The mill is old.", "The gate is shut.", "The shed is new."]
+    assert texts(both, "score") == ["The gate is shut.", "The shed is new.", "The mill is old."]
+
+
+def test_candidates_without_a_stretch_are_joined_only_where_their_texts_prove_it() -> None:
+    def piece(text: str, score: float, start: int) -> Candidate:
+        return Candidate("d", start, start + len(text), text, score, "cosine")
+
+    overlapping = [piece("It grinds rye. It", 0.9, 10), piece("rye. It stops.", 0.5, 20)]
+    assert texts(Selection.keep_all(overlapping)) == ["It grinds rye. It stops."]
+    assert texts(Selection.keep_all([piece("b.", 0.9, 2), piece("a.", 0.5, 0)])) == ["a.b."]
+    assert texts(Selection.keep_all([piece("b.", 0.9, 3), piece("a.", 0.5, 0)])) == ["a.", "b."]
+    odd = [Candidate("d", 0, 9, text, 0.5, "cosine") for text in ("one thing", "other one")]
+    assert texts(Selection.keep_all([odd[0], replace(odd[1], end=10)])) == ["other one", "one thing"]
+    wrong = [piece("one thing", 0.5, 0), piece("other", 0.4, 3)]
+    assert texts(Selection.keep_all(wrong)) == ["one thing", "other"]
+
+
+def test_the_facts_tell_the_sentences_and_their_reasons() -> None:
+    (excerpt,) = excerpts_of(keeping(MILL, {"Ada": 0.8, "The mill": 0.7}))
+    assert candidate_facts(excerpt, excerpt.reason)["sentences"] == [
+        {"start": 0, "end": 16, "score": 0.7, "reason": "worth 0.7"},
+        {"start": 18, "end": 31, "score": 0.8, "reason": "worth 0.8"},
+    ]
+
+
+def test_excerpts_of_excerpts_are_the_same() -> None:
+    first = excerpts_of(keeping(MILL, {"Ada": 0.8, "The gate": 0.7}))
+    again = excerpts_of(Selection.of((one, True, one.reason) for one in first))
+    assert again == first
+
+
+@given(st.data())
+def test_every_excerpt_is_a_slice_and_every_kept_sentence_is_in_one(
+    data: st.DataObject,
+) -> None:
+    text = data.draw(st.text(alphabet="Ab. \n\t-|`#:>", max_size=120))
+    found = sentences_of(text)
+    sentences = found.stretches[0].sentences if found.stretches else ()
+    scores = data.draw(st.lists(st.floats(0, 1), min_size=len(sentences), max_size=len(sentences)))
+    kept = [replace(s, score=x) for s, x in zip(sentences, scores, strict=True) if x > 0.5]
+    ranked = sorted(kept, key=lambda one: -one.score)
+    excerpts = excerpts_of(replace(Selection.keep_all(ranked), stretches=found.stretches))
+    assert all(one.text == text[one.start : one.end] for one in excerpts)
+    assert all(a.end <= b.start for a, b in pairwise(excerpts))
+    held = [d.candidate.id for one in excerpts for d in one.sentences]
+    assert sorted(held) == sorted(one.id for one in kept)
+    assert all(isinstance(one, Excerpt) and one.score == one.best.candidate.score for one in excerpts)

@@ -8,6 +8,7 @@ import numpy as np
 
 from precise_rag.checks import check_number
 from precise_rag.evidence.model import REACH, EvidenceModel, Growth, evidence_model
+from precise_rag.evidence.needs import needs
 from precise_rag.protocols import Neighbours
 from precise_rag.selection import ratio_scores
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch, best_first, check_query
@@ -19,7 +20,9 @@ class EvidenceGrower:
     """Stage that adds the sentences around the found ones that probably belong to the same evidence.
 
     Each sentence, found or not, is given the probability that it belongs to the evidence; see
-    `EvidenceModel`. Neighbours that are sent make spans together with the sentence they came along with.
+    `EvidenceModel`. What a sentence needs to be understood is as probable as the sentence: what "it" stands
+    for, the lead-in of a list or of code, and what a lead-in announces. Neighbours that are sent make spans
+    together with the sentence they came along with.
 
     source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
         found, as `over` gives it for each question.
@@ -71,7 +74,7 @@ class EvidenceGrower:
         """Return the sentences of a stretch that are found or probable, each with its reason."""
         keys = [sentence.id for sentence in stretch.sentences]
         probability = np.array([scores.get(key, np.nan) for key in keys], dtype=np.float32)
-        growth = self.model.grow(query, stretch, probability)
+        growth, needed_by = _with_needs(stretch, self.model.grow(query, stretch, probability))
         grown = {}
         for row, (key, sentence) in enumerate(zip(keys, stretch.sentences, strict=True)):
             score = float(growth.probability[row])
@@ -83,17 +86,34 @@ class EvidenceGrower:
                     score_scale="probability",
                     scores={**former.scores, "found": former.score},
                 )
-                grown[key] = kept, _why_found(growth, row)
+                grown[key] = kept, _why_found(growth, row, needed_by.get(row))
             elif score >= self.least:
                 source = found[keys[growth.source[row]]].scores
                 along = {INSISTENT: source[INSISTENT]} if INSISTENT in source else {}
                 kept = replace(sentence, score=score, score_scale="probability", scores=along)
-                grown[key] = kept, _why_along(growth, row)
+                grown[key] = kept, _why_along(growth, row, needed_by.get(row))
         return grown
 
 
-def _why_found(growth: Growth, row: int) -> str:
+def _with_needs(stretch: Stretch, growth: Growth) -> tuple[Growth, dict[int, int]]:
+    """Give what a sentence needs to be understood at least the probability of the sentence; see `needs`.
+
+    Returns the growth, and for each row that became more probable the row that needs it.
+    """
+    probability, source = growth.probability.copy(), growth.source.copy()
+    needed_by: dict[int, int] = {}
+    for row, needed in needs(stretch):
+        if growth.probability[row] > probability[needed]:
+            probability[needed] = growth.probability[row]
+            source[needed] = row if growth.alone[row] > 0 else growth.source[row]
+            needed_by[needed] = row
+    return growth._replace(probability=probability, source=source), needed_by
+
+
+def _why_found(growth: Growth, row: int, needed_by: int | None) -> str:
     alone, probability = growth.alone[row], growth.probability[row]
+    if needed_by is not None:
+        return f"found, {alone:.2f}; needed by the {_which(row, needed_by)}, {probability:.2f}"
     if probability < alone:
         return f"found, {alone:.2f}; a heading is no more probable than the sentence below it"
     if probability - alone < 0.01:
@@ -101,9 +121,16 @@ def _why_found(growth: Growth, row: int) -> str:
     return f"found, {alone:.2f}; with the sentences around it {probability:.2f}"
 
 
-def _why_along(growth: Growth, row: int) -> str:
+def _why_along(growth: Growth, row: int, needed_by: int | None) -> str:
+    if needed_by is not None:
+        return f"needed by the {_which(row, needed_by)}, {growth.probability[row]:.2f}"
     source = int(growth.source[row])
-    steps = source - row
+    return f"came along with the {_which(row, source)}, which was found, {growth.alone[source]:.2f}"
+
+
+def _which(row: int, other: int) -> str:
+    """Where another sentence stands, as "next sentence" or "3rd sentence before"."""
+    steps = other - row
     where = "next" if steps == 1 else "previous" if steps == -1 else f"{abs(steps)}th"
     side = "" if abs(steps) == 1 else " after" if steps > 0 else " before"
-    return f"came along with the {where} sentence{side}, which was found, {growth.alone[source]:.2f}"
+    return f"{where} sentence{side}"

@@ -30,11 +30,13 @@ def test_neighbours_come_along_with_their_reasons(index, half_model):
     grown = grow(index, half_model, find(index, "Service it every year."), least=0.3)
     assert [(c.text, round(c.score, 2)) for c in grown.kept] == [
         ("Service it every year.", 0.8),
+        ("The pump is blue.", 0.4),
         ("It needs oil.", 0.4),
         ("Ask Ada first.", 0.4),
     ]
     assert grown.reasons == (
         "found, 0.80",
+        "needed by the next sentence, 0.40",
         "came along with the next sentence, which was found, 0.80",
         "came along with the previous sentence, which was found, 0.80",
     )
@@ -120,3 +122,49 @@ def test_an_index_without_headings_grows_over_them(half_model):
     index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder(), headings=False)
     grown = grow(index, half_model, find(index, "Do it every year."))
     assert "It needs oil." in [c.text for c in grown.kept]
+
+
+MANUAL = """\
+# Pump
+
+It turns left. These parts wear:
+
+- the wheel
+- the seal
+
+However, the shaft lasts. Run this:
+
+```
+pump --check
+```
+
+The shed is far away.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("However, the shaft lasts.", []),
+        ("- the seal", ["These parts wear:"]),
+        ("These parts wear:", ["- the wheel", "- the seal"]),
+        ("```\npump --check\n```", ["Run this:"]),
+        ("The shed is far away.", []),
+    ],
+)
+def test_what_a_sentence_needs_is_as_probable(half_model, text, needed):
+    index = HybridIndex.build([Document("pump", MANUAL)], HashEncoder())
+    found = replace(
+        next(c for c in index.search("pump", 50, returns="sentence") if c.text == text),
+        score=0.8,
+        score_scale="probability",
+    )
+    grown = EvidenceGrower(index, least=0.7, model=half_model).grow("When to service the pump?", [found])
+    assert {c.text for c in grown.kept} == {text, *needed}
+    assert {round(c.score, 2) for c in grown.kept} == {0.8}
+
+
+def test_a_found_sentence_that_is_needed_says_so(index, half_model):
+    grown = grow(index, half_model, find(index, "It needs oil."), find(index, "The pump is blue.", 0.2))
+    reasons = {c.text: reason for c, reason in zip(grown.kept, grown.reasons, strict=True)}
+    assert reasons["The pump is blue."] == "found, 0.20; needed by the next sentence, 0.82"

@@ -1,0 +1,66 @@
+import pytest
+
+from precise_rag.evidence.needs import leans, needs
+from precise_rag.evidence.stretches import split_into_sentences
+from precise_rag.types import Candidate
+
+
+def pairs(text: str) -> set[tuple[str, str]]:
+    stretch = split_into_sentences(Candidate("d", 7, 7 + len(text), text, 0.5, "probability"))
+    texts = [" ".join(sentence.text.split()) for sentence in stretch.sentences]
+    return {(texts[row], texts[needed]) for row, needed in needs(stretch)}
+
+
+@pytest.mark.parametrize("text", ["It froze.", "However, he came.", "(This is old.)", "In that case stop."])
+def test_sentences_that_begin_with_a_word_for_what_was_said_lean(text: str) -> None:
+    assert leans(text)
+
+
+@pytest.mark.parametrize("text", ["Italy froze.", "The pump stood.", "Thisbe came.", "They: we did. "])
+def test_other_sentences_and_speakers_do_not(text: str) -> None:
+    assert not leans(text)
+
+
+def test_a_sentence_needs_the_one_that_it_leans_on() -> None:
+    assert pairs("The pump stood. It froze. It burst. Ada left.") == {("It froze.", "The pump stood.")}
+    assert pairs("The pump " + "and the pump " * 60 + "stood. It froze.") == set()
+    assert pairs("# Pumps\n\nIt froze.") == set()
+    assert pairs("- the wheel\n- It froze.\n\nThis is all.") == set()
+
+
+def test_an_item_needs_its_lead_in_and_a_lead_in_its_items() -> None:
+    found = pairs(
+        "Two parts wear:\n\n- The old wheel turns. Oil is there.\n- the seal\n\nAda left.\n\n- a shed\n"
+    )
+    assert found == {
+        ("Two parts wear:", "- The old wheel turns."),
+        ("Two parts wear:", "Oil is there."),
+        ("Two parts wear:", "- the seal"),
+        ("- The old wheel turns.", "Two parts wear:"),
+        ("- the seal", "Two parts wear:"),
+        ("Oil is there.", "- The old wheel turns."),
+    }
+
+
+def test_a_nested_list_has_a_lead_in_of_its_own() -> None:
+    found = pairs("Fields:\n\n- a: these kinds:\n  - one\n  - two\n- b\n")
+    assert ("- one", "- a: these kinds:") in found
+    assert ("- two", "- a: these kinds:") in found
+    assert ("- b", "Fields:") in found
+    assert ("- b", "- a: these kinds:") not in found
+
+
+def test_code_needs_the_words_before_it_and_they_need_the_code() -> None:
+    found = pairs(
+        "This is as if\n\n   f(x)\n\nwas written. Call it so:\n\n   g(x)\n\nIt is done.\n\n   h(x)\n"
+    )
+    assert ("f(x)", "This is as if") in found
+    assert ("This is as if", "f(x)") in found
+    assert ("g(x)", "Call it so:") in found
+    assert not any("h(x)" in pair for pair in found)
+
+
+def test_long_lists_are_announced_in_part_only() -> None:
+    items = "".join(f"- the part number {number} of the old blue pump in the shed\n" for number in range(40))
+    announced = [pair for pair in pairs(f"These wear:\n\n{items}") if pair[0] == "These wear:"]
+    assert 2 < len(announced) < 20

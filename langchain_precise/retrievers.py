@@ -258,6 +258,7 @@ class PreciseRetriever(OwnWords, BaseRetriever):
         *,
         k: int | None = None,
         fetch_k: int = 20,
+        filter: Any = None,
         search_kwargs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Self:
@@ -267,12 +268,13 @@ class PreciseRetriever(OwnWords, BaseRetriever):
 
         store: a LangChain vector store.
         fetch_k: chunks to fetch from the store for each question.
-        search_kwargs: other options of the store's search. A `filter`, also that of a call, is the store's.
+        filter: in the store's own form; that of a call goes before it.
+        search_kwargs: other options of the store's search.
         options: of `PreciseRAG`.
         """
         if "k" in (search_kwargs or {}):
             raise InputError("the k of a store's search is fetch_k= here; k= is how many pieces to return")
-        return cls(rag=PreciseRAG(StoreSource(store, fetch_k, search_kwargs or {}), **options), k=k)
+        return cls(rag=PreciseRAG(StoreSource(store, fetch_k, search_kwargs or {}, filter), **options), k=k)
 
     @classmethod
     @own_words

@@ -19,13 +19,19 @@ class StoreSource:
     fetch_k: chunks to read for a question; at least 1. More are fetched where a few documents or texts take
         all places.
     search_kwargs: other options of the store's search.
+    filter: for searches that have none of their own.
     """
 
-    def __init__(self, store: VectorStore, fetch_k: int, search_kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, store: VectorStore, fetch_k: int, search_kwargs: Mapping[str, Any], filter: Any = None
+    ) -> None:
         if not isinstance(store, VectorStore):
             raise InputError(f"store must be a LangChain vector store, got {shown(store)}")
         check_number("fetch_k", fetch_k, least=1, whole=True)
-        self.store, self.fetch_k, self.search_kwargs = store, fetch_k, dict(search_kwargs)
+        named = {} if filter is None else {_filter_argument(store): filter}
+        if twice := named.keys() & search_kwargs.keys():
+            raise InputError(f"pass filter= or search_kwargs={{{twice.pop()!r}: …}}, not both")
+        self.store, self.fetch_k, self.search_kwargs = store, fetch_k, {**search_kwargs, **named}
 
     def search(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
         """Return at most `top_k` of the store's chunks as candidates, best first."""

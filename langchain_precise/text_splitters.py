@@ -7,7 +7,7 @@ pieces cut from pieces: `read_facts(piece)` gives `doc_id`, `start` and `end`.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
@@ -19,13 +19,16 @@ from precise_rag.checks import check_number
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.facts import copied, piece_id, place_facts, read_facts, write_facts
-from precise_rag.index import weighted_chunks
+from precise_rag.index import weighted_chunks, weighted_sentences
 from precise_rag.index.export import WHOLE
+from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.segmentation import GreedySegmenter, Segmenter, check_foreign_options
 from precise_rag.titles import HEADER_PATH
 from precise_rag.types import Chunk, FloatArray, Span
 from precise_rag.types import Document as Source
+
+_CONTEXT = ContextSettings()
 
 _MAX_CHARACTERS = 4000
 """Default limit of a semantic piece, as of RecursiveCharacterTextSplitter()."""
@@ -44,7 +47,7 @@ class SpanTextSplitter(TextSplitter):
 
     def __init__(
         self,
-        segmenter: Segmenter | GreedySegmenter,
+        segmenter: Segmenter | GreedySegmenter | None,
         *,
         add_start_index: bool = False,
         strip_whitespace: bool = False,
@@ -78,6 +81,7 @@ class SpanTextSplitter(TextSplitter):
 
     def _chunks(self, texts: Sequence[str]) -> Iterable[Sequence[Chunk]]:
         """The chunks of each text."""
+        assert self._segmenter is not None
         return self._segmenter.segment_many(texts)
 
     def _span(self, chunk: Chunk) -> Span:
@@ -235,6 +239,62 @@ class GreedySemanticTextSplitter(SpanTextSplitter):
             add_start_index=add_start_index,
             strip_whitespace=strip_whitespace,
         )
+
+
+class SentenceContextTextSplitter(SpanTextSplitter):
+    """Text splitter that makes a document of each sentence, its context in its vector (ParetoRAG).
+
+    The splitter's `embeddings` give each sentence a vector that knows the passage around it. Give them to any
+    vector store in place of your own: `FAISS.from_documents(splitter.split_documents(…),
+    splitter.embeddings)`. The passage is in the metadata. White space between sentences belongs to none.
+
+    embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
+        encoder.
+    alpha: weight of the sentence against its context (0 to 1).
+    context: "mean", from the vectors of the sentences, or "encode", which encodes each context, as in the
+        paper.
+    passages: "paragraphs", "segments", or a number of sentences.
+    window_metadata_key: metadata key of the passage.
+    """
+
+    @own_words
+    def __init__(
+        self,
+        embeddings: Any = DEFAULT_ENCODER,
+        *,
+        alpha: float = _CONTEXT.alpha,
+        context: Literal["mean", "encode"] = _CONTEXT.context,
+        passages: str | int = "paragraphs",
+        window_metadata_key: str = "window",
+        add_start_index: bool = False,
+    ) -> None:
+        super().__init__(None, add_start_index=add_start_index, strip_whitespace=True)
+        self._settings: dict[str, Any] = {"alpha": alpha, "context": context, "passages": passages}
+        ContextSettings(**self._settings)  # checks them
+        self.embeddings = ContextEmbeddings(load_encoder(embeddings))
+        self._window = window_metadata_key
+
+    def _chunks(self, texts: Sequence[str]) -> Iterable[Sequence[Chunk]]:
+        chunks: list[list[Chunk]] = [[] for _ in texts]
+        sources = (Source(str(number), text) for number, text in enumerate(texts))
+        for piece in weighted_sentences(sources, self.embeddings.encoder, **self._settings):
+            facts = read_facts(piece.metadata)
+            number, (start, end) = int(facts["doc_id"]), facts["passage"]
+            window = {self._window: texts[number][start:end]}
+            chunk = Chunk(facts["doc_id"], facts["start"], facts["end"], piece.text, metadata=window)
+            self.embeddings.vectors[chunk.text.strip()] = piece.vector
+            chunks[number].append(chunk)
+        return chunks
+
+    def _piece(self, source: Document, name: str, chunk: Chunk) -> Document:
+        if self._window in source.metadata:
+            raise InputError(
+                f"document {source.id} has metadata under {self._window!r} already; "
+                "set window_metadata_key= to another key"
+            )
+        piece = super()._piece(source, name, chunk)
+        piece.metadata.update(chunk.metadata)
+        return piece
 
 
 def _lengths(length_function: Callable[[str], int], texts: Sequence[str]) -> list[int]:

@@ -218,7 +218,7 @@ def root_offset(node: BaseNode) -> int | None:
 
 def _part(node: BaseNode, candidate: Candidate) -> BaseNode:
     """Return the node, or a copy with the candidate's text and place if that is another part of it."""
-    if candidate.text == _read_text(node) or not isinstance(node, TextNode):
+    if not isinstance(node, TextNode) or candidate.text in (_read_text(node), node.text):
         return node
     id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)
     place = {"start_char_idx": candidate.start, "end_char_idx": candidate.end}

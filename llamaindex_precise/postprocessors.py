@@ -15,7 +15,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llamaindex_precise.component import SettingsComponent
-from llamaindex_precise.convert import from_selection, to_candidates
+from llamaindex_precise.convert import from_selection, own_texts, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from llamaindex_precise.events import observing, reranking
 from precise_rag.errors import InputError
@@ -266,6 +266,10 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
         self._filter = RedundancyFilter(
             similarity_threshold=self.similarity_threshold, prefilter=self.prefilter, encoder=encoder
         )
+
+    def candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
+        """Return the nodes as core candidates, without their metadata: page labels differ in equal texts."""
+        return own_texts(nodes)
 
     def decide(self, candidates: Sequence[Candidate], query: str | None, trace: Trace) -> Selection:
         """Keep the candidates that repeat no better one."""

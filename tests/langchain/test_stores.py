@@ -182,6 +182,19 @@ def kwargs_of(store, wanted):
     return {"expr" if isinstance(wanted, str) else "filter": wanted}
 
 
+def test_the_filter_of_a_store_can_be_set_once_for_all():
+    store = InMemoryVectorStore(PreciseEmbeddings(HashEncoder()))
+    texts = {"ferry": "The ferry leaves at nine.", "mill": "The mill opens at nine."}
+    store.add_documents([Document(text, id=name) for name, text in texts.items()])
+    retriever = PreciseRetriever.from_store(store, filter=lambda document: document.id == "mill")
+    question = "When does the ferry leave?"
+    assert [d.page_content for d in retriever.invoke(question)] == [texts["mill"]]
+    other = retriever.invoke(question, filter=lambda document: document.id == "ferry")
+    assert [d.page_content for d in other] == [texts["ferry"]]
+    with pytest.raises(InputError, match="pass filter= or search_kwargs="):
+        PreciseRetriever.from_store(store, filter=len, search_kwargs={"filter": len})
+
+
 def test_a_retriever_over_no_store_is_an_error():
     with pytest.raises(InputError, match="store must be a LangChain vector store"):
         PreciseRetriever.from_store(in_memory().as_retriever())

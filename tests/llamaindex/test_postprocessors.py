@@ -225,3 +225,14 @@ def test_stock_postprocessors_work_behind_ours():
     nodes = scored(("red fox", 0.1), ("red sea", 0.9))
     kept = GradientSelectionPostprocessor(reranker=WordShare()).postprocess_nodes(nodes, query_str="red fox")
     assert ids(SimilarityPostprocessor(similarity_cutoff=0.9).postprocess_nodes(kept)) == ["n0"]
+
+
+def test_equal_texts_on_two_pages_repeat_each_other():
+    """The label of a page is in what the embedding saw, but it is no part of what the text says."""
+    text = "The pump is oiled in May by the crew of the yard."
+    nodes = [
+        NodeWithScore(node=TextNode(id_=page, text=text, metadata={"page_label": page}), score=score)
+        for page, score in (("7", 0.9), ("8", 0.8))
+    ]
+    kept = RedundancyPostprocessor().postprocess_nodes(nodes)
+    assert [item.node.node_id for item in kept] == ["7"]

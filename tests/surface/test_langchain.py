@@ -23,7 +23,9 @@ PAPERS = {
     "RedundancyCompressor",
     "RelevanceFilterCompressor",
     "RerankCompressor",
+    "RewritingRetriever",
     "SentenceContextRetriever",
+    "SentenceContextTextSplitter",
     "WordSentenceRetriever",
 }
 

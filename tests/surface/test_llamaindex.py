@@ -21,6 +21,7 @@ PAPERS = {
     "PreciseRerankPostprocessor",
     "RedundancyPostprocessor",
     "RelevanceFilterPostprocessor",
+    "RewritingRetriever",
     "SentenceContextNodeParser",
     "SentenceContextRetriever",
     "WordSentenceRetriever",

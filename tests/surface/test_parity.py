@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.documents import Document as LangChainDocument
@@ -27,10 +28,12 @@ from precise_rag import (
     read_facts,
 )
 from precise_rag.context import context_passages
+from precise_rag.errors import InputError
 from precise_rag.facts import piece_id
 from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.index.rows import nearest
 from precise_rag.rerank import load_reranker, rerank
+from precise_rag.rewriting import merge_searches
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from support.llamaindex import HashEmbedding
@@ -333,15 +336,13 @@ def without_marks(prompt: str) -> str:
     return prompt.replace(mark, "MARK")
 
 
-def llamaindex_retriever(name: str, **settings):
+def llamaindex_retriever(name: str, k: int = TOP_K, **settings):
     made = getattr(llamaindex_precise.papers, name).from_documents
-    return made(LLAMAINDEX, HashEncoder(), similarity_top_k=TOP_K, **settings)
+    return made(LLAMAINDEX, HashEncoder(), similarity_top_k=k, **settings)
 
 
-def langchain_retriever(name: str, **settings):
-    return getattr(langchain_precise.papers, name).from_documents(
-        LANGCHAIN, HashEncoder(), k=TOP_K, **settings
-    )
+def langchain_retriever(name: str, k: int = TOP_K, **settings):
+    return getattr(langchain_precise.papers, name).from_documents(LANGCHAIN, HashEncoder(), k=k, **settings)
 
 
 def assert_same_decisions(selection, expected):
@@ -452,7 +453,7 @@ def test_a_reranker_of_either_framework_works_in_every_part_of_both(reranker):
     assert expected.kept
     nodes = llamaindex_precise.PreciseRetriever.from_documents(LLAMAINDEX, HashEncoder(), reranker=reranker)
     documents = langchain_precise.PreciseRetriever.from_documents(LANGCHAIN, HashEncoder(), reranker=reranker)
-    assert_same_results(nodes.retrieve(query), documents.invoke(query), expected)
+    assert_same_excerpts(nodes.retrieve(query), documents.invoke(query), context_passages(expected))
 
     given, found = nodes.retrieve(query), documents.invoke(query)
     for ours, theirs in (
@@ -475,6 +476,64 @@ def test_a_reranker_of_either_framework_works_in_every_part_of_both(reranker):
         langchain_retriever("HybridRetriever"), llm, reranker=reranker
     )
     assert str(engine.query(query)) == chain.invoke(query)["answer"] == "Runa Stell."
+
+
+def test_sentences_in_context_are_the_same():
+    parser = llamaindex_precise.papers.SentenceContextNodeParser(embed_model=HashEncoder(), alpha=0.7)
+    nodes = parser.get_nodes_from_documents(LLAMAINDEX)
+    splitter = langchain_precise.papers.SentenceContextTextSplitter(HashEncoder(), alpha=0.7)
+    pieces = splitter.split_documents(LANGCHAIN)
+    assert len(pieces) > 8
+    assert [p.page_content for p in pieces] == [n.get_content() for n in nodes]
+    assert [p.metadata["window"] for p in pieces] == [n.metadata["window"] for n in nodes]
+    assert [read_facts(p)["start"] for p in pieces] == [n.start_char_idx for n in nodes]
+    once = [
+        row
+        for row, piece in enumerate(pieces)
+        if [p.page_content for p in pieces].count(piece.page_content) == 1
+    ]
+    vectors = splitter.embeddings.embed_documents([p.page_content for p in pieces])
+    assert np.array([vectors[row] for row in once]) == pytest.approx(
+        np.array([nodes[row].embedding for row in once]), abs=1e-6
+    )
+    with pytest.raises(InputError, match="set window_metadata_key="):
+        splitter.split_documents([LangChainDocument("One. Two.", metadata={"window": "mine"})])
+
+
+def test_rewriting_is_the_same():
+    """Both find what the rewritten question finds, too, and merge it alike."""
+    question, written = QUESTIONS[0], "ferry leaves Velm nine"
+    index = HybridIndex.build(CORE, HashEncoder())
+    searches = [index.search(one, 3) for one in (question, written)]
+    expected = [(c.text, pytest.approx(c.score)) for c in merge_searches(searches)]
+    assert len(expected) > 3
+    nodes = llamaindex_precise.papers.RewritingRetriever(
+        llamaindex_retriever("HybridRetriever", k=3), ScriptedLLM([written])
+    )
+    found = nodes.retrieve(question)
+    assert [(item.node.get_content(), item.score) for item in found] == expected
+    documents = langchain_precise.papers.RewritingRetriever(
+        retriever=langchain_retriever("HybridRetriever", k=3), llm=ScriptedLLM([written])
+    )
+    pieces = documents.invoke(question)
+    assert [(d.page_content, read_facts(d)["score"]) for d in pieces] == expected
+    failing = langchain_precise.papers.RewritingRetriever(
+        retriever=langchain_retriever("HybridRetriever", k=3), llm=ScriptedLLM(["one\ntwo"])
+    )
+    assert [d.page_content for d in failing.invoke(question)] == [c.text for c in searches[0]]
+
+
+async def test_rewriting_waits_for_nothing_else_in_both():
+    question, written = QUESTIONS[0], "ferry leaves Velm nine"
+    nodes = llamaindex_precise.papers.RewritingRetriever(
+        llamaindex_retriever("HybridRetriever", k=3), ScriptedLLM([written] * 2)
+    )
+    documents = langchain_precise.papers.RewritingRetriever(
+        retriever=langchain_retriever("HybridRetriever", k=3), llm=ScriptedLLM([written] * 2)
+    )
+    found = [item.node.get_content() for item in await nodes.aretrieve(question)]
+    assert found == [item.node.get_content() for item in nodes.retrieve(question)]
+    assert found == [d.page_content for d in await documents.ainvoke(question)]
 
 
 def test_headings_inside_a_text_stand_above_its_evidence_in_both():

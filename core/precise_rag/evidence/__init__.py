@@ -1,8 +1,8 @@
 """Evidence: found sentences grow to the sentences around them that probably belong to it."""
 
-from precise_rag.evidence.extractor import EvidenceExtractor, Extraction
+from precise_rag.evidence.extractor import N_FOUND, EvidenceExtractor, Extraction
 from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.model import EvidenceModel
 from precise_rag.evidence.texts import FoundTexts
 
-__all__ = ["EvidenceExtractor", "EvidenceGrower", "EvidenceModel", "Extraction", "FoundTexts"]
+__all__ = ["N_FOUND", "EvidenceExtractor", "EvidenceGrower", "EvidenceModel", "Extraction", "FoundTexts"]

@@ -83,5 +83,4 @@ def _takes_messages(function: Callable[..., Any]) -> bool:
         return False
     if parameter is None:
         return False
-    no_messages = (inspect.Parameter.empty, str, "str", Any)
-    return parameter.name == "messages" or parameter.annotation not in no_messages
+    return parameter.annotation not in (inspect.Parameter.empty, str, "str", Any, "Any")

@@ -16,9 +16,9 @@ def load_llm(source: Any) -> LLM:
     - the name of an OpenAI chat model, for `OpenAIChat`;
     - a LlamaIndex LLM, or a LangChain chat model or runnable from messages to a message;
     - an object with `name`, `complete` and `acomplete` (the LLM protocol), which is returned unchanged;
-    - a function, plain or async, that takes the prompt as a string and returns a string. It gets a
-      sequence of Message instead if its parameter is called `messages` or has an annotation other
-      than `str`.
+    - a function, plain or async, that takes the prompt as a string and returns a string. If its
+      parameter has an annotation other than `str`, such as `Sequence[Message]`, it gets a sequence of
+      Message instead.
 
     Raises InputError for anything else.
     A plain function that is awaited runs in a thread, and cancelling does not stop it; pass an async

@@ -12,7 +12,7 @@ from precise_rag._pickling import Portable
 from precise_rag._processes import PerProcess, side_by_side
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
-from precise_rag.evidence import FoundTexts
+from precise_rag.evidence import N_FOUND, FoundTexts
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.pipeline.question import Search
 from precise_rag.pipeline.searching import FairSearch, method
@@ -159,7 +159,7 @@ class RetrievalPath(Portable):
         if texts is not None:
             parts["evidence"] = parts["evidence"].over(texts)
         steps = [make(parts[name]) for name, make in STEPS.items() if parts[name] is not None]
-        return steps if texts is None else [steps[0], limit(self.n_candidates), *steps[1:]]
+        return steps if texts is None else [steps[0], limit(max(N_FOUND, self.n_candidates)), *steps[1:]]
 
     def select(self, query: str, ranked: Selection, session: Session) -> Selection:
         """Select from what is ranked, and record it."""

@@ -1,13 +1,17 @@
 from dataclasses import replace
+from pydoc_data.topics import topics
 
 import numpy as np
 import pytest
 
-from precise_rag import Candidate
+from precise_rag import Candidate, PreciseRAG, Trace
+from precise_rag.context import context_passages
 from precise_rag.errors import InputError
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.evidence.stretches import split_into_sentences
+from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
+from precise_rag.types import best_first
 
 PUMP = "The pump is blue. It needs oil.\n\nService it every year. Ask Ada first. The shed is far away."
 SEA = "Fish swim. Boats float."
@@ -128,3 +132,29 @@ def test_a_text_that_repeats_the_question_leaves_the_others_their_part():
     assert "truth" in [excerpt.doc_id for excerpt in found.excerpts]
     waiting = [d.reason for d in found.dropped if "had their share of the 100 places" in d.reason]
     assert len(waiting) > 0
+
+
+def test_the_pipeline_over_texts_sends_what_the_extractor_cuts_from_them() -> None:
+    """One number of found sentences, one path: over texts with more sentences than either looks at."""
+    pages = {page: topics[page] for page in ("try", "while", "with", "class", "function", "import")}
+    texts = [
+        Candidate(
+            page, start, min(start + 4000, len(text)), text[start : start + 4000], -float(start), "rank"
+        )
+        for page, text in pages.items()
+        for start in range(0, len(text), 4000)
+    ]
+
+    class Store:
+        def search(self, query: str, top_k: int) -> list[Candidate]:
+            return texts
+
+    query, packaged = "When is the else clause of a try statement executed?", load_reranker("packaged")
+    cut = EvidenceExtractor(packaged).extract(query, best_first(texts))
+    rag = PreciseRAG(Store(), reranker=packaged, redundancy=None)
+    trace = Trace(query)
+    kept = context_passages(rag.retrieve(query, trace=trace))
+    found = {stage.name: stage.selection for stage in trace.stages}["sentences"]
+    assert len(found.kept) == 100 < len(found.decisions)
+    places = [(one.doc_id, one.start, one.end, one.text) for one in kept]
+    assert places == [(one.doc_id, one.start, one.end, one.text) for one in cut.excerpts]

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,8 +15,12 @@ def prompt_to_text(prompt: str) -> str:
     return prompt.replace("\n\n", " | ")
 
 
-def messages_to_text(messages):
+def messages_to_text(messages: Sequence[Message]) -> str:
     return " ".join(message.role for message in messages)
+
+
+def named_messages(messages):
+    return messages.replace("\n\n", " | ")
 
 
 async def async_function(prompt: str) -> str:
@@ -32,6 +37,7 @@ class Callable:
     [
         (prompt_to_text, "prompt_to_text", "Be brief. | Where?"),
         (messages_to_text, "messages_to_text", "system user"),
+        (named_messages, "named_messages", "Be brief. | Where?"),
         (async_function, "async_function", "async"),
         (Callable(), "Callable", "called"),
     ],

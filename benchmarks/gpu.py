@@ -1,6 +1,6 @@
 """Every figure that needs a GPU, from one command.
 
-    pip install '.[offline,torch,faiss-gpu]'
+    pip install '.[torch,faiss-gpu]'
     python -m benchmarks.gpu --data DIR --out FILE
 
 Both run in a checkout of this project. DIR needs dev_qa_docs_squad, dev_qa_docs_nq and

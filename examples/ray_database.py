@@ -1,6 +1,6 @@
 """Fill a database on any number of machines: Ray's workers encode documents and add them to one index.
 
-    pip install 'precise-rag[offline,lancedb]' 'ray[data]'
+    pip install 'precise-rag[lancedb]' 'ray[data]'
     python examples/ray_database.py documents.jsonl rows.lance 2
 
 Each line of the file is a record with "id", "text" and optionally "metadata", an object. The last argument is

@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks import record
 from precise_rag import HybridIndex, load_encoder
 from precise_rag.documents import read_documents
+from precise_rag.encoders.bert_files import float32_folder
 from precise_rag.encoders.load import minilm_encoder
 from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.onnx_graph import usable_threads
@@ -114,13 +115,13 @@ def stock() -> tuple[Any, Any]:
     from sentence_transformers import CrossEncoder, SentenceTransformer
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-    folder = str(packaged_minilm())
-    config = BertConfig.from_pretrained(folder, num_labels=1)
+    config = BertConfig.from_pretrained(str(packaged_minilm()), num_labels=1)
     with tempfile.TemporaryDirectory() as made:
         BertForSequenceClassification(config).save_pretrained(made)
-        AutoTokenizer.from_pretrained(folder).save_pretrained(made)
+        AutoTokenizer.from_pretrained(str(packaged_minilm())).save_pretrained(made)
         reranker = CrossEncoder(made, device="cpu")
-    return SentenceTransformer(folder, device="cpu"), reranker
+    with float32_folder(packaged_minilm()) as folder:
+        return SentenceTransformer(str(folder), device="cpu"), reranker
 
 
 def export() -> Any:
@@ -129,7 +130,8 @@ def export() -> Any:
     import torch
     from transformers import AutoModel
 
-    bert = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager").eval()
+    with float32_folder(packaged_minilm()) as folder:
+        bert = AutoModel.from_pretrained(str(folder), attn_implementation="eager").eval()
 
     class LastState(torch.nn.Module):
         def __init__(self) -> None:

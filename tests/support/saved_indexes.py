@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.index import (
     BM25Index,
     DenseIndex,
@@ -45,8 +44,6 @@ def build(kind: str) -> DocumentIndex:
     """A small index of a kind; skips the test where a package that it needs is missing."""
     if kind == "faiss":
         pytest.importorskip("faiss")
-    if kind == "word-sentence" and packaged_minilm() is None:
-        pytest.skip("needs the offline package")
     return BUILD[kind]()
 
 

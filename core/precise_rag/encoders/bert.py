@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from precise_rag._processes import ProcessLock
-from precise_rag.encoders.bert_files import BertSettings, bert_weights
+from precise_rag.encoders.bert_files import WORDS, BertSettings, bert_weights
 from precise_rag.encoders.bert_layers import Layout, bert_layer, normalized
 from precise_rag.encoders.int8_layers import Linear, Norm, Precision, with_precision
 from precise_rag.encoders.onnx_graph import Graph, usable_threads
@@ -25,7 +25,6 @@ class BertNetwork:
     weights: by the names of `transformers`; see `bert_weights`. n_layers: how many are loaded; default: all.
     precision: of the linear layers. sample: the tokens of some text; used for int8, see `with_precision`.
     norms: (attribute) the normalisations that the states come from, after each layer.
-    Raises MissingExtra without onnxruntime.
     """
 
     def __init__(
@@ -51,13 +50,11 @@ class BertNetwork:
         ids, places = graph.input("ids", "int64", "t"), graph.input("places", "int64", "t")
         kind = weights["embeddings.token_type_embeddings.weight"][0]
         positions = weights["embeddings.position_embeddings.weight"] + kind
-        words = graph.weight("words", weights["embeddings.word_embeddings.weight"])
-        x = graph.op("Gather", words, ids)
         x = normalized(
             graph,
             weights,
             "embeddings.LayerNorm",
-            x,
+            _words(graph, weights, ids),
             graph.op("Gather", graph.weight("positions", positions), places),
             epsilon=settings.epsilon,
         )
@@ -83,6 +80,20 @@ class BertNetwork:
         if self.settings.pooling == "cls":
             return states[tokens.offsets[:-1]]
         return means(states, tokens.lengths)
+
+
+def _words(graph: Graph, weights: Tensors, ids: str) -> str:
+    """Add the word embeddings of tokens to a graph. Of a table in int8 only the rows of tokens are scaled."""
+    table = weights[WORDS]
+    rows = graph.op("Gather", graph.weight("words", table), ids)
+    if table.dtype != np.int8:
+        return rows
+    width, scales = table.shape[1], weights[f"{WORDS}_scale"].astype(np.float32)
+    blocks = np.array([-1, scales.shape[1], width // scales.shape[1]], dtype=np.int64)
+    scale = graph.op("Gather", graph.weight("words.scale", scales[..., None]), ids)
+    rows = graph.op("Reshape", graph.op("Cast", rows, to=1), graph.weight("words.blocks", blocks))
+    flat = graph.weight("words.flat", np.array([-1, width], dtype=np.int64))
+    return graph.op("Reshape", graph.op("Mul", rows, scale), flat)
 
 
 def means(states: FloatArray, lengths: IntArray) -> FloatArray:

@@ -1,13 +1,24 @@
 """The files of a BERT encoder: its settings and weights in a sentence-transformers folder."""
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors.numpy import save_file
 
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import Tensors, mapped_tensors, read_model_file
+from precise_rag.models.checkpoint import (
+    Tensors,
+    check_scales,
+    dequantized,
+    mapped_tensors,
+    read_model_file,
+)
 from precise_rag.models.checks import check_tensors
 
 _POOLING = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
@@ -21,6 +32,8 @@ _SIZES = (
     "max_position_embeddings",
 )
 _LARGEST = 1_000_000
+WORDS = "embeddings.word_embeddings.weight"
+"""The largest tensor."""
 
 
 class BertSettings(NamedTuple):
@@ -45,8 +58,7 @@ def bert_settings(folder: Path) -> BertSettings | None:
     """Return the settings of the model in a folder, or None if it is not a BERT that can be run here.
 
     None stands for another architecture, prompts, or other parts than BERT, pooling and scaling to unit
-    length. It also stands for weights that are not float32 or float16 safetensors, and for a missing or
-    damaged file.
+    length. It also stands for weights that are not in safetensors, and for a missing or damaged file.
     """
     try:
         kinds = [module["type"].rpartition(".")[2] for module in _settings(folder / "modules.json")]
@@ -87,14 +99,37 @@ def bert_settings(folder: Path) -> BertSettings | None:
 
 
 def bert_weights(folder: Path, settings: BertSettings) -> Tensors:
-    """Return the weights in a folder by their names, as they lie in the file. Raises ModelError."""
-    found = {
-        name.removeprefix("bert."): tensor.astype(np.float32, copy=False)
+    """Return the weights in a folder by their names, in float32. Raises ModelError.
+
+    Matrices may be in int8, as `quantized` makes them. Those of the words stay so, with their scales.
+    """
+    given = {
+        name.removeprefix("bert."): tensor
         for name, tensor in mapped_tensors(folder / "model.safetensors").items()
-        if tensor.dtype in (np.float32, np.float16)
+        if tensor.dtype != np.int64
     }
+    small = {WORDS, f"{WORDS}_scale"} if f"{WORDS}_scale" in check_scales(given) else set()
+    found = dequantized({name: tensor for name, tensor in given.items() if name not in small})
+    found |= {name: given[name] for name in small}
     check_tensors(folder, found, _shapes(settings))
     return found
+
+
+@contextmanager
+def float32_folder(folder: Path) -> Iterator[Path]:
+    """Yield a folder of the same model that torch reads: if its matrices are in int8, a copy in float32.
+
+    The copy is removed afterwards. Raises ModelError if the weights cannot be read.
+    """
+    weights = folder / "model.safetensors"
+    tensors = mapped_tensors(weights) if weights.is_file() else {}
+    if not check_scales(tensors):
+        yield folder
+        return
+    with TemporaryDirectory(ignore_cleanup_errors=True) as made:
+        shutil.copytree(folder, made, dirs_exist_ok=True, ignore=shutil.ignore_patterns(weights.name))
+        save_file(dequantized(tensors), Path(made, weights.name), metadata={"format": "pt"})
+        yield Path(made)
 
 
 def layer_shapes(name: str, settings: BertSettings) -> dict[str, tuple[int, ...]]:
@@ -117,7 +152,7 @@ def layer_shapes(name: str, settings: BertSettings) -> dict[str, tuple[int, ...]
 
 def _shapes(settings: BertSettings) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {
-        "embeddings.word_embeddings.weight": (settings.vocabulary, settings.width),
+        WORDS: (settings.vocabulary, settings.width),
         "embeddings.position_embeddings.weight": (settings.positions, settings.width),
         "embeddings.token_type_embeddings.weight": (-1, settings.width),
         "embeddings.LayerNorm.weight": (settings.width,),

@@ -9,15 +9,14 @@ from precise_rag.errors import InputError
 
 
 def runs_on_onnx(device: str | None) -> bool:
-    """Return whether ONNX Runtime runs a model of a kind that it can run: on the CPU, if it is installed.
+    """Return whether ONNX Runtime runs a model of a kind that it can run: on the CPU.
 
-    device: "cpu"; None for a GPU if torch can use one, else the CPU; or any device of torch.
-    Without onnxruntime, torch runs it if that is installed.
+    device: "cpu"; None for a GPU if sentence-transformers is installed and torch can use one, else the CPU;
+        or any device of torch.
     """
     if device is not None and not isinstance(device, str):
         raise InputError(f"device must be a text such as 'cpu' or 'cuda', got {type(device).__name__}")
-    on_cpu = device == "cpu" or (device is None and not has_gpu())
-    return on_cpu and (is_installed("onnxruntime") or not is_installed("sentence_transformers"))
+    return device == "cpu" or (device is None and not (is_installed("sentence_transformers") and has_gpu()))
 
 
 @cache

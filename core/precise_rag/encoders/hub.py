@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from precise_rag._extras import require
-from precise_rag.encoders.packaged import MINILM, MINILM_COMMAND
 from precise_rag.errors import ModelError
 
 _TIMEOUT = 10.0
@@ -16,7 +14,8 @@ def hub_folder(name: str, *, download: bool) -> Path | None:
     name: on the hub; without an owner it is one of sentence-transformers.
     download: fetch what is missing. Then ModelError is raised if the hub does not return it.
     """
-    hub = require("huggingface_hub", extra="offline")
+    import huggingface_hub as hub
+
     full = _full(name)
     try:
         return Path(hub.snapshot_download(full, allow_patterns=_FILES, local_files_only=True))
@@ -32,14 +31,14 @@ def hub_folder(name: str, *, download: bool) -> Path | None:
 
 def check_reachable(name: str) -> None:
     """Raise ModelError if the hub cannot be reached: its client would retry each file for a minute."""
-    hub = require("huggingface_hub", extra="offline")
+    import huggingface_hub as hub
+
     try:
         hub.HfApi().model_info(_full(name), timeout=_TIMEOUT)
     except Exception as error:
         raise ModelError(
             f"encoder {name!r} is neither a folder nor in the local model cache, and the hub did not "
-            f"return it ({error}); check the name or the network, pass the folder of a downloaded model, "
-            f"or for {MINILM} run: {MINILM_COMMAND}"
+            f"return it ({error}); check the name or the network, or pass the folder of a downloaded model"
         ) from error
 
 

@@ -21,9 +21,9 @@ def load_encoder(name_or_path_or_object: object = DEFAULT_ENCODER, device: str |
     """Load an encoder.
 
     name_or_path_or_object: one of
-      - a sentence-transformers model name or folder; default "all-MiniLM-L6-v2". On a CPU, ONNX Runtime
-        runs those that are BERT (extra "offline"); torch runs the rest, and all of them on a GPU (extra
-        "torch");
+      - a sentence-transformers model name or folder; default "all-MiniLM-L6-v2", which is in the package.
+        On a CPU, ONNX Runtime runs those that are BERT; torch runs the rest, and all of them on a GPU
+        (extra "torch");
       - "openai:" and an OpenAI model, for instance "openai:text-embedding-3-small", optionally with
         the number of dimensions: "openai:text-embedding-3-small/256";
       - a LlamaIndex or LangChain embedding object; of one that wraps an `Encoder`, that encoder;
@@ -52,24 +52,23 @@ def load_encoder(name_or_path_or_object: object = DEFAULT_ENCODER, device: str |
 
 
 def load_packaged_encoder(name: str, device: str | None = None) -> Encoder | None:
-    """Load an encoder that is installed as a Python package; nothing else is looked for.
+    """Load an encoder that ships with precise-rag; nothing else is looked for.
 
     name: name of the encoder.
     device: as for `load_encoder`.
-    Returns None if no package has an encoder of this name.
-    Raises ModelError if its checksum is wrong.
+    Returns None if no packaged encoder has this name.
+    Raises ModelError if a checksum is wrong.
     """
-    folder = packaged_minilm() if name.removeprefix(INT8) == MINILM else None
-    if folder is None:
+    if name.removeprefix(INT8) != MINILM:
         return None
-    encoder = _local_encoder(f"{INT8}{folder}" if name.startswith(INT8) else folder, device)
+    encoder = _local_encoder(name.replace(MINILM, str(packaged_minilm())), device)
     encoder.source = name
     return encoder
 
 
 def minilm_encoder() -> OnnxEncoder:
-    """Load all-MiniLM-L6-v2 into ONNX Runtime, from its package or the hub. Raises ModelError."""
-    return OnnxEncoder(packaged_minilm() or f"sentence-transformers/{MINILM}")
+    """Load the packaged all-MiniLM-L6-v2 into ONNX Runtime. Raises ModelError."""
+    return OnnxEncoder(packaged_minilm())
 
 
 def _local_encoder(source: str | Path, device: str | None) -> OnnxEncoder | SentenceTransformerEncoder:

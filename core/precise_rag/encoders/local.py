@@ -15,7 +15,6 @@ from precise_rag.encoders.packaged import (
     MINILM,
     MINILM_SHA256,
     file_sha256,
-    is_packaged_minilm,
     packaged_minilm,
 )
 from precise_rag.encoders.token_ids import TokenIds, read_ids
@@ -83,7 +82,7 @@ class LocalEncoder(Shared):
 def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:
     """Return the source of a model, its folder if it is on this machine, and its name.
 
-    Raises ModelError if a folder has no weights, or the packaged model has the wrong checksum.
+    Raises ModelError if a folder has no weights, or a file of the packaged model has the wrong checksum.
     """
     source = str(name_or_path).removeprefix("sentence-transformers/")
     folder = Path(name_or_path)
@@ -94,13 +93,11 @@ def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:
 
 def content_name(folder: Path) -> str:
     """Name the model in a folder by its weights and settings. Raises ModelError if it has no weights."""
-    if is_packaged_minilm(folder):
-        return MINILM
     weights = sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
     if not weights:
         raise ModelError(f"{folder} contains no weights (*.safetensors or *.bin); pass the folder of a model")
     digests = [file_sha256(file) for file in weights]
-    if digests == [MINILM_SHA256]:
+    if len(digests) == 1 and digests[0] in MINILM_SHA256:
         return MINILM
     settings = [f for f in sorted(folder.rglob("*.json")) if f.name != "data_config.json"]
     digests += [file_sha256(file) for file in settings]

@@ -40,8 +40,7 @@ class OnnxEncoder(LocalEncoder):
         computed in int8, and that is part of the encoder's name.
     download: fetch a model that is not on this machine; default: True.
     threads: how many compute; default: OMP_NUM_THREADS, or the processors of the process.
-    Raises NotRunnable if the model is not on this machine or no such BERT, MissingExtra at its first use
-    without onnxruntime.
+    Raises NotRunnable if the model is not on this machine or no such BERT.
 
     Without "int8:" the vectors are those of `SentenceTransformerEncoder` in float32, up to rounding, and so
     is the name. The model is loaded on first use. Texts are computed by length, without padding.

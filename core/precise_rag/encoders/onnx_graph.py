@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._extras import require
 from precise_rag._processes import PerProcess, native_work
 from precise_rag.models.checkpoint import Tensors
 from precise_rag.types import FloatArray
@@ -60,7 +59,7 @@ class Graph:
         return output
 
     def session(self, threads: int, *, for_one_run: bool = False, for_callers: bool = False) -> "Session":
-        """Load the graph into ONNX Runtime, on the CPU. Raises MissingExtra without onnxruntime.
+        """Load the graph into ONNX Runtime, on the CPU.
 
         threads: how many compute. Idle ones do not spin, so that other work gets the processor.
         for_one_run: load faster and run more slowly.
@@ -91,7 +90,8 @@ class Session:
     def __init__(self, session: Any, weights: Tensors, alone: Callable[[], Any] | None = None) -> None:
         self._session, self._weights, self._load_alone = session, weights, alone
         self._alone: PerProcess[Any] = PerProcess()
-        ort = require("onnxruntime", extra="offline")
+        import onnxruntime as ort  # here: it takes time, and not all need it
+
         self._options = ort.RunOptions()
         self._options.only_execute_path_to_fetches = True
 
@@ -122,7 +122,8 @@ _slots: PerProcess[BoundedSemaphore] = PerProcess()
 
 def _load(model: bytes, weights: Tensors, threads: int, for_one_run: bool = False) -> Any:
     """Load a model into ONNX Runtime; see `Graph.session`."""
-    ort = require("onnxruntime", extra="offline")
+    import onnxruntime as ort
+
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3

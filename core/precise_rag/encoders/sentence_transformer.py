@@ -11,6 +11,7 @@ from precise_rag._extras import require
 from precise_rag._processes import ProcessLock, native_work
 from precise_rag._progress import progress_bar
 from precise_rag.encoded import encoded_rows
+from precise_rag.encoders.bert_files import float32_folder
 from precise_rag.encoders.hub import check_reachable
 from precise_rag.encoders.local import LocalEncoder, batches_by_length
 from precise_rag.encoders.model_folder import check_no_code
@@ -28,8 +29,7 @@ class SentenceTransformerEncoder(LocalEncoder):
 
     name_or_path: model name on the Hugging Face hub, or a folder.
     device: "cpu", "cuda", "cuda:1", …; default: a GPU if available.
-    Raises ModelError if a folder has no weights or names code of its own, or the packaged model has
-    the wrong checksum.
+    Raises ModelError if a folder has no weights or names code of its own.
 
     The model is loaded on first use; one batch runs at a time. Batches hold texts of similar length. The
     model runs in bfloat16 on CUDA and on CPUs with fast bfloat16, otherwise in float32.
@@ -111,8 +111,9 @@ class SentenceTransformerEncoder(LocalEncoder):
         with self._lock:
             if self._model is None:
                 sentence_transformers = require("sentence_transformers", extra="torch")
-                with native_work(self.device):
-                    model = _load(sentence_transformers, self._folder or self.source, self.device)
+                readable = nullcontext(self.source) if self._folder is None else float32_folder(self._folder)
+                with native_work(self.device), readable as source:
+                    model = _load(sentence_transformers, source, self.device)
                     self._tokenizer = _plain_tokenizer(model)
                     self._inputs = ModelInputs.of(model, self._tokenizer)
                 self._model = model

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag.checks import as_path
-from precise_rag.encoders.load import DEFAULT_ENCODER, load_encoder, load_packaged_encoder
-from precise_rag.encoders.packaged import MINILM_COMMAND
+from precise_rag.encoders.load import load_encoder, load_packaged_encoder
 from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
 from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.databases import DatabaseIndex, is_database
@@ -88,10 +87,9 @@ def _encoder(given: Any, place: str, saved: Mapping[str, Any], device: str | Non
     name, source = saved["name"], saved["source"]
     encoder = None if name is None else load_packaged_encoder(name, device)
     if encoder is None and name is not None:
-        hint = f" or run: {MINILM_COMMAND}" if name == DEFAULT_ENCODER else ""
         raise ModelError(
             f"{place} was built with encoder {name!r}, which an index does not load by itself; if you "
             f"trust it, pass {source or name!r} or the embedding object: load_index(path, encoder), "
-            f"or --encoder on the command line{hint}"
+            "or --encoder on the command line"
         )
     return encoder

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from precise_rag.checks import check_number
-from precise_rag.encoders.packaged import MINILM_COMMAND, packaged_minilm
+from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.encoders.token_ids import read_tokenizer
-from precise_rag.errors import ModelError
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.forms import Form, Forms, check_numbers
 from precise_rag.index.arrays.passages import Passages
@@ -73,7 +72,7 @@ class WordSentenceScheme(Scheme):
         super().__init__(encoder, **settings)
         own = {field.name: getattr(self.settings, field.name) for field in fields(DenseSettings)}
         self._dense = DenseScheme(encoder, **own)
-        self._tokenizer = _load_tokenizer(encoder)
+        self._tokenizer = read_tokenizer(packaged_minilm() / "tokenizer.json")
         stop_words = load_stop_words(self.settings.stop_words)
         self._is_content = _content_tokens(self._tokenizer, stop_words)
         self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)
@@ -164,20 +163,6 @@ class WordSentenceIndex(DocumentIndex):
         """Rows that pass the word filter, ascending."""
         snapshot = self._ready(top_k=1)
         return self.scheme.passing(snapshot, query)
-
-
-def _load_tokenizer(encoder: Encoder | None) -> Any:
-    """BERT's tokenizer from the package of all-MiniLM-L6-v2 if it is installed, otherwise the encoder's."""
-    folder = packaged_minilm()
-    if folder is not None:
-        return read_tokenizer(folder / "tokenizer.json")
-    tokenizer = getattr(encoder, "tokenizer", None)
-    if tokenizer is None:
-        raise ModelError(
-            f"encoder {encoder.name if encoder else None!r} has no tokenizer, which WordSentenceIndex needs; "
-            f"for BERT's, run: {MINILM_COMMAND}"
-        )
-    return tokenizer
 
 
 @lru_cache(maxsize=8)

@@ -48,7 +48,7 @@ class PreciseRAG(Portable):
     **Stages.** Each is "default" (what the preset has), None (left out), or your own object:
 
     rewriter: also searches for a rewritten question, a `QueryRewriter`; "precise": none.
-    reranker: scores the candidates, anything `load_reranker` accepts; "precise": `default_reranker`.
+    reranker: scores the candidates, anything `load_reranker` accepts; "precise": the cascade.
     redundancy: drops repeated candidates; "precise": `RedundancyFilter()`.
     relevance: drops candidates that a language model finds irrelevant, a `RelevanceFilter`; "precise": none.
     evidence: grows the candidates to the spans that are sent; an index of sentences is then searched for

@@ -5,7 +5,7 @@ from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
 from precise_rag.rerank.framework import FrameworkReranker
 from precise_rag.rerank.levels import LevelledReranker, calibrated
-from precise_rag.rerank.load import default_reranker, load_reranker
+from precise_rag.rerank.load import load_reranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.reranking import rerank
 
@@ -17,7 +17,6 @@ __all__ = [
     "LevelledReranker",
     "PackagedReranker",
     "calibrated",
-    "default_reranker",
     "load_reranker",
     "rerank",
 ]

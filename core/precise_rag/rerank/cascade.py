@@ -89,8 +89,8 @@ class CascadeReranker(Shared):
         fast and gives nearly the same logits.
 
     The network is loaded at its first use: into ONNX Runtime on a CPU, otherwise into torch. Its lower
-    layers are those of all-MiniLM-L6-v2, which is found as by `load_encoder`. Raises MissingExtra without
-    onnxruntime or torch, ModelError if the weights are damaged or MiniLM cannot be found.
+    layers are those of the packaged all-MiniLM-L6-v2. Raises MissingExtra without torch on a GPU, ModelError
+    if the weights are damaged.
     """
 
     name = "cascade"

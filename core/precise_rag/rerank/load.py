@@ -1,21 +1,16 @@
 """Rerankers by name, path or object."""
 
-import logging
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from precise_rag.encoders.packaged import MINILM, MINILM_COMMAND, packaged_minilm
 from precise_rag.errors import InputError
-from precise_rag.protocols import Encoder, Reranker
+from precise_rag.protocols import Reranker
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.cohere import DEFAULT_COHERE, CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
 from precise_rag.rerank.framework import FrameworkReranker, is_framework_reranker
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import ScoreScale
-
-_log = logging.getLogger(__name__)
 
 
 def load_reranker(
@@ -25,10 +20,9 @@ def load_reranker(
 
     reranker: one of
 
-    - "default": see `default_reranker`.
+    - "default": the cascade.
     - "packaged": the packaged reranker. No download, no torch.
-    - "cascade": the packaged reranker, then a small cross-encoder on its 20 best. Slower; needs the
-      extra "offline" and all-MiniLM-L6-v2 (see `load_encoder`).
+    - "cascade": the packaged reranker, then a small cross-encoder on its 20 best. Slower.
     - "cohere" or "cohere:MODEL": a hosted reranker of Cohere.
     - a path, or any other name with an owner ("owner/model"): a sentence-transformers CrossEncoder,
       loaded at its first use.
@@ -44,11 +38,9 @@ def load_reranker(
         return _cross_encoder(reranker, device, score_scale)
     if isinstance(reranker, str):
         vendor, _, model = reranker.partition(":")
-        if reranker == "default":
-            return default_reranker()
         if reranker == "packaged":
             return packaged_reranker()
-        if reranker == "cascade":
+        if reranker in ("default", "cascade"):
             return cascade_reranker(device)
         if vendor == "cohere":
             return CohereReranker(model or DEFAULT_COHERE)
@@ -66,26 +58,6 @@ def load_reranker(
     raise InputError(
         f"reranker must be a name, a path, a LlamaIndex postprocessor, a LangChain compressor, or an object "
         f"with name, score_scale and score(query, candidates), got {type(reranker).__name__}"
-    )
-
-
-def default_reranker(encoder: Encoder | None = None) -> Reranker:
-    """Return the default reranker: the cascade, with any encoder; the packaged one without MiniLM.
-
-    encoder: of the index; if it is all-MiniLM-L6-v2, the cascade finds MiniLM where the encoder did.
-    Otherwise its package must be installed; if not, a warning is logged once.
-    """
-    if (encoder is not None and encoder.name == MINILM) or packaged_minilm() is not None:
-        return load_reranker("cascade")
-    _note_missing()
-    return load_reranker("packaged")
-
-
-@cache
-def _note_missing() -> None:
-    _log.warning(
-        "the packaged reranker is used, because all-MiniLM-L6-v2 is not installed; for more precise ranking "
-        f"with any encoder run: pip install 'precise-rag[offline]' && {MINILM_COMMAND}"
     )
 
 

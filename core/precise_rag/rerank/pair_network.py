@@ -137,7 +137,7 @@ def token_ids(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[li
 
 
 def minilm() -> SentenceTransformerEncoder:
-    """Load all-MiniLM-L6-v2 into torch, from its package or as sentence-transformers finds it."""
+    """Load the packaged all-MiniLM-L6-v2 into torch."""
     return SentenceTransformerEncoder(MINILM, device="cpu")
 
 

@@ -37,8 +37,7 @@ class OnnxPairScorer:
     config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
     precision: of the linear layers.
 
-    The lower layers are those of the encoder all-MiniLM-L6-v2; in float32 they are shared with it. Raises
-    MissingExtra without onnxruntime, ModelError if MiniLM cannot be found.
+    The lower layers are those of the encoder all-MiniLM-L6-v2; in float32 they are shared with it.
     """
 
     device_type = "cpu"

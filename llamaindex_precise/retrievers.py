@@ -409,4 +409,5 @@ class PreciseRetriever(Portable, BaseRetriever):
             "filter": wanted,
             "vector": query_vector(bundle, getattr(self.rag.index, "encoder", None)),
             "trace": Trace(text, observer=observing(dispatcher)),
+            "piece_tokens": piece_tokens,
         }

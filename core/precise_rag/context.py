@@ -64,7 +64,7 @@ def context_passages(selection: Selection, order: Order = "document") -> tuple[P
 
     order: see `Order`.
     """
-    excerpts = excerpts_of(selection, order, _piece_tokens)
+    excerpts = excerpts_of(selection, order, passage_tokens)
     return tuple(Passage(number, excerpt) for number, excerpt in enumerate(excerpts, start=1))
 
 
@@ -82,6 +82,6 @@ def source_of(titles: Titles) -> str:
     return joined_titles(titles)[-_SOURCE_LENGTH:] or UNTITLED
 
 
-def _piece_tokens(piece: Candidate) -> int:
-    """Tokens that a prompt of ours writes around a passage."""
-    return estimate_tokens(Fence("0" * 16).passages([Shown("", source_of(titles_above(piece)))]))
+def passage_tokens(piece: Candidate) -> int:
+    """Count the tokens that a prompt of ours writes around a passage, beside its source."""
+    return estimate_tokens(Fence("0" * 16).passages([""]))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Stretch
 
@@ -19,7 +20,7 @@ Order = Literal["document", "score"]
 of its text. "score": every kept candidate by itself, in the order of the ranks."""
 
 PieceTokens = Callable[[Candidate], int]
-"""Counts the tokens that a piece of text costs where it is written, beside those of the text itself."""
+"""Counts the tokens that a piece costs where it is written, beside those of its text and its titles."""
 
 
 def no_piece_tokens(piece: Candidate) -> int:
@@ -58,6 +59,44 @@ def excerpts_of(
             max(LEAST_PIECE_TOKENS, piece_tokens(decisions[0].candidate)),
         )
     )
+
+
+def written_tokens(excerpts: Sequence[Excerpt], piece_tokens: PieceTokens = no_piece_tokens) -> int:
+    """Estimate the tokens of excerpts as they are written, with what stands above them once a section.
+
+    piece_tokens: what a piece costs beside its text and its titles.
+    """
+    texts = sum(estimate_tokens(one.text) + piece_tokens(one) for one in excerpts)
+    return texts + sum(estimate_tokens(joined_titles(titles)) for titles in new_sections(excerpts))
+
+
+def within(
+    selection: Selection,
+    max_tokens: int | None,
+    order: Order = "document",
+    piece_tokens: PieceTokens = no_piece_tokens,
+) -> Selection:
+    """Return a selection whose excerpts fit: of what is kept, the best as many as do.
+
+    max_tokens: most tokens of the excerpts as they are written, see `written_tokens`; None: no limit.
+    order, piece_tokens: as for `excerpts_of`.
+    """
+    if max_tokens is None:
+        return selection
+    kept = selection.kept
+
+    def best(n: int) -> Selection:
+        reason = f"with it, more than {max_tokens} tokens would be sent (max_tokens)"
+        return selection.dropping({candidate.id: reason for candidate in kept[n:]})
+
+    fits, too_many = 0, len(kept) + 1
+    while too_many - fits > 1:
+        n = (fits + too_many) // 2
+        if written_tokens(excerpts_of(best(n), order, piece_tokens), piece_tokens) <= max_tokens:
+            fits = n
+        else:
+            too_many = n
+    return best(fits)
 
 
 @dataclass(frozen=True, slots=True)

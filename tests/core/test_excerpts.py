@@ -1,11 +1,12 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.evidence.stretches import split_into_sentences
-from precise_rag.excerpts import LEAST_PIECE_TOKENS, Order, excerpts_of
+from precise_rag.excerpts import LEAST_PIECE_TOKENS, Order, excerpts_of, within, written_tokens
 from precise_rag.facts import candidate_facts
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, Selection, Stretch
@@ -139,3 +140,32 @@ def test_every_excerpt_is_a_slice_and_every_kept_sentence_is_in_one(
     held = [d.candidate.id for one in excerpts for d in one.sentences]
     assert sorted(held) == sorted(one.id for one in kept)
     assert all(isinstance(one, Excerpt) and one.score == one.best.candidate.score for one in excerpts)
+
+
+@pytest.mark.parametrize("order", ["document", "score"])
+def test_what_is_kept_fits_as_it_is_written(order: Order) -> None:
+    scores = {"The mill": 0.9, "It stops": 0.8, "turn": 0.7, "The yard": 0.6, "The gate": 0.5}
+    selection = keeping(MILL, scores)
+    sizes, numbers = [], []
+    for max_tokens in (1, 12, 25, 40, 60, 200):
+        fitting = within(selection, max_tokens, order, piece_tokens=lambda piece: 5)
+        excerpts = excerpts_of(fitting, order, piece_tokens=lambda piece: 5)
+        written = sum(estimate_tokens(one.text) + 5 for one in excerpts)
+        assert written == written_tokens(excerpts, lambda piece: 5) <= max_tokens
+        assert [one.id for one in fitting.kept] == [one.id for one in selection.kept[: len(fitting.kept)]]
+        assert all("(max_tokens)" in d.reason for d in fitting.decisions if not d.kept)
+        sizes.append(written)
+        numbers.append(len(fitting.kept))
+    assert numbers == sorted(numbers)
+    assert (numbers[0], numbers[-1]) == (0, 5)
+    assert within(selection, None, order) is selection
+
+
+def test_what_stands_above_counts_once_for_each_section() -> None:
+    selection = keeping(MILL, {"The mill": 0.9, "The gate": 0.8})
+    above = Selection.of(
+        (replace(d.candidate, above=("Mills", "Old")), True, "") for d in selection.decisions
+    )
+    plain, headed = excerpts_of(selection), excerpts_of(above)
+    assert len(headed) == 2
+    assert written_tokens(headed) - written_tokens(plain) == estimate_tokens("Mills > Old")

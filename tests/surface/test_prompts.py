@@ -8,12 +8,13 @@ from langchain_core.prompts import format_document
 from llama_index.core import Document as LlamaIndexDocument
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import MetadataMode, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
 import langchain_precise
 import llamaindex_precise
 from precise_rag import read_facts
 from precise_rag.testing import HashEncoder
+from precise_rag.tokens import estimate_tokens
 
 PUMP = """# Pump M-7
 
@@ -126,3 +127,27 @@ def test_the_place_of_a_stock_chunk_moves_with_its_excerpt():
     for document in sent.compress_documents([chunk], QUESTION):
         start = document.metadata["start_index"]
         assert document.page_content == PUMP[start : start + len(document.page_content)]
+
+
+@pytest.mark.parametrize("max_tokens", [20, 45, 90])
+def test_max_tokens_counts_what_the_framework_writes(max_tokens):
+    documents = [
+        LlamaIndexDocument(text=text, doc_id=name, metadata={"file_path": f"somewhere/docs/{name}"})
+        for name, text in TEXTS.items()
+    ]
+    options = {"reranker": "packaged", "max_tokens": max_tokens}
+    retriever = llamaindex_precise.PreciseRetriever.from_documents(documents, HashEncoder(), **options)
+    found = retriever.retrieve(QUESTION)
+    billed = sum(estimate_tokens(item.node.get_content(MetadataMode.LLM)) for item in found)
+    # the entry's name: "section: "
+    assert billed <= max_tokens + 2 * len(found)
+    stock = [
+        NodeWithScore(node=TextNode(text=PUMP, metadata={"file_path": "somewhere/docs/pump.md"}), score=1)
+    ]
+    evidence = llamaindex_precise.EvidencePostprocessor(**options, share_of_best=0, min_score=0)
+    cut = evidence.postprocess_nodes(stock, query_str=QUESTION)
+    assert sum(estimate_tokens(item.node.get_content(MetadataMode.LLM)) for item in cut) <= max_tokens + 2
+    given = [LangChainDocument(text, id=name) for name, text in TEXTS.items()]
+    theirs = langchain_precise.PreciseRetriever.from_documents(given, HashEncoder(), **options)
+    written = [format_document(d, langchain_precise.DOCUMENT_PROMPT) for d in theirs.invoke(QUESTION)]
+    assert 0 < sum(map(estimate_tokens, written)) <= max_tokens

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -11,8 +11,11 @@ import precise_rag
 from precise_rag._extras import require
 from precise_rag.documents import place_of
 from precise_rag.errors import InputError, PreciseRagError
+from precise_rag.excerpts import excerpts_of
 from precise_rag.pipeline import PreciseRAG
-from precise_rag.types import Candidate
+from precise_rag.titles import joined_titles, new_sections, titles_above
+from precise_rag.tokens import estimate_tokens
+from precise_rag.types import Candidate, Excerpt
 
 T = TypeVar("T")
 
@@ -26,9 +29,9 @@ _MOST_FIELDS = 100
 _MOST_VALUES = 20
 _LONGEST_VALUE = 200
 _INSTRUCTIONS = (
-    "Search a collection of documents. `search` returns the few sentences that answer a question, with their "
-    "places; `read` returns the text around a place; `filter` lists the metadata by which a search can be "
-    "limited. Cite the documents by their ids, with the page if there is one."
+    "Search a collection of documents. `search` returns the excerpts that answer a question, each below its "
+    "number, document and place; `read` returns the text around a place; `filter` lists the metadata by "
+    "which a search can be limited. Cite the documents by their ids, with the page if there is one."
 )
 
 
@@ -45,24 +48,48 @@ def make_server(rag: PreciseRAG) -> Any:
     )
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def search(ctx: Any, question: str, filter: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Find the few sentences that answer a question, best first.
+    types = require("mcp.types", extra="mcp")
+
+    def reply(text: str, structured: Any = None) -> Any:
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)], structured_content=structured
+        )
+
+    async def search(
+        ctx: Any,
+        question: str,
+        filter: dict[str, Any] | None = None,
+        max_tokens: int | None = None,
+        structured: bool = False,
+    ) -> Any:
+        """Find the excerpts of the documents that answer a question.
 
         question: in words, self-contained.
         filter: limits the search by metadata, such as {"year": {"$gte": 2020}} or {"source": "a.md"}; the
             tool `filter` lists the fields.
-        Returns for each piece its text, score, document, page and headings, and the place to `read` around.
+        max_tokens: most tokens of the reply; default: as many as the answer needs.
+        structured: also return the excerpts as JSON with their scores.
+        Returns the excerpts, each below a line with its number, document, page, headings and @place. Those
+        of the same document follow each other, and its name is not repeated.
         """
-        selection = await _answer(ctx, turns, partial(rag.aretrieve, question, filter=filter))
-        return [_record(piece) for piece in selection.kept]
+        asked = partial(
+            rag.aretrieve, question, filter=filter, max_tokens=max_tokens, piece_tokens=_source_tokens
+        )
+        selection = await _answer(ctx, turns, asked)
+        excerpts = excerpts_of(selection, rag.order, _source_tokens)
+        records = {"excerpts": [_record(one) for one in excerpts]} if structured else None
+        nothing = f"Nothing was found{'' if max_tokens is None else f' that fits into {max_tokens} tokens'}."
+        return reply(_written(excerpts) or nothing, records)
 
-    async def read(ctx: Any, document: str, start: int, end: int, around: int = 1_000) -> dict[str, Any]:
+    async def read(ctx: Any, document: str, place: int, around: int = 1_000) -> Any:
         """Read the text around a place of a document.
 
-        document, start, end: from a result of `search`.
+        document, place: from a result of `search`; the place is the number after the @.
         around: characters before and after, at most 10,000.
         """
-        return await _answer(ctx, turns, partial(asyncio.to_thread, _read, rag, document, start, end, around))
+        return reply(
+            await _answer(ctx, turns, partial(asyncio.to_thread, _read, rag, document, place, around))
+        )
 
     async def fields(ctx: Any) -> dict[str, dict[str, int]]:
         """List the fields of metadata by which `search` can be limited, each with its commonest values.
@@ -71,9 +98,13 @@ def make_server(rag: PreciseRAG) -> Any:
         """
         return await _answer(ctx, turns, partial(asyncio.to_thread, _fields, rag))
 
+    search.__annotations__["return"] = read.__annotations__["return"] = types.CallToolResult
+    only_reads = types.ToolAnnotations(
+        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
     for tool, name in ((search, "search"), (read, "read"), (fields, "filter")):
         tool.__annotations__["ctx"] = mcp.Context
-        server.add_tool(tool, name=name)
+        server.add_tool(tool, name=name, annotations=only_reads)
     return server
 
 
@@ -98,29 +129,48 @@ async def _in_turn(turns: asyncio.Semaphore, work: Callable[[], Awaitable[T]]) -
         return await work()
 
 
-def _record(piece: Candidate) -> dict[str, Any]:
-    place = place_of(piece)
+def _written(excerpts: Sequence[Excerpt]) -> str:
+    """The excerpts as one text, each below its source; what is as before is not repeated."""
+    parts = []
+    former = None
+    for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), start=1):
+        page = place_of(excerpt).page
+        named = [excerpt.doc_id] * (excerpt.doc_id != former)
+        named += [f"page {page}"] * (page is not None)
+        named += [joined_titles(titles)] * bool(titles)
+        former = excerpt.doc_id
+        source = " ".join(["; ".join(" ".join(name.split()) for name in named), f"@{excerpt.start}"])
+        parts.append(f"[{number}] {source.strip()}\n{excerpt.text.rstrip()}")
+    return "\n\n".join(parts)
+
+
+def _source_tokens(piece: Candidate) -> int:
+    """Tokens of the line above an excerpt, beside its titles."""
+    return estimate_tokens(f"[1] {piece.doc_id}; page 1 @{piece.start}")
+
+
+def _record(excerpt: Excerpt) -> dict[str, Any]:
     return {
-        "text": piece.text.strip(),
-        "score": round(piece.score, 4),
-        "document": piece.doc_id,
-        "page": place.page,
-        "headings": list(place.headings),
-        "start": piece.start,
-        "end": piece.end,
+        "text": excerpt.text,
+        "score": round(excerpt.score, 4),
+        "document": excerpt.doc_id,
+        "page": place_of(excerpt).page,
+        "titles": list(titles_above(excerpt)),
+        "start": excerpt.start,
+        "end": excerpt.end,
     }
 
 
-def _read(rag: PreciseRAG, document: str, start: int, end: int, around: int) -> dict[str, Any]:
+def _read(rag: PreciseRAG, document: str, place: int, around: int) -> str:
     get = getattr(rag.index, "document", None)
     if get is None:
         raise InputError("this index does not keep the texts of its documents; use `search` alone")
     text = get(document).text
-    if not 0 <= start <= end <= len(text):
-        raise InputError(f"the place must be within 0 and {len(text)}, got {start} to {end}")
+    if not 0 <= place <= len(text):
+        raise InputError(f"the place must be within 0 and {len(text)}, got {place}")
     around = max(0, min(around, _LONGEST_READ // 2))
-    first, last = max(0, start - around), min(len(text), end + around, start + _LONGEST_READ)
-    return {"document": document, "start": first, "end": last, "text": text[first:last]}
+    first, last = max(0, place - around), min(len(text), place + around)
+    return f"characters {first} to {last} of {len(text)}\n{text[first:last]}"
 
 
 def _fields(rag: PreciseRAG) -> dict[str, dict[str, int]]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.texts import FoundTexts
-from precise_rag.excerpts import PieceTokens, excerpts_of, no_piece_tokens
+from precise_rag.excerpts import PieceTokens, excerpts_of, no_piece_tokens, within
 from precise_rag.protocols import Reranker, SentenceSplitter
 from precise_rag.rerank import calibrated, rerank
 from precise_rag.selection import ProbabilitySelector
@@ -79,7 +79,10 @@ class EvidenceExtractor:
             d._replace(reason=reasons.get(d.candidate.id, d.reason)) if d.kept else d
             for d in selection.decisions
         )
-        excerpts = excerpts_of(replace(selection, decisions=explained), piece_tokens=piece_tokens)
+        selection = within(
+            replace(selection, decisions=explained), self.selector.max_tokens, piece_tokens=piece_tokens
+        )
+        excerpts = excerpts_of(selection, piece_tokens=piece_tokens)
         return Extraction(
             tuple(replace(one, doc_id=texts[found.number(one.best.candidate)].doc_id) for one in excerpts),
             tuple(

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from precise_rag.checks import check_number
+from precise_rag.context import passage_tokens
+from precise_rag.excerpts import PieceTokens
 from precise_rag.rewriting import read_history
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, FloatArray, Message, check_query
@@ -19,6 +22,8 @@ class SearchArguments(TypedDict, total=False):
     vector: FloatArray | None
     candidates: Iterable[Candidate] | None
     trace: Trace | None
+    max_tokens: int | None
+    piece_tokens: PieceTokens
 
 
 class QuestionArguments(SearchArguments, total=False):
@@ -40,9 +45,12 @@ class Search:
     vector: FloatArray | None = None
     candidates: Iterable[Candidate] | None = None
     trace: Trace | None = None
+    max_tokens: int | None = None
+    piece_tokens: PieceTokens = passage_tokens
 
     def __post_init__(self) -> None:
         check_query(self.text)
+        check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
         object.__setattr__(self, "history", read_history(self.history))
 
     @property

@@ -12,10 +12,10 @@ from precise_rag._arguments import named_by
 from precise_rag._pickling import Portable
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
-from precise_rag.context import context_passages
+from precise_rag.context import context_passages, passage_tokens
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.excerpts import Order
+from precise_rag.excerpts import Order, PieceTokens, within
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
@@ -62,6 +62,8 @@ class PreciseRAG(Portable):
 
     **Prompts.**
 
+    max_tokens: most tokens that are sent, as they are written: the texts, what stands above them, and what
+        each piece costs; default: no limit.
     order: order of what the model sees, "document" or "score" (see `Order`); default: the preset's.
     style: "open", "short" or "choice"; default: "open", and "choice" for questions with options.
     judge_prompt: "json", or "sage" for the form of the paper; default: the preset's ("json").
@@ -86,6 +88,7 @@ class PreciseRAG(Portable):
         *,
         preset: PresetName = "precise",
         n_candidates: int | None = None,
+        max_tokens: int | None = None,
         order: Order | None = None,
         style: AnswerStyle = "open",
         judge_prompt: JudgeStyle | None = None,
@@ -109,6 +112,8 @@ class PreciseRAG(Portable):
             selector=made.pop("selector") or KeepAll(),
             **made,
         )
+        check_number("max_tokens", max_tokens, least=1, whole=True, none="no limit")
+        self.max_tokens = max_tokens
         self.order: Order = order or chosen.order
         self.llm = None if llm is None else load_llm(llm)
         self.judge = self.llm if judge is None else load_llm(judge)
@@ -172,6 +177,8 @@ class PreciseRAG(Portable):
         vector: FloatArray | None = None,
         candidates: Iterable[Candidate] | None = None,
         trace: Trace | None = None,
+        max_tokens: int | None = None,
+        piece_tokens: PieceTokens = passage_tokens,
     ) -> Selection:
         """Return the candidates for `query`, each kept or dropped with a reason.
 
@@ -183,8 +190,11 @@ class PreciseRAG(Portable):
             of the query count as before. Default: the query is encoded.
         candidates: select from these and do not search; default: search.
         trace: record to add to, for instance one with an observer; default: a new one.
+        max_tokens: most tokens that are sent for this question; default: the pipeline's.
+        piece_tokens: what a piece costs where you write it, for `max_tokens`; default: as in our prompts.
         """
-        return drive(self._retrieve(Search(query, history, filter, vector, candidates, trace)))
+        search = Search(query, history, filter, vector, candidates, trace, max_tokens, piece_tokens)
+        return drive(self._retrieve(search))
 
     async def aretrieve(self, query: str, **further: Unpack[SearchArguments]) -> Selection:
         """`retrieve`, with the same arguments, without blocking the event loop."""
@@ -208,7 +218,8 @@ class PreciseRAG(Portable):
         Without a language model the answer is the selected context itself, with kind="context".
         Raises LLMError if not even a first draft was written.
         """
-        return drive(self._answer(Question(query, history, filter, vector, candidates, trace, options)))
+        question = Question(query, history, filter, vector, candidates, trace, options=options)
+        return drive(self._answer(question))
 
     async def aanswer(self, query: str, **further: Unpack[QuestionArguments]) -> Answer:
         """`answer`, with the same arguments, without blocking the event loop.
@@ -299,7 +310,7 @@ class PreciseRAG(Portable):
             n_candidates=self.path.n_candidates,
             rewriter=rewriter if isinstance(rewriter, AsksModel) else None,
             relevance=relevance if isinstance(relevance, AsksModel) else None,
-            select=partial(self.path.selected, query, ranked),
+            select=partial(self._selected, question, ranked),
             llm=self.llm,
             judge=self.judge,
             controller=self.feedback,
@@ -329,7 +340,8 @@ class PreciseRAG(Portable):
         session = self._session(search)
         standalone = yield from self._standalone(search, session)
         ranked = yield from self.path.rank(standalone, session, self.wording)
-        return self.path.select(standalone.text, ranked, session)
+        selection = self.path.select(standalone.text, ranked, session)
+        return self._within(selection, search, session)
 
     def _answer(self, question: Question, live_final: bool = False) -> Conversation[Answer]:
         wording = self.wording.for_options(question.options)
@@ -337,11 +349,11 @@ class PreciseRAG(Portable):
         standalone = yield from self._standalone(question, session)
         ranked = yield from self.path.rank(standalone, session, self.wording)
         if self.llm is None or self.judge is None:
-            return self._context_answer(standalone.text, ranked, session)
+            return self._context_answer(standalone, ranked, session)
         answering = FeedbackConversation(
             question=standalone.text,
             options=tuple(question.options),
-            select=partial(self.path.selected, standalone.text, ranked),
+            select=partial(self._selected, standalone, ranked),
             llm=self.llm,
             judge=self.judge,
             controller=self.feedback,
@@ -365,13 +377,31 @@ class PreciseRAG(Portable):
         text = yield from make_standalone(search.text, search.messages, session, self.wording)
         return replace(search, text=text)
 
-    def _context_answer(self, question: str, ranked: Selection, session: Session) -> Answer:
-        selection, trace = self.path.select(question, ranked, session), session.trace
+    def _selected(self, search: Search, ranked: Selection, step: int = 0) -> Selection:
+        """The selection at a step, within `max_tokens`."""
+        selection = self.path.selected(search.text, ranked, step)
+        return within(selection, self._limit(search), self.order, search.piece_tokens)
+
+    def _limit(self, search: Search) -> int | None:
+        return self.max_tokens if search.max_tokens is None else search.max_tokens
+
+    def _within(self, selection: Selection, search: Search, session: Session) -> Selection:
+        """The selection within `max_tokens`, as a stage of its own."""
+        limit = self._limit(search)
+        if limit is None:
+            return selection
+        with session.trace.stage("max_tokens", max_tokens=limit) as stage:
+            stage.outcome = fitting = within(selection, limit, self.order, search.piece_tokens)
+        return fitting
+
+    def _context_answer(self, search: Search, ranked: Selection, session: Session) -> Answer:
+        trace = session.trace
+        selection = self._within(self.path.select(search.text, ranked, session), search, session)
         passages = context_passages(selection, self.order)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)
         note = "no language model is configured, so this is the selected context"
         return Answer(
-            text, "context", selection, note=note, trace=trace, question=question, passages=passages
+            text, "context", selection, note=note, trace=trace, question=search.text, passages=passages
         )
 
     def _check_models(self) -> None:

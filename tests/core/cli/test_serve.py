@@ -25,6 +25,7 @@ from precise_rag.cli.http_doors import TOKEN_VARIABLE, Doors, add_http_options
 from precise_rag.cli.serve import http_server
 from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
+from precise_rag.tokens import estimate_tokens
 
 mcp = pytest.importorskip("mcp")
 httpx = pytest.importorskip("httpx")
@@ -51,19 +52,41 @@ async def test_an_agent_searches_reads_and_filters() -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {"search", "read", "filter"}
         assert all(tool.description for tool in tools.values())
-        found = (await client.call_tool("search", {"question": "Who keeps the lamp?"})).structured_content[
-            "result"
-        ]
-        best = next(piece for piece in found if "Ilse" in piece["text"])
+        assert all(tool.annotations.read_only_hint for tool in tools.values())
+        asked: dict[str, Any] = {"question": "Who keeps the lamp?"}
+        plain = await client.call_tool("search", asked)
+        assert plain.structured_content is None
+        (block,) = plain.content
+        found = (await client.call_tool("search", {**asked, "structured": True})).structured_content
+        found = found["excerpts"]
+        best = next(excerpt for excerpt in found if "Ilse" in excerpt["text"])
         assert (best["document"], best["page"]) == ("lamp.md", 1)
-        place = {name: best[name] for name in ("document", "start", "end")}
-        around = (await client.call_tool("read", place)).structured_content
-        assert around["text"] == TEXT
+        assert TEXT[best["start"] : best["end"]] == best["text"]
+        assert f"lamp.md; page 1 @{best['start']}\n{best['text']}" in block.text
+        assert [f"[{n}]" for n in range(1, len(found) + 1)] == re.findall(r"(?m)^\[\d\]", block.text)
+        around = await client.call_tool("read", {"document": "lamp.md", "place": best["start"]})
+        assert around.content[0].text == f"characters 0 to {len(TEXT)} of {len(TEXT)}\n{TEXT}"
+        assert around.structured_content is None
         fields = (await client.call_tool("filter", {})).structured_content
         assert fields["year"] == {"2020": 1, "1999": 1}
         asked = {"question": "Who keeps the lamp?", "filter": {"year": 1999}}
-        only = (await client.call_tool("search", asked)).structured_content["result"]
-        assert {piece["document"] for piece in only} <= {"otter.md"}
+        asked["structured"] = True
+        only = (await client.call_tool("search", asked)).structured_content["excerpts"]
+        assert {excerpt["document"] for excerpt in only} == {"otter.md"}
+
+
+async def test_a_reply_has_at_most_the_tokens_that_are_asked_for() -> None:
+    async with mcp.Client(server()) as client:
+        sizes = []
+        for max_tokens in (12, 50, 200):
+            asked = {"question": "Who keeps the lamp by the river?", "max_tokens": max_tokens}
+            (block,) = (await client.call_tool("search", asked)).content
+            sizes.append(estimate_tokens(block.text))
+            assert sizes[-1] <= max_tokens
+            assert (
+                block.text.startswith("[1] ") or block.text == "Nothing was found that fits into 12 tokens."
+            )
+        assert sizes[0] < sizes[1] < sizes[-1]
 
 
 async def test_mistakes_of_an_agent_are_errors_that_say_what_to_do() -> None:
@@ -71,8 +94,8 @@ async def test_mistakes_of_an_agent_are_errors_that_say_what_to_do() -> None:
         for tool, asked, message in (
             ("search", {"question": " "}, "the query must"),
             ("search", {"question": "Who?", "filter": {"year": {"$near": 1}}}, "$near"),
-            ("read", {"document": "nothing", "start": 0, "end": 1}, "no document"),
-            ("read", {"document": "lamp.md", "start": 5, "end": 10**9}, "the place must be within"),
+            ("read", {"document": "nothing", "place": 0}, "no document"),
+            ("read", {"document": "lamp.md", "place": 10**9}, "the place must be within"),
         ):
             result = await client.call_tool(tool, asked)
             assert result.is_error
@@ -140,7 +163,7 @@ async def test_requests_that_are_cancelled_before_they_begin_never_run() -> None
         await asyncio.gather(*tasks, return_exceptions=True)
         gate.open.set()
         found = await client.call_tool("search", QUESTION)
-    assert "Ilse" in found.structured_content["result"][0]["text"]
+    assert "Ilse" in found.content[0].text
     assert gate.begun <= 12
 
 
@@ -291,7 +314,7 @@ async def test_the_command_serves_standard_input_and_output(folder: Path) -> Non
     stdio = pytest.importorskip("mcp.client.stdio")
     async with mcp.Client(stdio.stdio_client(parameters)) as client:
         found = await client.call_tool("search", {"question": "Who keeps the lamp?"})
-        assert "Ilse Brandt keeps it." in found.structured_content["result"][0]["text"]
+        assert "Ilse Brandt keeps it." in found.content[0].text
 
 
 @pytest.fixture
@@ -322,12 +345,12 @@ def address(folder: Path) -> Iterator[str]:
 @pytest.mark.slow
 async def test_the_command_serves_http_on_this_machine_only(address: str) -> None:
     async with mcp.Client(address) as client:
-        found = (await client.call_tool("search", {"question": "Who keeps the lamp?"})).structured_content
-        best = found["result"][0]
+        asked = {"question": "Who keeps the lamp?", "structured": True}
+        best = (await client.call_tool("search", asked)).structured_content["excerpts"][0]
         assert "Ilse Brandt keeps it." in best["text"]
-        place = {name: best[name] for name in ("document", "start", "end")}
-        around = (await client.call_tool("read", place)).structured_content
-        assert around["text"].startswith("The lamp is lit at dusk.")
+        place = {"document": best["document"], "place": best["start"]}
+        around = (await client.call_tool("read", place)).content[0].text
+        assert around.splitlines()[1].startswith("The lamp is lit at dusk.")
         assert (await client.call_tool("filter", {})).structured_content["source"]["lamp.txt"] == 1
     headers = {"Host": "example.com", "Content-Type": "application/json"}
     elsewhere = urllib.request.Request(address, data=b"{}", headers=headers)

@@ -3,6 +3,7 @@
 import ctypes
 import sys
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 
 from precise_rag.errors import InputError
@@ -21,15 +22,20 @@ def runs_on_onnx(device: str | None) -> bool:
 
 @cache
 def has_gpu() -> bool:
-    """Return whether there is a CUDA device, and torch to use it."""
+    """Return whether there is a CUDA device, and a torch that can use it.
+
+    torch is imported only if the driver sees a device: a torch without CUDA has none.
+    """
     if not is_installed("torch"):
         return False
     try:
         cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
         count = ctypes.c_int()
-        return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+        if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0 or not count.value:
+            return False
     except (OSError, AttributeError):
         return False
+    return bool(import_module("torch").cuda.is_available())
 
 
 def is_installed(module: str) -> bool:

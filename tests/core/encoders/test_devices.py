@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from precise_rag.encoders import devices
@@ -26,3 +28,23 @@ def test_onnx_runs_what_is_on_the_cpu(
 def test_a_device_is_a_text() -> None:
     with pytest.raises(InputError, match="device must be a text"):
         runs_on_onnx(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("usable", [True, False])
+def test_a_driver_alone_is_no_gpu(usable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch built without CUDA has no device, whatever the driver sees."""
+    torch = pytest.importorskip("torch")
+
+    class Driver:
+        @staticmethod
+        def cuInit(flags: int) -> int:
+            return 0
+
+        @staticmethod
+        def cuDeviceGetCount(count: Any) -> int:
+            count._obj.value = 1
+            return 0
+
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: Driver)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: usable)
+    assert devices.has_gpu.__wrapped__() is usable

@@ -9,7 +9,7 @@ import pytest
 from precise_rag.errors import InputError
 from precise_rag.index import DenseIndex
 from precise_rag.index.arrays.collection import Collection
-from precise_rag.index.arrays.faiss_rows import FaissRows
+from precise_rag.index.arrays.faiss_rows import FaissBackend, FaissRows
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.rows import nearest as nearest_module
 from precise_rag.index.rows import segments
@@ -148,3 +148,50 @@ def test_a_saved_faiss_index_is_used_if_it_is_trusted(
         assert nearest(asked, "heron in the reeds", 100) == pytest.approx(
             nearest(expected, "heron in the reeds", 100), abs=1e-4
         )
+
+
+class OnGpu:
+    """A faiss index as a GPU has it: its parameters are set otherwise, and it finds 2,048 rows at most."""
+
+    def __init__(self, index: Any) -> None:
+        self.index, self.asked = index, list[int]()
+
+    def search(self, vectors: np.ndarray, top_k: int) -> Any:
+        assert top_k <= 2048
+        self.asked.append(top_k)
+        return self.index.search(vectors, top_k)
+
+
+def test_on_gpus_parameters_are_set_and_more_rows_than_a_gpu_finds_come_from_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    faiss = pytest.importorskip("faiss")
+
+    class GpuParameterSpace:
+        def set_index_parameters(self, index: OnGpu, search: str) -> None:
+            faiss.ParameterSpace().set_index_parameters(index.index, search)
+
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda i: OnGpu(faiss.clone_index(i)), raising=False)
+    monkeypatch.setattr(faiss, "GpuParameterSpace", GpuParameterSpace, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1, raising=False)
+    vectors = clustered(3000)
+    rows = FaissRows.of(vectors, FaissBackend("IVF16,Flat", "nprobe=16", gpu=True))
+    assert rows.searched.index.nprobe == rows.index.nprobe == 16
+    exact = np.argsort(-(vectors @ vectors[0]), kind="stable")
+    for top_k, asked in ((10, [10]), (2048, [10, 2048]), (2900, [10, 2048])):
+        found, products = rows.best(vectors[0], top_k)
+        assert len(set(found.tolist()) & set(exact[:top_k].tolist())) >= top_k - 2
+        assert products == pytest.approx(np.sort(vectors @ vectors[0])[::-1][:top_k], abs=1e-5)
+        assert rows.searched.asked == asked
+
+
+def test_a_factory_that_gpus_do_not_have_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    faiss = pytest.importorskip("faiss")
+
+    def refuse(index: Any) -> Any:
+        raise RuntimeError("This index type is not implemented on the GPU")
+
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refuse, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1, raising=False)
+    with pytest.raises(InputError, match=r"faiss has no 'HNSW32' for GPUs: .* pass gpu=False"):
+        FaissRows.of(clustered(100), FaissBackend("HNSW32", gpu=True))

@@ -13,6 +13,9 @@ from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import BoolArray
 from precise_rag.types import FloatArray, IntArray
 
+_MOST_ON_GPU = 2048
+"""Rows that faiss finds on a GPU for one query at most."""
+
 
 def check_faiss(gpu: bool) -> None:
     """Raise MissingExtra if faiss is not installed, and InputError if it is to use a GPU and cannot."""
@@ -58,7 +61,7 @@ class FaissRows:
     """A faiss index of the rows of a segment, by inner product.
 
     index: the faiss index; entry i is row i.
-    searched: the same, or its copy on GPUs.
+    searched: the same, or its copy on GPUs, which finds at most 2,048 rows; for more, `index` is searched.
     """
 
     index: Any
@@ -88,10 +91,12 @@ class FaissRows:
         """Take a faiss index that is filled; see `of`."""
         faiss = require("faiss", extra="faiss")
         check_faiss(backend.gpu)
-        searched = faiss.index_cpu_to_all_gpus(index) if backend.gpu else index
+        searched = _on_gpus(faiss, index, backend.factory) if backend.gpu else index
         if backend.search:
             try:
-                faiss.ParameterSpace().set_index_parameters(searched, backend.search)
+                faiss.ParameterSpace().set_index_parameters(index, backend.search)
+                if backend.gpu:
+                    faiss.GpuParameterSpace().set_index_parameters(searched, backend.search)
             except (RuntimeError, TypeError) as error:
                 raise InputError(
                     f"faiss does not know the search parameters {backend.search!r} for {backend.factory!r}: "
@@ -114,7 +119,8 @@ class FaissRows:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
         while True:
             with native_work():
-                scores, rows = self.searched.search(direction[None], fetched)
+                searched = self.searched if fetched <= _MOST_ON_GPU else self.index
+                scores, rows = searched.search(direction[None], fetched)
             reached = rows[0] >= 0
             found, products = rows[0][reached], scores[0][reached]
             if matching is not None:
@@ -124,3 +130,14 @@ class FaissRows:
                 order = np.lexsort((found, -products))[:wanted]  # equal scores keep row order
                 return found[order], products[order]
             fetched = min(2 * fetched, n_rows)  # some of the nearest do not match
+
+
+def _on_gpus(faiss: Any, index: Any, factory: str) -> Any:
+    """The copy of a faiss index on all GPUs. Raises InputError for one that has no form there."""
+    try:
+        return faiss.index_cpu_to_all_gpus(index)
+    except (RuntimeError, TypeError) as error:
+        raise InputError(
+            f"faiss has no {factory!r} for GPUs: {str(error).splitlines()[-1]}; "
+            "pass gpu=False, or another factory, such as 'IVF1024,Flat'"
+        ) from error

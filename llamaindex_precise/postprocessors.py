@@ -203,6 +203,11 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
         self.selector()
         self._reranker = None if self.reranker is None else calibrated(self._load_reranker())
 
+    @property
+    def _limits_share(self) -> bool:
+        """Whether a share of the best counts: on raw scores, as in SAGE's figures, only one that is set."""
+        return not self.assume_ratio or "share_of_best" in self.model_fields_set
+
     def selector(self) -> GradientSelector:
         """Return the core's selector with these settings."""
         return GradientSelector(
@@ -211,7 +216,7 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
             max_k=self.max_k,
             max_tokens=self.max_tokens,
             min_score=self.min_score,
-            share_of_best=self.share_of_best,
+            share_of_best=self.share_of_best if self._limits_share else None,
             min_keep=self.min_keep,
             min_gap=self.min_gap,
             count_tokens=self.count_tokens,

@@ -18,9 +18,9 @@ from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceF
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import JudgeStyle
 from precise_rag.protocols import Encoder, Neighbours, Reranker
-from precise_rag.rerank import load_reranker
+from precise_rag.rerank import LogitReranker, load_reranker
 from precise_rag.rewriting import QueryRewriter
-from precise_rag.segmentation import GreedySegmenter
+from precise_rag.segmentation import GreedySegmenter, Segmenter
 from precise_rag.selection import GradientSelector, ProbabilitySelector
 from precise_rag.types import ScoreScale
 
@@ -73,13 +73,14 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             feedback=lambda encoder: FeedbackController(),
             calibrated=True,
         ),
-        # SAGE. Differs: the default reranker is ours. A cross-encoder that is given by its name has raw
-        # logits, as in Figs. 8 and 9.
+        # SAGE: segments cut wherever the score is under 0.55, within pieces of 400 tokens; selection on raw
+        # logits; feedback moves min_k alone. Differs: the encoder of the segments' head and the default
+        # reranker are ours; a cross-encoder that is given by its name has its own raw logits.
         "sage": Preset(
             index=DenseIndex.build,
-            index_options=lambda encoder: {"chunks": "small"},
-            reranker=lambda encoder: load_reranker("default"),
-            selector=lambda encoder: GradientSelector(min_k=7, ratio=0.3, assume_ratio=True),
+            index_options=lambda encoder: {"chunks": _sage_segments()},
+            reranker=lambda encoder: LogitReranker(load_reranker("default")),
+            selector=lambda encoder: GradientSelector(min_k=7, ratio=0.3, assume_ratio=True, moves="min_k"),
             feedback=lambda encoder: FeedbackController(accept=9, max_rounds=3),
             score_scale="logit",
             judge_prompt="sage",
@@ -121,6 +122,13 @@ def load_preset(name: str) -> Preset:
     if not isinstance(name, str) or name not in PRESETS:
         raise InputError(f"preset must be one of {', '.join(get_args(PresetName))}, got {shown(name)}")
     return PRESETS[name]
+
+
+def _sage_segments() -> Segmenter:
+    """Fine segments within coarse ones (SAGE, section IV-E), of the paper's threshold and length."""
+    return Segmenter.from_pretrained(
+        "sage-minilm", threshold=0.55, coarse_tokens=400, max_tokens=400, target_tokens=1, min_tokens=0
+    )
 
 
 def _cohere_or_packaged() -> Reranker:

@@ -234,6 +234,25 @@ def test_pieces_of_others_are_selected_alike(options, n_kept):
     assert len(ours.kept) == n_kept
 
 
+FIG_8 = [13.79, 13.58, 11.91, 11.55, 10.94, 7.815, 7.665, 5.490, 4.416, 1.304, 0.8, 0.255, -0.198]
+FIG_9 = [5.080, 3.854, 3.016, 1.734, 1.560, 1.146, 0.842, 0.823, 0.685]
+
+
+@pytest.mark.parametrize(
+    ("logits", "options", "n_kept"), [(FIG_8, {}, 9), (FIG_9, {}, 9), (FIG_9, {"share_of_best": 0.25}, 5)]
+)
+def test_sage_s_figures_are_selected_without_a_hidden_share_of_the_best(logits, options, n_kept):
+    nodes = [NodeWithScore(node=TextNode(id_=f"{i:02}", text="x"), score=s) for i, s in enumerate(logits)]
+    documents = [
+        LangChainDocument("x", id=f"{i:02}", metadata={"relevance_score": s}) for i, s in enumerate(logits)
+    ]
+    options = {"score_scale": "logit", "assume_ratio": True, "reranker": None, **options}
+    ours = llamaindex_precise.papers.GradientSelectionPostprocessor(**options).select(nodes)
+    theirs = langchain_precise.papers.GradientSelectionCompressor(**options).select(documents, "q")
+    assert_same_decisions(ours, theirs)
+    assert [c.score for c in ours.kept] == logits[:n_kept]
+
+
 def test_self_feedback_is_the_same():
     question = QUESTIONS[0]
     replies = ["Nobody.", verdict(3, 1), "Runa Stell.", verdict(8, -1), "never asked"]

@@ -6,6 +6,7 @@ from precise_rag.rerank.cross_encoder import CrossEncoderReranker
 from precise_rag.rerank.framework import FrameworkReranker
 from precise_rag.rerank.levels import LevelledReranker, calibrated
 from precise_rag.rerank.load import load_reranker
+from precise_rag.rerank.logits import LogitReranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.reranking import rerank
 
@@ -15,6 +16,7 @@ __all__ = [
     "CrossEncoderReranker",
     "FrameworkReranker",
     "LevelledReranker",
+    "LogitReranker",
     "PackagedReranker",
     "calibrated",
     "load_reranker",

@@ -6,8 +6,10 @@ that has ratios (see `ratio_scores`).
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from precise_rag.checks import check_number, renamed
+from precise_rag.checks import check_number, renamed, shown
+from precise_rag.errors import InputError
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import UNSCORED, Candidate, Selection, best_first
@@ -54,6 +56,7 @@ class GradientSelector:
     reason calls "about".
     assume_ratio: whether to take logits, cosine and rank scores as they are; default: logits become
     probabilities, cosine and rank scores are refused. SAGE takes raw logits.
+    moves: what a step of feedback changes: the number "kept" (default), or "min_k" alone, as in SAGE.
     Raises InputError if a setting is out of range.
 
     Precedence, strongest first: max_k and max_tokens, min_keep, min_score and share_of_best, min_k. So
@@ -70,6 +73,7 @@ class GradientSelector:
     min_gap: float = 0.0
     count_tokens: Callable[[str], int] | None = None
     assume_ratio: bool = False
+    moves: Literal["kept", "min_k"] = "kept"
 
     def __post_init__(self) -> None:
         check_number("min_k", self.min_k, least=1, whole=True)
@@ -78,6 +82,8 @@ class GradientSelector:
         check_number("share_of_best", self.share_of_best, least=0, most=1, none="no such limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
         check_number("min_gap", self.min_gap, least=0)
+        if self.moves not in ("kept", "min_k"):
+            raise InputError(f'moves must be "kept" or "min_k", got {shown(self.moves)}')
         for name in ("max_k", "max_tokens"):
             check_number(name, getattr(self, name), least=1, whole=True, none="no limit")
 
@@ -86,13 +92,16 @@ class GradientSelector:
 
         candidates: in any order.
         query: not used.
-        step: of feedback; so many candidates more are kept than at 0, or fewer if it is negative.
+        step: of feedback; so many candidates more are kept than at 0, or fewer if it is negative. With
+            moves="min_k" it is added to `min_k`.
         Returns one decision per candidate, best first; max_k and max_tokens hold at every step.
         Raises ScoreScaleError if the scores have no ratios (see `ratio_scores`).
         Source: SAGE, section VI-A. Differs: the paper changes min_k, which has no effect if the gradient
-        keeps more than min_k, or `min_score` fewer; here the number kept changes.
+        keeps more than min_k, or `min_score` fewer; here the number kept changes, unless `moves` is "min_k".
         """
         candidates = best_first(candidates)
+        if self.moves == "min_k":
+            return replace(self, min_k=max(1, self.min_k + step))._select(candidates)
         selection = self._select(candidates)
         n_kept = max(1, len(selection.kept) + step)
         if step > 0:

@@ -1,8 +1,10 @@
 import json
 import re
 from collections.abc import Sequence
+from pydoc_data.topics import topics
 from typing import Any
 
+import numpy as np
 import pytest
 
 from precise_rag import PreciseRAG
@@ -130,3 +132,18 @@ def test_sage_selects_on_raw_logits_as_its_figures_do() -> None:
         candidates = [Candidate("d", n, n + 1, "x", logit, "logit") for n, logit in enumerate(logits)]
         selection = rag.retrieve("Which technology?", candidates=candidates)
         assert [c.score for c in selection.kept] == logits[:n_kept]
+
+
+def test_sage_cuts_fine_segments_and_sends_a_few_on_logits() -> None:
+    """Section IV-E: segments within 400 tokens. Figs. 8 and 9: raw logits."""
+    pages = [Document(page, topics[page]) for page in ("try", "class", "function")]
+    rag = PreciseRAG.from_documents(pages, preset="sage", encoder=HashEncoder())
+    found = rag.index.search(QUESTION, 500)
+    assert len({c.id for c in found}) == len(found) > 20
+    assert max(c.n_tokens or 0 for c in found) <= 400
+    assert 60 < np.mean([c.n_tokens or 0 for c in found]) < 250
+    trace = Trace(QUESTION)
+    selection = rag.retrieve("When is the else clause of a try statement executed?", trace=trace)
+    ranked = {stage.name: stage.selection for stage in trace.stages}["rerank"]
+    assert {c.score_scale for c in ranked.kept} == {"logit"}
+    assert 7 <= len(selection.kept) < len(ranked.kept)

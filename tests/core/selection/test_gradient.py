@@ -230,3 +230,16 @@ def test_feedback_stays_within_the_limits() -> None:
     selector = GradientSelector(min_k=1, max_k=2)
     assert len(selector.select(ranked, step=4).kept) == 2
     assert len(GradientSelector(min_k=4).select(ranked, step=-3).kept) == 1
+
+
+def test_as_in_the_paper_a_step_may_move_min_k_alone():
+    """Section VI-A: where the gradient keeps more than min_k, one more or fewer changes nothing."""
+    smooth = [Candidate("d", n, n + 1, "x", 0.9 - 0.01 * n, "probability") for n in range(12)]
+    steep = [Candidate("d", n, n + 1, "x", 0.9 * 0.1**n, "probability") for n in range(12)]
+    selector = GradientSelector(min_k=3, moves="min_k")
+    assert [len(selector.select(smooth, step=step).kept) for step in (-1, 0, 1)] == [12, 12, 12]
+    assert [len(selector.select(steep, step=step).kept) for step in (-5, -1, 0, 1)] == [1, 2, 3, 4]
+    kept = GradientSelector(min_k=3)
+    assert [len(kept.select(smooth, step=step).kept) for step in (-1, 0)] == [11, 12]
+    with pytest.raises(InputError, match='moves must be "kept" or "min_k"'):
+        GradientSelector(moves="both")

@@ -184,17 +184,17 @@ def measured(sent: Sent, asked: Asked, texts: Mapping[str, str]) -> dict[str, fl
     written = [plain(piece.written) for piece in sent.pieces]
     whole = plain(sent.prompt)
     answered = [all(passage in text for passage in wanted) for text in written]
-    places = [(piece.file, texts[piece.file].find(piece.text)) for piece in sent.pieces]
-    beside = [(a, b) for a, b in pairwise(places) if a[0] == b[0]]
+    verbatim = [piece.text in texts[piece.file] for piece in sent.pieces]
+    beside = [(a, b) for a, b in pairwise(sent.pieces) if a.file == b.file]
     return {
         "prompt": float(all(passage in whole for passage in wanted)),
         "one piece": float(any(answered)),
         "first": float(answered[:1] == [True]),
         "pieces": len(sent.pieces),
         "tokens": sent.tokens,
-        "verbatim": sum(place >= 0 for _, place in places),
+        "verbatim": sum(verbatim),
         "beside": len(beside),
-        "in order": sum(a[1] <= b[1] for a, b in beside),
+        "in order": sum(texts[a.file].find(a.text) <= texts[b.file].rfind(b.text) for a, b in beside),
         "alone": sum(len(piece.text.split()) <= _FEW_WORDS for piece in sent.pieces),
     }
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from precise_rag.types import IntArray
 
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>")
 _WORD = re.compile(r"[^\W_]")
 _LAST_WORD = re.compile(r"[^\W_](?=[\W_]*+\Z)")
 _RULE_MARKS = r"\-=+*_~#^:.─-╿—–"
@@ -14,8 +15,8 @@ _RULE_LINE = re.compile(rf"(?m)^[ \t]{{0,40}}[|{_RULE_MARKS}][ \t|{_RULE_MARKS}]
 
 
 def has_words(text: str) -> bool:
-    """Check whether a text has a letter or a digit."""
-    return _WORD.search(text) is not None
+    """Check whether a text has a letter or a digit, apart from tags of HTML."""
+    return _WORD.search(_TAG.sub("", text) if "<" in text else text) is not None
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:

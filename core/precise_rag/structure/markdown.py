@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
+from precise_rag.structure.marks import FORMULA
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -143,7 +144,7 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
         case "heading_open":
             return "heading", int(token.tag[1])
         case "paragraph_open":
-            if _DEFINITION.match(line):
+            if _DEFINITION.match(line) or FORMULA.match(line):
                 return "code", 0
             return ("heading", 6) if _is_bold_line(token, line) else ("paragraph", 0)
         case "fence" | "code_block":

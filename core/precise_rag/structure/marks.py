@@ -79,6 +79,11 @@ CODE_LINE = re.compile(
 )
 """A line that can hardly be anything but code."""
 
+FORMULA = re.compile(
+    r"[ \t]{0,40}(?:\$\$|\\\[|\\begin\{(?:equation|align|gather|multline|math|displaymath)\*?\})"
+)
+"""The beginning of a formula that is set apart, as LaTeX and Markdown write it."""
+
 COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
 """A line with a wide gap between its words, as in a table that is set with spaces."""
 

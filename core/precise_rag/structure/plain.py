@@ -16,6 +16,7 @@ from precise_rag.structure.marks import (
     COLUMNS,
     DELIMITER_ROW,
     DIRECTIVE,
+    FORMULA,
     ITEM,
     MAIL_HEADER,
     NUMBERED,
@@ -157,7 +158,7 @@ class _Reader:
             return (
                 "code" if _CODE_SIGNS.search(words) or "::" in self.lines[number - 1].words[-2:] else "quote"
             ), 0
-        if self._is_indented_code(number):
+        if self._is_indented_code(number) or (line.after_blank and FORMULA.match(words)):
             return "code", 0
         if is_term or (ITEM.match(words) and self._is_item(number)):
             return "item", 1 + line.indent // 2

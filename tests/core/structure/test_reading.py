@@ -466,3 +466,10 @@ def test_grid_tables_are_not_markdown() -> None:
     grid = "+---+---+\n| x | y |\n|===|===|\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+\n"
     text = f"See **PEP 378** and [a](b).\n\n{grid}"
     assert read_structure(text).format == "text"
+
+
+@pytest.mark.parametrize("text_format", ["markdown", "text"])
+def test_a_formula_is_one_block(text_format) -> None:
+    formula = "$$\na = b. C = d.\n$$"
+    blocks = read_structure(f"The sum is\n\n{formula}\n\nwhere a is large.", text_format).blocks
+    assert [block.kind for block in blocks] == ["paragraph", "code", "paragraph"]

@@ -117,7 +117,10 @@ def llamaindex_lines(folder: Path, encoder: Any, reranker: Any) -> Iterator[tupl
     yield "stock", f"top {TOP_K}", asking(few)
     yield "parts", f"top {TOP_K} and `EvidencePostprocessor()`", asking(few, evidence)
     yield "parts", f"top {N_FOUND} and `EvidencePostprocessor()`", asking(many, evidence)
-    ours = llamaindex_precise.PreciseRetriever.from_documents(documents, encoder, reranker=reranker)
+    retriever = llamaindex_precise.PreciseRetriever
+    ours = retriever.from_documents(documents, encoder, reranker=reranker)
+    single = retriever.from_index(ours.index, reranker=reranker, order="score")
+    yield "ours", "`PreciseRetriever(order=\"score\")`", asking(single)
     yield "ours", "`PreciseRetriever`", asking(ours)
 
 
@@ -167,7 +170,10 @@ def langchain_lines(folder: Path, encoder: Any, reranker: Any) -> Iterator[tuple
     yield "stock", f"k {K}", asking(few)
     yield "parts", f"k {K} and `EvidenceCompressor()`", asking(few, with_section, evidence)
     yield "parts", f"k {N_FOUND} and `EvidenceCompressor()`", asking(many, with_section, evidence)
-    ours = langchain_precise.PreciseRetriever.from_documents(documents, encoder, reranker=reranker)
+    retriever = langchain_precise.PreciseRetriever
+    ours = retriever.from_documents(documents, encoder, reranker=reranker)
+    single = retriever.from_index(ours.index, reranker=reranker, order="score")
+    yield "ours", "`PreciseRetriever(order=\"score\")`", asking(single)
     yield "ours", "`PreciseRetriever` and `DOCUMENT_PROMPT`", asking(ours, with_section)
 
 

@@ -119,8 +119,8 @@ def llamaindex_lines(folder: Path, encoder: Any, reranker: Any) -> Iterator[tupl
     yield "parts", f"top {N_FOUND} and `EvidencePostprocessor()`", asking(many, evidence)
     retriever = llamaindex_precise.PreciseRetriever
     ours = retriever.from_documents(documents, encoder, reranker=reranker)
-    single = retriever.from_index(ours.index, reranker=reranker, order="score")
-    yield "ours", "`PreciseRetriever(order=\"score\")`", asking(single)
+    single = retriever.from_documents(documents, encoder, reranker=reranker, order="score")
+    yield "ours", '`PreciseRetriever(order="score")`', asking(single)
     yield "ours", "`PreciseRetriever`", asking(ours)
 
 
@@ -172,8 +172,8 @@ def langchain_lines(folder: Path, encoder: Any, reranker: Any) -> Iterator[tuple
     yield "parts", f"k {N_FOUND} and `EvidenceCompressor()`", asking(many, with_section, evidence)
     retriever = langchain_precise.PreciseRetriever
     ours = retriever.from_documents(documents, encoder, reranker=reranker)
-    single = retriever.from_index(ours.index, reranker=reranker, order="score")
-    yield "ours", "`PreciseRetriever(order=\"score\")`", asking(single)
+    single = retriever.from_documents(documents, encoder, reranker=reranker, order="score")
+    yield "ours", '`PreciseRetriever(order="score")`', asking(single)
     yield "ours", "`PreciseRetriever` and `DOCUMENT_PROMPT`", asking(ours, with_section)
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag.filters.values import ID, OWN
 from precise_rag.index.databases import facets
-from precise_rag.index.databases.clusters import Head, Row
-from precise_rag.index.databases.clusters.store import head_key
 from precise_rag.index.databases.engine import FoundSentence, StoredSentence
+from precise_rag.index.databases.qdrant.records import Head, Row, head_key
 from precise_rag.types import Span
 
 LEVELS, LEVEL_BYTES = 5, 6

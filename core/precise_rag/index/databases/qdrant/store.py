@@ -12,12 +12,14 @@ from precise_rag._extras import require
 from precise_rag.errors import DatabaseError
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.draws import LOTTERY, lottery
-from precise_rag.index.databases.clusters import Head, Hit, Row
-from precise_rag.index.databases.clusters.store import Query, head_key, removal
 from precise_rag.index.databases.counted import unpacked
 from precise_rag.index.databases.engine import FoundSentence, Sample, StoredSentence, other_version
 from precise_rag.index.databases.qdrant import filters, points
+from precise_rag.index.databases.qdrant.records import Head, Hit, Row, head_key
 from precise_rag.types import FloatArray
+
+Query = FloatArray | Mapping[int, float]
+"""The vector of a question (d,), or the weights of its words by their numbers."""
 
 _BATCH = 256
 """Points that are written or read together."""
@@ -36,7 +38,7 @@ _READ = ["doc_id", "version", "passage", "place", "start", "end", "n_tokens", "t
 
 
 class QdrantStore:
-    """See `Store`.
+    """Two collections on a server: rows and heads. `wanted` is a filter that rows must meet; None for all.
 
     client: a QdrantClient. location: for messages. collection: name of the collection. is_local: whether
     the client runs in this process, without indexes.
@@ -52,7 +54,9 @@ class QdrantStore:
             return None
         rows, _ = self._client.scroll(self._rows, limit=1, with_payload=[*_READ, "counted"])
         if rows and rows[0].payload.keys() < {*_READ, "counted"}:
-            raise other_version(self.location, removal(self._rows, self._heads))
+            both = f"{self._rows} and {self._heads}"
+            remedy = f"delete the collections {both} first, or give another ?collection=name"
+            raise other_version(self.location, remedy)
         found = self._client.retrieve(self._heads, [_SETTINGS])
         return dict(json.loads(found[0].payload["settings"])) if found else None
 
@@ -69,7 +73,7 @@ class QdrantStore:
             self._client.upsert(self._heads, [point], wait=True)
 
     def heads(self, ids: Iterable[str] | None = None, most: int | None = None) -> dict[str, Head]:
-        """See `Store`."""
+        """The heads of at most `most` documents that have one; of all by default."""
         if ids is None:
             found = self._scroll(self._heads, filters.none_of([_is_settings()]), True)
         else:
@@ -80,48 +84,48 @@ class QdrantStore:
         return {head.doc_id: head for head in heads}
 
     def put_heads(self, heads: Sequence[Head]) -> None:
-        """See `Store`."""
+        """Write heads; each takes the place of the document's old one in one step."""
         self._put(self._heads, [points.head_point(head) for head in heads])
 
     def drop_heads(self, ids: Sequence[str]) -> None:
-        """See `Store`."""
+        """Delete heads."""
         if ids:
             self._client.delete(self._heads, [head_key(identifier) for identifier in ids], wait=True)
 
     def has_field(self, field: str) -> bool:
-        """See `Store`."""
+        """Whether a document has a field in its metadata."""
         found, _ = self._client.scroll(self._heads, scroll_filter=_all(filters.has_field(field)), limit=1)
         return bool(found)
 
     def put_rows(self, rows: Sequence[Row]) -> None:
-        """See `Store`."""
+        """Write rows. Raises InputError, and writes nothing, if one cannot be stored."""
         drawn = lottery([row.doc_id for row in rows], [row.place for row in rows])
         self._put(
             self._rows, [points.row_point(row, number) for row, number in zip(rows, drawn, strict=True)]
         )
 
     def drop_rows(self, versions: Collection[str]) -> None:
-        """See `Store`."""
+        """Delete the rows of versions."""
         if versions:
             chosen = _all(filters.one_of("version", sorted(versions)))
             self._client.delete(self._rows, chosen, wait=True)
 
     def versions(self) -> Iterator[str]:
-        """See `Store`."""
+        """The version of each row."""
         return (point.payload["version"] for point in self._scroll(self._rows, None, ["version"]))
 
     def count(self, wanted: Filter | None = None) -> int:
-        """See `Store`."""
+        """Number of rows."""
         found = self._client.count(self._rows, count_filter=_all(*_met(wanted)), exact=True)
         return int(found.count)
 
     def frequency(self, term: int, wanted: Filter | None = None) -> int:
-        """See `Store`."""
+        """Number of rows whose sentence has a word."""
         chosen = _all(filters.one_of("words", [term]), *_met(wanted))
         return int(self._client.count(self._rows, count_filter=chosen, exact=True).count)
 
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
-        """See `Store`."""
+        """About `n` rows at most, chosen at random."""
         count = self.count(wanted)
         limit = LOTTERY if count <= n else int(LOTTERY * n / count)
         chosen = _all(filters.ranged("lottery", lte=limit), *_met(wanted))
@@ -130,7 +134,7 @@ class QdrantStore:
         return Sample(vectors.reshape(len(found), -1 if found else 0), unpacked(map(points.counted, found)))
 
     def best(self, query: Query, size: int, wanted: Filter | None, without: Collection[str]) -> list[Hit]:
-        """See `Store`."""
+        """The `size` best rows for a query, best first; without those of some versions."""
         old = [filters.none_of([filters.one_of("version", sorted(without))])] if without else []
         found = self._query(query, size, _all(*_met(wanted), *old), _FOUND)
         return [
@@ -140,20 +144,20 @@ class QdrantStore:
         ]
 
     def scores(self, vector: FloatArray, keys: Sequence[str]) -> dict[str, float]:
-        """See `Store`."""
+        """The scores of rows for the vector of a question, by key."""
         models = require("qdrant_client.models", extra="qdrant")
         chosen = _all(models.HasIdCondition(has_id=list(keys)))
         return {point.id: point.score for point in self._query(vector, len(keys), chosen, False)}
 
     def read(self, keys: Sequence[str]) -> dict[str, FoundSentence]:
-        """See `Store`."""
+        """Rows by key, without metadata; those that are not there are left out."""
         found = self._client.retrieve(self._rows, list(keys), with_payload=_READ) if keys else []
         return {point.id: points.as_found(point) for point in found}
 
     def between(
         self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
     ) -> list[list[FoundSentence]]:
-        """See `Store`."""
+        """For each (version, first, end) the rows whose start, or whose place, is in it, in order."""
         if not ranges:
             return []
         parts = [
@@ -171,7 +175,7 @@ class QdrantStore:
         ]
 
     def stored(self, version: str) -> list[StoredSentence]:
-        """See `Store`."""
+        """The rows of a version as they were written, in order."""
         chosen = _all(filters.one_of("version", [version]))
         found = sorted(self._scroll(self._rows, chosen, True, True), key=lambda p: p.payload["place"])
         return [points.as_stored(point) for point in found]

@@ -7,22 +7,23 @@ from typing import Any, Literal
 import numpy as np
 
 from precise_rag.filters import Filter
-from precise_rag.index.databases.clusters.store import Head, Hit, Query, Store, is_settled
 from precise_rag.index.databases.counted import unpacked
 from precise_rag.index.databases.engine import FoundSentence, Pool, Sample, StateChangedError
+from precise_rag.index.databases.qdrant.records import Head, Hit, is_settled
+from precise_rag.index.databases.qdrant.store import QdrantStore, Query
 from precise_rag.types import FloatArray, IntArray
 
 _ATTEMPTS = 10
 _MOST_KNOWN = 1_000_000
 
 
-class ClusterView:
+class QdrantView:
     """The documents as their heads say when they are first read; see `View`.
 
     known: when a search first saw the head of each version; what is seen is added.
     """
 
-    def __init__(self, store: Store, known: dict[str, float]) -> None:
+    def __init__(self, store: QdrantStore, known: dict[str, float]) -> None:
         self._store, self._known = store, known
         self._heads: dict[str, Head] = {}
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from precise_rag.index import DatabaseIndex
-from precise_rag.index.databases.clusters import ClusterEngine, Store, engine
+from precise_rag.index.databases.qdrant import QdrantEngine, engine
+from precise_rag.index.databases.qdrant.store import QdrantStore
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.databases import new_location
@@ -26,7 +27,7 @@ class Crash(Exception):
 class Interrupted:
     """A store that calls a function before and after each request of some kinds; rows are written singly."""
 
-    def __init__(self, store: Store, names: tuple[str, ...], between: Callable[[], None]) -> None:
+    def __init__(self, store: QdrantStore, names: tuple[str, ...], between: Callable[[], None]) -> None:
         self._store, self._names, self._between = store, names, between
 
     def __getattr__(self, name: str) -> Any:
@@ -61,9 +62,9 @@ def version(name: str, word: str) -> Document:
 
 def interrupted(index: DatabaseIndex, names: tuple[str, ...], between: Callable[[], None]) -> DatabaseIndex:
     """The same collection, opened by another process, which can be interrupted."""
-    assert isinstance(index.engine, ClusterEngine)
+    assert isinstance(index.engine, QdrantEngine)
     other: Any = Interrupted(index.engine.store, names, between)
-    return DatabaseIndex(ClusterEngine(other), index.encoder)
+    return DatabaseIndex(QdrantEngine.over(other), index.encoder)
 
 
 def check_whole(index: DatabaseIndex, ids: set[str]) -> None:

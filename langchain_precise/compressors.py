@@ -19,8 +19,8 @@ from typing_extensions import TypedDict
 from langchain_precise.convert import from_selection, to_candidates
 from langchain_precise.events import observe, observing
 from langchain_precise.words import OwnWords
+from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import load_encoder
-from precise_rag.filtering import RedundancyFilter
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector

@@ -7,7 +7,7 @@ from langchain_core.runnables.config import ensure_config
 from pydantic import Field, PrivateAttr, SkipValidation
 
 from langchain_precise.compressors import SelectionCompressor
-from precise_rag.filtering import DynamicThreshold, RelevanceFilter, RelevanceSettings
+from precise_rag.candidate_filters import DynamicThreshold, RelevanceFilter, RelevanceSettings
 from precise_rag.llm import Budget
 from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Selection

@@ -18,8 +18,8 @@ from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import from_selection, own_texts, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from llamaindex_precise.events import observing, reranking
+from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.errors import InputError
-from precise_rag.filtering import RedundancyFilter
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector

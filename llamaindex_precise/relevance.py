@@ -10,7 +10,7 @@ from llama_index.core.settings import Settings
 from pydantic import SkipValidation
 
 from llamaindex_precise.postprocessors import SelectionPostprocessor, require_query
-from precise_rag.filtering import DynamicThreshold, RelevanceFilter, RelevanceSettings
+from precise_rag.candidate_filters import DynamicThreshold, RelevanceFilter, RelevanceSettings
 from precise_rag.llm import Budget
 from precise_rag.prompts import relevance_instructions
 from precise_rag.trace import Trace

@@ -16,9 +16,9 @@ import numpy as np
 
 from benchmarks.questions import question_sets
 from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
+from precise_rag.candidate_filters import DynamicThreshold, RedundancyFilter
 from precise_rag.evaluation import Dataset, Positions, score_evidence
 from precise_rag.evaluation.report.tables import format_markdown
-from precise_rag.filtering import DynamicThreshold, RedundancyFilter
 from precise_rag.index import DenseIndex
 from precise_rag.protocols import Encoder
 from precise_rag.rerank import load_reranker, rerank

@@ -13,9 +13,9 @@ import numpy as np
 
 from benchmarks import record
 from precise_rag import Candidate, Document, RedundancyFilter, Segmenter
+from precise_rag.candidate_filters.relevance_parsing import parse_scores
 from precise_rag.errors import PreciseRagError
 from precise_rag.feedback.judgement import parse_judgement
-from precise_rag.filtering.relevance_parsing import parse_scores
 from precise_rag.rerank import load_reranker
 from precise_rag.segmentation.boundaries import choose_cuts
 from precise_rag.sentences import load_sentence_splitter

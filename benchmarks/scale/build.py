@@ -20,10 +20,10 @@ from benchmarks import record
 from benchmarks.scale.collection import DISTINCT, LargeCollection
 from benchmarks.scale.repeat import repeat_folder, repeat_lance, repeat_postgres
 from precise_rag.index import DatabaseIndex, HybridIndex
+from precise_rag.index.databases.encoding import rows_of_documents
 from precise_rag.index.databases.engine import Engine
 from precise_rag.index.databases.location import load_engine
 from precise_rag.index.databases.postgres import PostgresEngine
-from precise_rag.index.databases.reading import read_documents
 
 STORES = "folder,lance,postgres"
 
@@ -70,7 +70,7 @@ def rows(args: Any, collection: LargeCollection, stores: list[str]) -> None:
             for index in indexes.values():
                 index.add(batch[:1])
         settings = next(iter(indexes.values())).settings
-        read = reading("read", lambda b=batch, s=settings: read_documents(b, collection, s, {}, False))
+        read = reading("read", lambda b=batch, s=settings: rows_of_documents(b, collection, s, {}, False))
         for store, index in indexes.items():
             spent[store]("write", lambda index=index, read=read: index.engine.write(read))
     for store, index in indexes.items():

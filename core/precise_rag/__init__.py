@@ -10,6 +10,9 @@ from precise_rag._missing_names import missing_name
 
 if TYPE_CHECKING:
     from precise_rag.answer import Answer as Answer
+    from precise_rag.candidate_filters import DynamicThreshold as DynamicThreshold
+    from precise_rag.candidate_filters import RedundancyFilter as RedundancyFilter
+    from precise_rag.candidate_filters import RelevanceFilter as RelevanceFilter
     from precise_rag.documents import read_documents as read_documents
     from precise_rag.encoders import load_encoder as load_encoder
     from precise_rag.errors import BudgetExceeded as BudgetExceeded
@@ -32,9 +35,6 @@ if TYPE_CHECKING:
     from precise_rag.evidence import EvidenceGrower as EvidenceGrower
     from precise_rag.facts import read_facts as read_facts
     from precise_rag.feedback import FeedbackController as FeedbackController
-    from precise_rag.filtering import DynamicThreshold as DynamicThreshold
-    from precise_rag.filtering import RedundancyFilter as RedundancyFilter
-    from precise_rag.filtering import RelevanceFilter as RelevanceFilter
     from precise_rag.filters import Field as Field
     from precise_rag.filters import Filter as Filter
     from precise_rag.index import BM25Index as BM25Index
@@ -78,7 +78,7 @@ _MODULE = {
     "DatabaseIndex": "index",
     "DenseIndex": "index",
     "Document": "types",
-    "DynamicThreshold": "filtering",
+    "DynamicThreshold": "candidate_filters",
     "EmptyIndexError": "errors",
     "EvidenceExtractor": "evidence",
     "EvidenceGrower": "evidence",
@@ -103,8 +103,8 @@ _MODULE = {
     "PreciseRagError": "errors",
     "PriceTable": "trace",
     "QueryRewriter": "rewriting",
-    "RedundancyFilter": "filtering",
-    "RelevanceFilter": "filtering",
+    "RedundancyFilter": "candidate_filters",
+    "RelevanceFilter": "candidate_filters",
     "ScoreScaleError": "errors",
     "Segmenter": "segmentation",
     "Selection": "types",

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from precise_rag.candidate_filters import DynamicThreshold, RedundancyFilter, RelevanceFilter
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.evidence import EvidenceGrower
 from precise_rag.excerpts import Order
 from precise_rag.feedback import FeedbackController
-from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import JudgeStyle
 from precise_rag.protocols import Encoder, Neighbours, Reranker

@@ -4,9 +4,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from precise_rag.candidate_filters import DynamicThreshold, RedundancyFilter
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
-from precise_rag.filtering import DynamicThreshold, RedundancyFilter
 from precise_rag.selection import GradientSelector, ProbabilitySelector
 
 

@@ -17,9 +17,9 @@ from langchain_precise.papers import (
     RedundancyCompressor,
     RerankCompressor,
 )
+from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.errors import ScoreScaleError
 from precise_rag.facts import read_facts
-from precise_rag.filtering import RedundancyFilter
 from precise_rag.selection import DEFAULT_SELECTOR
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike

@@ -7,8 +7,8 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from llamaindex_precise.papers import RelevanceFilterPostprocessor
+from precise_rag.candidate_filters import DynamicThreshold
 from precise_rag.facts import read_facts
-from precise_rag.filtering import DynamicThreshold
 from precise_rag.testing import ScriptedLLM
 from support.alike import assert_alike
 

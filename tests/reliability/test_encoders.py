@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import PreciseRagError
-from precise_rag.filtering import RedundancyFilter
 from precise_rag.index import DatabaseIndex, HybridIndex, weighted_chunks, weighted_sentences
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 from precise_rag._worker import Worker
+from precise_rag.candidate_filters import DynamicThreshold, RedundancyFilter, RelevanceFilter
+from precise_rag.candidate_filters.relevance_parsing import parse_score
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import (
     BudgetExceeded,
@@ -29,8 +31,6 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.feedback import FeedbackController, parse_judgement
-from precise_rag.filtering import DynamicThreshold, RedundancyFilter, RelevanceFilter
-from precise_rag.filtering.relevance_parsing import parse_score
 from precise_rag.limited_http import MAX_REPLY_BYTES
 from precise_rag.llm import Budget, OpenAIChat, load_llm
 from precise_rag.llm.finish import cut_off, reported_cut_off

@@ -27,10 +27,10 @@ from precise_rag import (
 from precise_rag._pickling import Portable
 from precise_rag._processes import PerProcess, ProcessLock, native_work
 from precise_rag._progress import progress_bar
+from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import CachedEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import InputError, LLMAuthenticationError, WorkerError
-from precise_rag.filtering import RedundancyFilter
 from precise_rag.index import (
     BM25Index,
     DenseIndex,

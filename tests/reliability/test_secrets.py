@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import InputError, LLMError, PreciseRagError
 from precise_rag.feedback import FeedbackController
-from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm import OpenAIChat, load_llm
 from precise_rag.llm.framework import LangChainLLM
 from precise_rag.redaction import (

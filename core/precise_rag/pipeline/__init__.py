@@ -6,7 +6,7 @@ history → rewriting → search → reranking → redundancy filter → relevan
 rag.py       `PreciseRAG`: answers
 path.py      `RetrievalPath`: from a question to the selection
 stages.py    the stages: what each is, and how it is made
-question.py  what is asked
+requests.py  what is asked
 batch.py     many questions at a time
 estimate.py  what a question will cost
 """

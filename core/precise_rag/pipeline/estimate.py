@@ -9,7 +9,7 @@ from precise_rag.excerpts import Order
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm.rehearsal import Estimate, bill_of
 from precise_rag.llm.session import Session
-from precise_rag.pipeline.question import Question
+from precise_rag.pipeline.requests import AnswerRequest
 from precise_rag.pipeline.stages import AsksModel
 from precise_rag.prompts import Prompt, Shown, Wording
 from precise_rag.protocols import LLM
@@ -40,7 +40,7 @@ class CostEstimator:
     reply_tokens: tokens of the longest reply that is expected.
     """
 
-    asked: Question
+    asked: AnswerRequest
     ranked: Sequence[Candidate]
     n_candidates: int
     rewriter: AsksModel | None

@@ -14,7 +14,7 @@ from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.evidence import N_FOUND, FoundTexts
 from precise_rag.llm.session import Conversation, Session, Work
-from precise_rag.pipeline.question import Search
+from precise_rag.pipeline.requests import SearchRequest
 from precise_rag.pipeline.searching import FairSearch, method
 from precise_rag.pipeline.stages import STEPS, AsksModel, Step, limit
 from precise_rag.prompts import Wording
@@ -79,7 +79,7 @@ class RetrievalPath(Portable):
         return {name: value for name, value in given.items() if type(value) in (int, float)}
 
     def rank(
-        self, search: Search, session: Session, wording: Wording, *, ask_models: bool = True
+        self, search: SearchRequest, session: Session, wording: Wording, *, ask_models: bool = True
     ) -> Conversation[Selection]:
         """Run the stages before the selection: it keeps what there is to select from.
 
@@ -117,7 +117,9 @@ class RetrievalPath(Portable):
         queries: Sequence[str] = yield Work(partial(self.rewriter.queries, query), arun)
         return queries
 
-    def _search(self, queries: Sequence[str], search: Search, session: Session) -> Conversation[Places]:
+    def _search(
+        self, queries: Sequence[str], search: SearchRequest, session: Session
+    ) -> Conversation[Places]:
         """Return the candidates that are reranked, and why others are not; without a reranker, all."""
         if self.index is None:
             raise InputError("there is no index to search; pass candidates=, or an index to the constructor")

@@ -24,7 +24,7 @@ from precise_rag.llm.session import Conversation, Session
 from precise_rag.pipeline.batch import answer_all
 from precise_rag.pipeline.estimate import CostEstimator
 from precise_rag.pipeline.path import RetrievalPath
-from precise_rag.pipeline.question import Question, QuestionArguments, Search, SearchArguments
+from precise_rag.pipeline.requests import AnswerArguments, AnswerRequest, SearchArguments, SearchRequest
 from precise_rag.pipeline.stages import AsksModel, Stages, make_stages
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
@@ -193,12 +193,12 @@ class PreciseRAG(Portable):
         max_tokens: most tokens that are sent for this question; default: the pipeline's.
         piece_tokens: what a piece costs where you write it, for `max_tokens`; default: as in our prompts.
         """
-        search = Search(query, history, filter, vector, candidates, trace, max_tokens, piece_tokens)
+        search = SearchRequest(query, history, filter, vector, candidates, trace, max_tokens, piece_tokens)
         return drive(self._retrieve(search))
 
     async def aretrieve(self, query: str, **further: Unpack[SearchArguments]) -> Selection:
         """`retrieve`, with the same arguments, without blocking the event loop."""
-        return await adrive(self._retrieve(Search(query, **further)))
+        return await adrive(self._retrieve(SearchRequest(query, **further)))
 
     def answer(
         self,
@@ -218,18 +218,18 @@ class PreciseRAG(Portable):
         Without a language model the answer is the selected context itself, with kind="context".
         Raises LLMError if not even a first draft was written.
         """
-        question = Question(query, history, filter, vector, candidates, trace, options=options)
+        question = AnswerRequest(query, history, filter, vector, candidates, trace, options=options)
         return drive(self._answer(question))
 
-    async def aanswer(self, query: str, **further: Unpack[QuestionArguments]) -> Answer:
+    async def aanswer(self, query: str, **further: Unpack[AnswerArguments]) -> Answer:
         """`answer`, with the same arguments, without blocking the event loop.
 
         Cancelling it cancels the running call.
         """
-        return await adrive(self._answer(Question(query, **further)))
+        return await adrive(self._answer(AnswerRequest(query, **further)))
 
     def stream(
-        self, query: str, *, live_final: bool = False, **further: Unpack[QuestionArguments]
+        self, query: str, *, live_final: bool = False, **further: Unpack[AnswerArguments]
     ) -> Iterator[str | Answer]:
         """Yield the text of the answer in pieces, then the Answer.
 
@@ -238,16 +238,16 @@ class PreciseRAG(Portable):
             error is raised. Default: all drafts are judged first, and the best one is yielded.
         further: the further arguments of `answer`.
         """
-        return in_pieces(stream(self._answer(Question(query, **further), live_final)))
+        return in_pieces(stream(self._answer(AnswerRequest(query, **further), live_final)))
 
     def astream(
-        self, query: str, *, live_final: bool = False, **further: Unpack[QuestionArguments]
+        self, query: str, *, live_final: bool = False, **further: Unpack[AnswerArguments]
     ) -> AsyncGenerator[str | Answer, None]:
         """`stream`, with the same arguments, without blocking the event loop.
 
         If you leave it early, close it (`contextlib.aclosing`) to end the running call.
         """
-        return ain_pieces(astream(self._answer(Question(query, **further), live_final)))
+        return ain_pieces(astream(self._answer(AnswerRequest(query, **further), live_final)))
 
     @overload
     async def abatch(
@@ -285,7 +285,7 @@ class PreciseRAG(Portable):
         return await answer_all(self.aanswer, queries, concurrency, return_errors)
 
     def estimate(
-        self, query: str, *, reply_tokens: int = REPLY_TOKENS, **further: Unpack[QuestionArguments]
+        self, query: str, *, reply_tokens: int = REPLY_TOKENS, **further: Unpack[AnswerArguments]
     ) -> Estimate:
         """Return the least and the most that `answer` uses if no call fails. No language model is called.
 
@@ -300,7 +300,7 @@ class PreciseRAG(Portable):
         if self.llm is None or self.judge is None:
             raise InputError("there is nothing to estimate without a language model; pass llm=")
         check_number("reply_tokens", reply_tokens, least=1, whole=True)
-        question = Question(query, **further)
+        question = AnswerRequest(query, **further)
         session = self._session(question)
         ranked = drive(self.path.rank(question, session, self.wording, ask_models=False))
         rewriter, relevance = self.path.rewriter, self.path.relevance
@@ -336,14 +336,14 @@ class PreciseRAG(Portable):
         other.__dict__ |= {**vars(self), **parts}
         return other
 
-    def _retrieve(self, search: Search) -> Conversation[Selection]:
+    def _retrieve(self, search: SearchRequest) -> Conversation[Selection]:
         session = self._session(search)
         standalone = yield from self._standalone(search, session)
         ranked = yield from self.path.rank(standalone, session, self.wording)
         selection = self.path.select(standalone.text, ranked, session)
         return self._within(selection, search, session)
 
-    def _answer(self, question: Question, live_final: bool = False) -> Conversation[Answer]:
+    def _answer(self, question: AnswerRequest, live_final: bool = False) -> Conversation[Answer]:
         wording = self.wording.for_options(question.options)
         session = self._session(question, reserved=0 if self.llm is None else 1)
         standalone = yield from self._standalone(question, session)
@@ -364,7 +364,7 @@ class PreciseRAG(Portable):
         )
         return (yield from answering.steps())
 
-    def _session(self, search: Search, *, reserved: int = 0) -> Session:
+    def _session(self, search: SearchRequest, *, reserved: int = 0) -> Session:
         """Start the budget of a question."""
         trace = search.trace or Trace(search.text)
         trace.settings |= {"preset": self.preset, **self.path.settings}
@@ -372,7 +372,7 @@ class PreciseRAG(Portable):
             spending=self.budget.start(), prices=self.prices, trace=trace, llm=self.llm, reserved=reserved
         )
 
-    def _standalone(self, search: Search, session: Session) -> Conversation[Search]:
+    def _standalone(self, search: SearchRequest, session: Session) -> Conversation[SearchRequest]:
         """The same question as it can be understood without its history."""
         text = yield from make_standalone(search.text, search.messages, session, self.wording)
         return replace(search, text=text)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.errors import BudgetExceeded
-from precise_rag.filtering import RelevanceFilter
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.llm.calls import aask, ask
 from precise_rag.llm.framework import LangChainLLM

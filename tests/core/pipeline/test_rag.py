@@ -6,8 +6,8 @@ import pytest
 
 from precise_rag import Document, FeedbackController, GradientSelector, PreciseRAG, load_reranker
 from precise_rag.answer import Answer
+from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.errors import InputError, LLMServerError
-from precise_rag.filtering import RelevanceFilter
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Bill, Trace
 from precise_rag.types import Selection

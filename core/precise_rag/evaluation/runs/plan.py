@@ -35,12 +35,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
 from precise_rag.documents import read_text
 from precise_rag.errors import InputError
 from precise_rag.evaluation.peers.searches import LLM_SEARCHES, STOCK_SEARCHES
 from precise_rag.evaluation.peers.splitters import OWN_SPLITTERS
 from precise_rag.evaluation.peers.units import SearchKind
-from precise_rag.filtering import RedundancyFilter, RelevanceFilter
 from precise_rag.presets import load_preset
 from precise_rag.selection import GradientSelector
 

@@ -14,10 +14,10 @@ from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.forms import ensure
 from precise_rag.index.candidates import limit_tokens
 from precise_rag.index.databases.checked import readable, reading, texts, whole_numbers
+from precise_rag.index.databases.encoding import check_document, rows_of_documents
 from precise_rag.index.databases.engine import Engine, StateChangedError, StoredDocument, View
 from precise_rag.index.databases.found import consecutive
 from precise_rag.index.databases.location import load_engine
-from precise_rag.index.databases.reading import check_document, read_documents
 from precise_rag.index.databases.search import Searcher
 from precise_rag.index.databases.sentences import digest
 from precise_rag.index.hybrid import HybridSettings
@@ -274,7 +274,7 @@ class DatabaseIndex(Portable):
         known = self.engine.digests(list(digests)) if self._exists else {}
         new = [document for document in batch if known.get(document.id) != digests[document.id]]
         same = [document for document in batch if known.get(document.id) == digests[document.id]]
-        rows = read_documents(new, self.encoder, self.settings, vectors, show_progress)
+        rows = rows_of_documents(new, self.encoder, self.settings, vectors, show_progress)
         if not self._exists:
             names = [field.name for field in fields(HybridSettings)]
             values = {name: as_json(getattr(self.settings, name)) for name in names}
@@ -286,7 +286,7 @@ class DatabaseIndex(Portable):
         late = self.engine.describe(described) if described else set()
         if late:  # another writer has replaced them since their digests were read
             again = [document for document in same if document.id in late]
-            rows += read_documents(again, self.encoder, self.settings, vectors, show_progress)
+            rows += rows_of_documents(again, self.encoder, self.settings, vectors, show_progress)
         if rows:
             self.engine.write(rows)
 

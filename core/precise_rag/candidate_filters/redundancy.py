@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from precise_rag.candidate_filters.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
 from precise_rag.checks import check_number, renamed
 from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
-from precise_rag.filtering.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
 from precise_rag.protocols import Encoder
 from precise_rag.stems import read_words
 from precise_rag.types import Candidate, FloatArray, Selection, best_first

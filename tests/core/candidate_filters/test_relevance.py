@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from precise_rag.candidate_filters import DynamicThreshold, RelevanceFilter
 from precise_rag.errors import (
     InputError,
     LLMAuthenticationError,
     LLMConnectionError,
     LLMResponseError,
 )
-from precise_rag.filtering import DynamicThreshold, RelevanceFilter
 from precise_rag.llm import Budget
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Price, PriceTable, Trace

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from precise_rag.candidate_filters.relevance_parsing import Relevance, parse_score, parse_scores
 from precise_rag.errors import ContentFilterError, ContextLengthError, LLMError
-from precise_rag.filtering.relevance_parsing import Relevance, parse_score, parse_scores
 from precise_rag.llm.session import CallOutcome, Conversation
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import (

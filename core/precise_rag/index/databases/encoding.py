@@ -20,7 +20,7 @@ from precise_rag.sentences.words import has_words
 from precise_rag.types import Document, FloatArray
 
 
-def read_documents(
+def rows_of_documents(
     documents: Sequence[Document],
     encoder: Encoder,
     settings: HybridSettings,

@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any, Literal
 
 from precise_rag._pickling import Portable
+from precise_rag.candidate_filters.relevance_cache import RelevanceCache, StoredScores
+from precise_rag.candidate_filters.relevance_parsing import Relevance, parse_score
+from precise_rag.candidate_filters.relevance_scoring import Ask, Scoring, score_in_batches, score_one_by_one
+from precise_rag.candidate_filters.threshold import DynamicThreshold, Threshold
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError, LLMResponseError
-from precise_rag.filtering.relevance_cache import RelevanceCache, StoredScores
-from precise_rag.filtering.relevance_parsing import Relevance, parse_score
-from precise_rag.filtering.relevance_scoring import Ask, Scoring, score_in_batches, score_one_by_one
-from precise_rag.filtering.threshold import DynamicThreshold, Threshold
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
 from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate, bill_of, rehearse

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precise_rag.filtering.tfidf import MAX_COMPARED, NearTexts, similar_earlier, tfidf_vectors
+from precise_rag.candidate_filters.tfidf import MAX_COMPARED, NearTexts, similar_earlier, tfidf_vectors
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["ash", "birch", "cedar", "elm", "fir", "oak"]), max_size=6), max_size=12

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.errors import InputError
-from precise_rag.filtering import RedundancyFilter
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, FloatArray, IntArray
 

@@ -6,7 +6,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from precise_rag.filtering.relevance_parsing import Relevance, relevance_of
+from precise_rag.candidate_filters.relevance_parsing import Relevance, relevance_of
 from precise_rag.prompts.relevance import RELEVANCE_VERSION
 from precise_rag.redaction import said_by
 

@@ -26,14 +26,14 @@ class SearchArguments(TypedDict, total=False):
     piece_tokens: PieceTokens
 
 
-class QuestionArguments(SearchArguments, total=False):
+class AnswerArguments(SearchArguments, total=False):
     """The further arguments of `PreciseRAG.answer`; see there."""
 
     options: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchRequest:
     """A question to retrieve for, with the arguments of `PreciseRAG.retrieve`.
 
     Raises InputError for a blank text, and for a history that cannot be read.
@@ -60,7 +60,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Search):
+class AnswerRequest(SearchRequest):
     """A question to answer, with the arguments of `PreciseRAG.answer`."""
 
     options: Sequence[str] = ()

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precise_rag.candidate_filters import DynamicThreshold
 from precise_rag.errors import InputError
-from precise_rag.filtering import DynamicThreshold
 
 PAPER = DynamicThreshold(min_score=0.0, ceiling=1.0)
 

@@ -377,15 +377,15 @@ class PreciseRAG(Portable):
         text = yield from make_standalone(search.text, search.messages, session, self.wording)
         return replace(search, text=text)
 
-    def _selected(self, search: Search, ranked: Selection, step: int = 0) -> Selection:
+    def _selected(self, search: SearchRequest, ranked: Selection, step: int = 0) -> Selection:
         """The selection at a step, within `max_tokens`."""
         selection = self.path.selected(search.text, ranked, step)
         return within(selection, self._limit(search), self.order, search.piece_tokens)
 
-    def _limit(self, search: Search) -> int | None:
+    def _limit(self, search: SearchRequest) -> int | None:
         return self.max_tokens if search.max_tokens is None else search.max_tokens
 
-    def _within(self, selection: Selection, search: Search, session: Session) -> Selection:
+    def _within(self, selection: Selection, search: SearchRequest, session: Session) -> Selection:
         """The selection within `max_tokens`, as a stage of its own."""
         limit = self._limit(search)
         if limit is None:
@@ -394,7 +394,7 @@ class PreciseRAG(Portable):
             stage.outcome = fitting = within(selection, limit, self.order, search.piece_tokens)
         return fitting
 
-    def _context_answer(self, search: Search, ranked: Selection, session: Session) -> Answer:
+    def _context_answer(self, search: SearchRequest, ranked: Selection, session: Session) -> Answer:
         trace = session.trace
         selection = self._within(self.path.select(search.text, ranked, session), search, session)
         passages = context_passages(selection, self.order)

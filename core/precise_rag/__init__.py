@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from precise_rag.errors import WorkerError as WorkerError
     from precise_rag.evidence import EvidenceExtractor as EvidenceExtractor
     from precise_rag.evidence import EvidenceGrower as EvidenceGrower
+    from precise_rag.evidence import prune as prune
     from precise_rag.facts import read_facts as read_facts
     from precise_rag.feedback import FeedbackController as FeedbackController
     from precise_rag.filters import Field as Field
@@ -118,6 +119,7 @@ _MODULE = {
     "load_index": "index",
     "load_llm": "llm",
     "load_reranker": "rerank",
+    "prune": "evidence",
     "read_documents": "documents",
     "read_facts": "facts",
     "split_sentences": "sentences",

@@ -11,6 +11,7 @@ import precise_rag
 from precise_rag._extras import require
 from precise_rag.documents import place_of
 from precise_rag.errors import InputError, PreciseRagError
+from precise_rag.evidence import prune
 from precise_rag.excerpts import excerpts_of
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.titles import joined_titles, new_sections, titles_above
@@ -24,6 +25,7 @@ _AT_ONCE = 4
 _ASK_AGAIN = 0.2
 """Seconds after which a running request is asked again whether its client is still there."""
 _LONGEST_READ = 20_000
+_LONGEST_TEXT = 1_000_000
 _MOST_DOCUMENTS = 1_000
 _MOST_FIELDS = 100
 _MOST_VALUES = 20
@@ -31,7 +33,8 @@ _LONGEST_VALUE = 200
 _INSTRUCTIONS = (
     "Search a collection of documents. `search` returns the excerpts that answer a question, each below its "
     "number, document and place; `read` returns the text around a place; `filter` lists the metadata by "
-    "which a search can be limited. Cite the documents by their ids, with the page if there is one."
+    "which a search can be limited; `prune` shortens a long text of yours. Cite the documents by their ids, "
+    "with the page if there is one."
 )
 
 
@@ -43,6 +46,7 @@ def make_server(rag: PreciseRAG) -> Any:
     A request that is cancelled, or whose client has left, does not begin, or ends after the stage that runs.
     """
     mcp = require("mcp.server.mcpserver", extra="mcp")
+    errors = require("mcp.server.mcpserver.exceptions", extra="mcp")
     server = mcp.MCPServer(
         "precise-rag", instructions=_INSTRUCTIONS, version=precise_rag.__version__, log_level="WARNING"
     )
@@ -98,6 +102,18 @@ def make_server(rag: PreciseRAG) -> Any:
         """
         return await _answer(ctx, turns, partial(asyncio.to_thread, _fields, rag))
 
+    async def shorten(ctx: Any, text: str, question: str, max_tokens: int = 400) -> str:
+        """Cut a long text, such as a page, a log or JSON, down to what answers a question.
+
+        [… 120-3400] in the result stands for the characters 120 to 3400, which are left out.
+        """
+        if len(text) > _LONGEST_TEXT:
+            raise errors.ToolError(
+                f"the text has {len(text):,} characters; at most {_LONGEST_TEXT:,} are read"
+            )
+        work = partial(asyncio.to_thread, prune, text, question, max_tokens)
+        return (await _answer(ctx, turns, work)).text
+
     search.__annotations__["return"] = read.__annotations__["return"] = types.CallToolResult
     only_reads = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -105,6 +121,8 @@ def make_server(rag: PreciseRAG) -> Any:
     for tool, name in ((search, "search"), (read, "read"), (fields, "filter")):
         tool.__annotations__["ctx"] = mcp.Context
         server.add_tool(tool, name=name, annotations=only_reads)
+    shorten.__annotations__["ctx"] = mcp.Context
+    server.add_tool(shorten, name="prune", annotations=only_reads, structured_output=False)
     return server
 
 

@@ -3,6 +3,16 @@
 from precise_rag.evidence.extractor import N_FOUND, EvidenceExtractor, Extraction
 from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.model import EvidenceModel
+from precise_rag.evidence.pruning import Pruned, prune
 from precise_rag.evidence.texts import FoundTexts
 
-__all__ = ["N_FOUND", "EvidenceExtractor", "EvidenceGrower", "EvidenceModel", "Extraction", "FoundTexts"]
+__all__ = [
+    "N_FOUND",
+    "EvidenceExtractor",
+    "EvidenceGrower",
+    "EvidenceModel",
+    "Extraction",
+    "FoundTexts",
+    "Pruned",
+    "prune",
+]

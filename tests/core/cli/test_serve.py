@@ -50,7 +50,7 @@ def server() -> Any:
 async def test_an_agent_searches_reads_and_filters() -> None:
     async with mcp.Client(server()) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == {"search", "read", "filter"}
+        assert set(tools) == {"search", "read", "filter", "prune"}
         assert all(tool.description for tool in tools.values())
         assert all(tool.annotations.read_only_hint for tool in tools.values())
         asked: dict[str, Any] = {"question": "Who keeps the lamp?"}
@@ -100,6 +100,22 @@ async def test_mistakes_of_an_agent_are_errors_that_say_what_to_do() -> None:
             result = await client.call_tool(tool, asked)
             assert result.is_error
             assert message in result.content[0].text
+
+
+async def test_a_long_text_is_pruned_once_and_not_repeated() -> None:
+    lines = [f"12:{i % 60:02d} worker {i} handled a request" for i in range(300)]
+    lines[200] = "12:20 worker 9 failed: the disk is full"
+    asked = {"text": "\n".join(lines), "question": "Why did a worker fail?", "max_tokens": 100}
+    async with mcp.Client(server()) as client:
+        result = await client.call_tool("prune", asked)
+        (shown,) = result.content
+        assert "the disk is full" in shown.text
+        assert len(shown.text) < 800
+        assert result.structured_content is None  # the same text would be sent twice
+        refused = await client.call_tool("prune", {"text": "x" * 1_000_001, "question": "Who?"})
+        assert "1,000,001 characters; at most 1,000,000" in refused.content[0].text
+        blank = await client.call_tool("prune", {"text": "x " * 900, "question": " "})
+        assert blank.is_error
 
 
 async def test_filter_reads_no_text_and_a_bounded_number_of_documents(

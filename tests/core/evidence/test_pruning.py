@@ -1,0 +1,78 @@
+import json
+import re
+from itertools import pairwise
+from pydoc_data.topics import topics
+
+import pytest
+
+from precise_rag import prune
+from precise_rag.errors import InputError
+from precise_rag.evidence.pruning import UnitSplitter
+from precise_rag.tokens import estimate_tokens
+
+PAGE = "\n\n".join(topics[name] for name in ("try", "while", "with", "for"))
+LOG = "\n".join(
+    f"2026-03-02 12:{i % 60:02d}:11 worker {i % 7} "
+    + ("failed: disk /dev/sdb1 is full" if i == 211 else f"handled request {i}")
+    for i in range(300)
+)
+RECORDS = [{"id": i, "note": "discontinued in May" if i == 77 else "available"} for i in range(150)]
+
+
+@pytest.mark.parametrize("max_tokens", [100, 400])
+@pytest.mark.parametrize(
+    ("text", "question", "answer"),
+    [
+        (PAGE, "When is __exit__ called?", "__exit__"),
+        (LOG, "Which disk is full?", "/dev/sdb1 is full"),
+        (json.dumps(RECORDS, indent=1), "Which item was discontinued?", "discontinued in May"),
+        (json.dumps(RECORDS), "Which item was discontinued?", '"id": 77'),
+    ],
+)
+def test_what_answers_is_kept_within_the_tokens(
+    text: str, question: str, answer: str, max_tokens: int
+) -> None:
+    pruned = prune(text, question, max_tokens, reranker="packaged")
+    assert answer in pruned.text
+    assert pruned.n_tokens == estimate_tokens(pruned.text) <= max_tokens
+    assert pruned.n_tokens_before == estimate_tokens(text)
+
+
+def test_excerpts_and_marks_give_the_whole_text_back() -> None:
+    pruned = prune(PAGE, "When is __exit__ called?", 200, reranker="packaged")
+    assert pruned.excerpts
+    assert all(PAGE[one.start : one.end] == one.text for one in pruned.excerpts)
+    holes = [tuple(map(int, hole)) for hole in re.findall(r"\[… (\d+)-(\d+)\]", pruned.text)]
+    places = sorted([*holes, *((one.start, one.end) for one in pruned.excerpts)])
+    assert "".join(PAGE[start:end] for start, end in places).split() == PAGE.split()
+
+
+def test_a_text_that_fits_is_whole() -> None:
+    assert prune("The lamp is lit.", "When?") == ("The lamp is lit.", (), 5, 5)
+    assert prune("", "When?").text == ""
+
+
+def test_a_text_without_a_sentence_that_fits_leaves_its_mark() -> None:
+    text = "word " * 2_000
+    assert prune(text, "Which word?", 40, reranker="packaged").text == f"[… 0-{len(text)}]"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((b"x", "Who?"), "text must be a string"),
+        (("x", " "), "the query must not be blank"),
+        (("x", "Who?", 31), "max_tokens must be"),
+        (("x", "Who?", 40.5), "max_tokens must be"),
+    ],
+)
+def test_other_arguments_are_refused(given: tuple[object, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        prune(*given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", [PAGE, LOG, json.dumps(RECORDS), "", "x" * 1_000])
+def test_units_cover_the_text(text: str) -> None:
+    spans = UnitSplitter().split(text)
+    assert "".join(text[span.start : span.end] for span in spans) == text
+    assert all(before.end == after.start for before, after in pairwise(spans))

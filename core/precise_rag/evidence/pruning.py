@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from precise_rag.checks import check_number, check_text
 from precise_rag.evidence.extractor import EvidenceExtractor
-from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter
@@ -50,24 +49,12 @@ def prune(text: str, question: str, max_tokens: int = 400, *, reranker: Any = "d
     if before <= max_tokens:
         return Pruned(text, (), before, before)
     mark = estimate_tokens(_mark(len(text), len(text)))
-    scorer, budget = load_reranker(reranker), max_tokens - 2 * mark
-    while True:
-        kept = _found(text, question, scorer, budget, mark) if budget >= mark else []
-        while len(kept) > 1 and estimate_tokens(_shown(text, kept)) > max_tokens:
-            kept.pop()
-        shown = _shown(text, kept)
-        tokens = estimate_tokens(shown)
-        if tokens <= max_tokens or not kept:
-            return Pruned(shown, tuple(sorted(kept, key=lambda one: one.start)), tokens, before)
-        budget = budget * 3 // 4  # what stands between the sentences of one excerpt is too long
-
-
-def _found(text: str, question: str, reranker: Reranker, budget: int, mark: int) -> list[Excerpt]:
-    """The excerpts of a text, best first. budget: tokens of their sentences. mark: tokens of a mark."""
-    extractor = EvidenceExtractor(reranker, ProbabilitySelector(max_tokens=budget), splitter=UnitSplitter())
+    selector = ProbabilitySelector(max_tokens=max_tokens - mark)  # there may be one hole more than excerpts
+    extractor = EvidenceExtractor(load_reranker(reranker), selector, splitter=UnitSplitter())
     whole = Candidate("text", 0, len(text), text, 0.0, "rank")
     excerpts = extractor.extract(question, [whole], lambda piece: mark).excerpts
-    return sorted(excerpts, key=lambda excerpt: excerpt.best.rank)
+    shown = _shown(text, excerpts)
+    return Pruned(shown, excerpts, estimate_tokens(shown), before)
 
 
 class UnitSplitter:
@@ -95,9 +82,9 @@ def _units(text: str, span: Span) -> Iterator[Span]:
 
 
 def _shown(text: str, excerpts: Sequence[Excerpt]) -> str:
-    """The excerpts in the order of the text, with a mark for each hole that has visible characters."""
+    """The excerpts, in the order of the text, with a mark for each hole that has visible characters."""
     parts, end = [], 0
-    for excerpt in sorted(excerpts, key=lambda excerpt: excerpt.start):
+    for excerpt in excerpts:
         parts += [_hole(text, end, excerpt.start), text[excerpt.start : excerpt.end].strip("\r\n")]
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))

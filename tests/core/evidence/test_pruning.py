@@ -19,7 +19,7 @@ LOG = "\n".join(
 RECORDS = [{"id": i, "note": "discontinued in May" if i == 77 else "available"} for i in range(150)]
 
 
-@pytest.mark.parametrize("max_tokens", [100, 400])
+@pytest.mark.parametrize("max_tokens", [200, 400])
 @pytest.mark.parametrize(
     ("text", "question", "answer"),
     [

@@ -3,6 +3,9 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from precise_rag._extras import require
 from precise_rag.cli.given_documents import add_reading_options, path_argument
@@ -14,6 +17,13 @@ from precise_rag.segmentation.training.labelled_documents import read_dataset, r
 
 _FINE_TUNING_BATCH = 256
 """Sentences per step with --fine-tune: the encoder's activations of all of them are in memory at once."""
+
+
+_VOCABULARY = 24_000
+_FURTHER_RATE = 5e-4
+"""Learning rate with which a trained model goes on."""
+_FEW_DOCUMENTS, _HELD_OUT_OF_FEW = 200, 0.2
+"""Of fewer documents a larger share is held out: two or three say little about which epoch is best."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -66,7 +76,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--start",
         metavar="NAME",
-        help="small: go on from this model: small, or a folder made by `precise train` (default: none)",
+        help="small: go on from this model: small, a folder made by `precise train`, or none "
+        "(default: small, the packaged one; none with --encoder or --vocabulary)",
     )
     parser.add_argument(
         "--headings",
@@ -98,8 +109,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--vocabulary",
         type=int,
         metavar="N",
-        default=24_000,
-        help="small: number of word pieces (default: %(default)s)",
+        help="small: number of word pieces of a new model (default: 24000)",
     )
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the documents (default: 3)")
     parser.add_argument(
@@ -112,7 +122,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--learning-rate",
         type=float,
         metavar="RATE",
-        help="learning rate, except the encoder's (default: 0.002)",
+        help="learning rate, except the encoder's (default: 0.002, or 0.0005 with --start)",
     )
     parser.add_argument(
         "--loss",
@@ -123,7 +133,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--held-out",
         type=float,
         metavar="SHARE",
-        help="share of the documents held out for early stopping (default: 0.05)",
+        help="share of the documents held out, to choose the best epoch (default: 0.05; 0.2 of under 200)",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the random numbers (default: 0)")
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
@@ -142,7 +152,6 @@ def run(args: argparse.Namespace) -> int:
 
     names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "splice", "seed")
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    settings = TrainingSettings(**({"batch_size": _FINE_TUNING_BATCH} if args.fine_tune else {}) | chosen)
     documents = list(
         read_labelled(
             *args.paths, headings=args.headings, follow_links=args.follow_links, max_bytes=args.max_bytes
@@ -155,6 +164,13 @@ def run(args: argparse.Namespace) -> int:
             "there are no documents to train on; name files or folders of documents with paragraphs, "
             "or a --dataset"
         )
+    start = _start(args)
+    defaults: dict[str, float] = {"batch_size": _FINE_TUNING_BATCH} if args.fine_tune else {}
+    if start is not None:
+        defaults["learning_rate"] = _FURTHER_RATE
+    if len(documents) < _FEW_DOCUMENTS:
+        defaults["held_out"] = _HELD_OUT_OF_FEW
+    settings = TrainingSettings(**defaults | chosen)
     sentences = sum(len(document.sentences) for document in documents)
     make_folder(args.out)
     check_writable(args.out / "README.md")
@@ -168,9 +184,9 @@ def run(args: argparse.Namespace) -> int:
             documents,
             args.out,
             settings,
-            vocabulary_size=args.vocabulary,
+            vocabulary_size=args.vocabulary or _VOCABULARY,
             encoder=encoder,
-            start=model_folder(args.start) if args.start else None,
+            start=None if start is None else model_folder(start),
             device=args.device,
             command=command,
         )
@@ -195,7 +211,43 @@ def run(args: argparse.Namespace) -> int:
             f"paragraph breaks {report['paragraph_auc']:.3f}, section breaks {report['section_auc']:.3f}; "
             f"see {args.out / 'README.md'}"
         )
+        if start is not None:
+            show(_compared(report, start, args.out))
     return 0
+
+
+def _start(args: argparse.Namespace) -> str | None:
+    """The model to go on from; None for a new one. Raises InputError if it has no use for an option."""
+    if args.family != "small":
+        if args.start is not None:
+            raise InputError("--start goes on from a model of the family small; leave out --family sage")
+        return None
+    makes_new = args.encoder is not None or args.vocabulary is not None
+    if args.start is None:
+        return None if makes_new else "small"
+    if args.start == "none":
+        return None
+    if makes_new:
+        raise InputError(
+            f"--start {args.start} has its own word pieces and vectors; leave out --encoder and "
+            "--vocabulary, or pass --start none"
+        )
+    return str(args.start)
+
+
+def _compared(report: Mapping[str, Any], start: str, out: Path) -> str:
+    """Which model to use, and why."""
+    before, after = (f"{figures['loss']:.4f}" for figures in (report["start"], report))
+    if report["epoch"] == 0:
+        return (
+            f"use {start}: no epoch was better on the held-out documents (loss {before}), so {out} is a copy "
+            "of it; more documents may help"
+        )
+    areas = ", ".join(
+        f"{name} {report['start'][key]:.3f} before, {report[key]:.3f} now"
+        for name, key in (("paragraph breaks", "paragraph_auc"), ("section breaks", "section_auc"))
+    )
+    return f"use {out}: its loss on the held-out documents is {after}, that of {start} {before} ({areas})"
 
 
 def _needs_encoder(args: argparse.Namespace) -> bool:

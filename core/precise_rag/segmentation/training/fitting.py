@@ -82,13 +82,15 @@ def fit(
     settings: TrainingSettings,
     checkpoint: Path,
     *,
+    is_trained: bool = False,
     show_progress: bool = True,
 ) -> dict[str, Any]:
     """Fit a network, leave it with the weights of its best epoch, and return their held-out figures.
 
     network: has the parameters. forward: runs it on a batch. checkpoint: folder for the state after
-    each epoch. A run that finds a checkpoint of the same settings resumes from it, and ends with the
-    same weights as an uninterrupted run. Raises InputError if the settings differ.
+    each epoch. is_trained: whether the network is a trained one, which is then epoch 0, with figures under
+    "start"; it may be the best. A run that finds a checkpoint of the same settings resumes from it, and
+    ends with the same weights as an uninterrupted run. Raises InputError if the settings differ.
     """
     rng = np.random.default_rng(settings.seed)
     torch.manual_seed(settings.seed)
@@ -99,8 +101,12 @@ def fit(
     optimizer = torch.optim.AdamW(_groups(network, settings), lr=settings.learning_rate, weight_decay=0.0)
     state = _Checkpoint(checkpoint, network, optimizer, settings)
     history = state.resume()
-    step, n_steps = sum(map(len, plan[: len(history)])), sum(map(len, plan))
-    for epoch in range(len(history), settings.epochs):
+    if is_trained and not history:
+        history.append({"epoch": 0, **held_out_figures(network, forward, corpus, settings)})
+        state.save(history)
+    n_done = history[-1]["epoch"] if history else 0
+    step, n_steps = sum(map(len, plan[:n_done])), sum(map(len, plan))
+    for epoch in range(n_done, settings.epochs):
         if _stalled(history, settings.patience):
             break
         torch.manual_seed(settings.seed + epoch)
@@ -125,7 +131,7 @@ def fit(
         state.save(history)
     best = min(history, key=lambda figures: figures["loss"])
     state.load_best()
-    return best
+    return {**best, "start": history[0]} if is_trained else best
 
 
 def held_out_figures(

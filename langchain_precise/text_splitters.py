@@ -173,6 +173,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
     def _chunks(self, texts: Sequence[str]) -> Iterable[Sequence[Chunk]]:
         if self.embeddings is None:
             return super()._chunks(texts)
+        assert self._segmenter is not None
         chunks: list[list[Chunk]] = [[] for _ in texts]
         sources = (Source(str(number), text) for number, text in enumerate(texts))
         pieces = weighted_chunks(sources, self.embeddings.encoder, self._segmenter, whole=self._whole)

@@ -35,6 +35,7 @@ class EvidenceCompressor(SelectionCompressor):
     reranker: Any = "default"
     share_of_best: float = _DEFAULT.share_of_best
     min_score: float = _DEFAULT.min_score
+    enough_tokens: int | None = _DEFAULT.enough_tokens
     max_tokens: int | None = _DEFAULT.max_tokens
     min_keep: int = _DEFAULT.min_keep
 
@@ -43,7 +44,7 @@ class EvidenceCompressor(SelectionCompressor):
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the reranker now, not at the first query."""
-        names = ("share_of_best", "min_score", "max_tokens", "min_keep")
+        names = ("share_of_best", "min_score", "enough_tokens", "max_tokens", "min_keep")
         selector = ProbabilitySelector(**{name: getattr(self, name) for name in names})
         self._reranker = load_reranker(self.reranker)
         self._extractor = EvidenceExtractor(self._reranker, selector)

@@ -38,7 +38,12 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     min_score: float = Field(
         default=_DEFAULT.min_score, description="Lowest probability of a sentence to be kept."
     )
-    max_tokens: int | None = Field(default=_DEFAULT.max_tokens, description="Most tokens to keep, estimated.")
+    enough_tokens: int | None = Field(
+        default=_DEFAULT.enough_tokens, description="Tokens after which no further sentence is kept."
+    )
+    max_tokens: int | None = Field(
+        default=_DEFAULT.max_tokens, description="Most tokens of all nodes as they are written, estimated."
+    )
     min_keep: int = Field(
         default=_DEFAULT.min_keep,
         description="How many of the best to keep even under the threshold.",
@@ -50,7 +55,7 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the reranker now, not at the first query."""
         super().model_post_init(context)
-        names = ("share_of_best", "min_score", "max_tokens", "min_keep")
+        names = ("share_of_best", "min_score", "enough_tokens", "max_tokens", "min_keep")
         selector = ProbabilitySelector(**{name: getattr(self, name) for name in names})
         self._reranker = self._load_reranker()
         self._extractor = EvidenceExtractor(self._reranker, selector)

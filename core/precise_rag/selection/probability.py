@@ -13,9 +13,6 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_fi
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 
-_DOUBTFUL, _ENOUGH = 0.05, 10
-"""If even the best candidate is worth less, hardly any is evidence, and more of them do not help."""
-
 
 @renamed(ratio="share_of_best", threshold="min_score")
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +23,14 @@ class ProbabilitySelector:
     the tokens that the answer needs, on average. What is worth much less than the best is dropped, too: the
     best is then likely to be the answer; where nothing is likely, more is kept. A text that is repeated often
     (`INSISTENT`) does not count as the best, if there is another: repeating a text must not raise the bar for
-    others. Where even the best is worth less than 0.05,
-    hardly anything answers the question, and ten candidates are enough. A name in the
+    others. Where much is alike, the likeliest are enough, as many as hold `enough_tokens`. A name in the
     question that nothing kept mentions brings one candidate more, see `name_bearers`.
 
     share_of_best: lowest probability to keep, as a share of the best candidate's, in [0, 1]; 0: `min_score`
         alone decides.
     min_score: lowest probability to keep in any case, in [0, 1]. If both are 0, `max_tokens` is filled.
+    enough_tokens: tokens after which no further candidate is kept; the last one may exceed them. None, or a
+        `share_of_best` of 0: nothing is enough. Steps of feedback keep more.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
     min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
@@ -44,6 +42,7 @@ class ProbabilitySelector:
 
     share_of_best: float = 0.125
     min_score: float = 0.01
+    enough_tokens: int | None = 500
     max_tokens: int | None = None
     min_keep: int = 3
     count_tokens: Callable[[str], int] | None = None
@@ -51,6 +50,7 @@ class ProbabilitySelector:
     def __post_init__(self) -> None:
         check_number("share_of_best", self.share_of_best, least=0, most=1)
         check_number("min_score", self.min_score, least=0, most=1)
+        check_number("enough_tokens", self.enough_tokens, least=1, whole=True, none="nothing is enough")
         check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
 
@@ -82,8 +82,7 @@ class ProbabilitySelector:
         best = max(own or worths, default=0.0)
         lowest = max(self.min_score, self.share_of_best * best)
         n_first = max(sum(worth >= lowest for worth in worths), min(self.min_keep, len(ranked)))
-        if self.share_of_best and worths and worths[0] < _DOUBTFUL:
-            n_first = min(n_first, max(self.min_keep, _ENOUGH))
+        n_first = min(n_first, max(self.min_keep, self._n_enough(ranked)))
         verdicts: list[Verdict] = []
         left = math.inf if self.max_tokens is None else self.max_tokens
         for candidate, worth in zip(ranked[:n_first], worths, strict=False):
@@ -114,7 +113,18 @@ class ProbabilitySelector:
             return f"{worth:.2g} is under min_score {self.min_score:g}"
         if worth < self.share_of_best * best:
             return f"{worth:.2g} is under {self.share_of_best:g} of the best, {best:.2g}"
-        return f"worth {worth:.2g}, but where the best is worth only {best:.2g}, {_ENOUGH} are enough"
+        return f"worth {worth:.2g}, but what is likelier has {self.enough_tokens} tokens (enough_tokens)"
+
+    def _n_enough(self, ranked: Sequence[Candidate]) -> int:
+        """How many of the best candidates hold `enough_tokens`."""
+        if self.enough_tokens is None or not self.share_of_best:
+            return len(ranked)
+        n_tokens = 0
+        for row, candidate in enumerate(ranked):
+            if n_tokens >= self.enough_tokens:
+                return row
+            n_tokens += self._tokens(candidate)
+        return len(ranked)
 
     def _tokens(self, candidate: Candidate) -> int:
         if candidate.n_tokens is not None:

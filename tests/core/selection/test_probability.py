@@ -8,15 +8,19 @@ from precise_rag.selection import ProbabilitySelector
 from precise_rag.types import INSISTENT
 
 
-def test_ten_are_enough_where_even_the_best_is_improbable():
-    given = candidates(*(0.045 - place / 1000 for place in range(30)))
-    selection = ProbabilitySelector().select(given)
-    assert len(selection.kept) == 10
-    assert selection.kept[0].score == max(c.score for c in given)
-    assert "10 are enough" in selection.decisions[10].reason
-    assert len(ProbabilitySelector(min_keep=20).select(given).kept) == 20
-    assert len(ProbabilitySelector(share_of_best=0).select(given).kept) == 30
-    assert len(ProbabilitySelector().select([*given, *candidates(0.06)]).kept) == 31
+def test_the_likeliest_are_enough_where_much_is_alike():
+    given = candidates(*(0.9 - place / 100 for place in range(30)), n_tokens=45)
+    selection = ProbabilitySelector(enough_tokens=100).select(given)
+    assert [c.score for c in selection.kept] == [c.score for c in given[:3]]
+    assert "what is likelier has 100 tokens" in selection.decisions[3].reason
+    assert len(ProbabilitySelector(enough_tokens=100, min_keep=7).select(given).kept) == 7
+    assert len(ProbabilitySelector(enough_tokens=None).select(given).kept) == 30
+    assert len(ProbabilitySelector(enough_tokens=100, share_of_best=0).select(given).kept) == 30
+    sizes = [
+        len(ProbabilitySelector(enough_tokens=100).select(given, step=step).kept) for step in (-1, 0, 1, 2)
+    ]
+    assert sizes == sorted(set(sizes))
+    assert 45 * (len(ProbabilitySelector().select(given).kept) - 1) < ProbabilitySelector().enough_tokens
 
 
 def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
@@ -74,6 +78,8 @@ def test_bad_input():
         ProbabilitySelector(share_of_best=-1)
     with pytest.raises(InputError, match="min_score must be"):
         ProbabilitySelector(min_score=2)
+    with pytest.raises(InputError, match="enough_tokens must be"):
+        ProbabilitySelector(enough_tokens=0)
     with pytest.raises(InputError, match="max_tokens must be"):
         ProbabilitySelector(max_tokens=0)
 

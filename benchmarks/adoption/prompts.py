@@ -3,7 +3,8 @@
     python -m benchmarks.adoption.prompts --data DIR [--sets documentation,squad] [--lines stock,ours]
 
 Files in a folder, read by LlamaIndex's SimpleDirectoryReader, or as UTF-8 for LangChain, whose packages here
-have no reader. Each framework with its defaults: SentenceSplitter() and similarity_top_k 2, or
+have no reader. LlamaIndex embeds the path of a file with each stock chunk, so the folder has a fixed name.
+Each framework with its defaults: SentenceSplitter() and similarity_top_k 2, or
 RecursiveCharacterTextSplitter() and k 4, a vector store with the default encoder; RetrieverQueryEngine and
 create_stuff_documents_chain write the prompt. Documentation: `benchmarks/adoption/documentation.py`. The
 other sets: development sets, documents that no model of ours was trained on, up to --characters.
@@ -15,6 +16,7 @@ a slice of the file as read. order: share of the neighbouring pieces of one docu
 alone: share of the pieces with five words or fewer.
 """
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -251,21 +253,22 @@ def main() -> None:
     data: list[dict[str, Any]] = []
     for name in args.sets.split(","):
         body = []
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place).resolve()
-            questions = prepared(name, folder, args)
-            texts = {str(path): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
-            for app, lines in FRAMEWORKS.items():
-                for group, line, ask in lines(folder, encoder, reranker):
-                    if group not in args.lines.split(","):
-                        continue
-                    found = [measured(ask(asked.question), asked, texts) for asked in questions]
-                    data += [
-                        {"set": name, "app": app, "line": line, "question": asked.question, **one}
-                        for asked, one in zip(questions, found, strict=True)
-                    ]
-                    body.append(row(app, line, found))
-                    print(name, *body[-1], sep="\t", flush=True)
+        folder = Path(tempfile.gettempdir(), f"precise-{name}").resolve()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        questions = prepared(name, folder, args)
+        texts = {str(path): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
+        for app, lines in FRAMEWORKS.items():
+            for group, line, ask in lines(folder, encoder, reranker):
+                if group not in args.lines.split(","):
+                    continue
+                found = [measured(ask(asked.question), asked, texts) for asked in questions]
+                data += [
+                    {"set": name, "app": app, "line": line, "question": asked.question, **one}
+                    for asked, one in zip(questions, found, strict=True)
+                ]
+                body.append(row(app, line, found))
+                print(name, *body[-1], sep="\t", flush=True)
         parts.append(f"## {name}, {len(questions)} questions\n\n{format_markdown(COLUMNS, body)}")
     record.save("adoption", "prompts", record.made(MODULE, args), "\n\n".join(parts), {"rows": data})
 

@@ -83,7 +83,10 @@ def add_parser(subparsers: Subparsers) -> None:
         help="select by gradient: a drop is sharp if a score is at most this share of the one before",
     )
     parser.add_argument(
-        "--max-tokens", type=int, metavar="N", help="keep at most this many tokens (default: no limit)"
+        "--max-tokens",
+        type=int,
+        metavar="N",
+        help="send at most this many tokens, titles and marks included (default: no limit)",
     )
     parser.add_argument(
         "--llm",
@@ -131,6 +134,7 @@ def run(args: argparse.Namespace) -> int:
     rag = PreciseRAG(
         open_index(args),
         selector=_selector(args),
+        max_tokens=args.max_tokens,
         llm=OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None,
         budget=Budget(cost=args.max_cost),
         prices=PriceTable.load(args.prices),
@@ -161,7 +165,7 @@ def _selector(args: argparse.Namespace) -> ProbabilitySelector | GradientSelecto
     def given(*names: str) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(args, name)) is not None}
 
-    limits = given("min_score", "share_of_best", "max_tokens")
+    limits = given("min_score", "share_of_best")
     gradient = given("min_k", "ratio")
     return GradientSelector(**gradient, **limits) if gradient else ProbabilitySelector(**limits)
 

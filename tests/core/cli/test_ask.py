@@ -132,3 +132,13 @@ def test_no_question_without_a_terminal_is_an_error(folder, precise):
     code, out, err = precise("ask", folder / "index")
     assert (code, out) == (1, "")
     assert err.startswith("precise: no question; give one in quotes")
+
+
+def test_max_tokens_counts_what_is_around_a_passage_too(folder, precise):
+    """A sentence of a few tokens fits by itself, but not with the marks around it."""
+    ask = ("ask", folder / "index", "Who keeps the lamp?", "--json", "--max-tokens")
+    none, some = (json.loads(precise(*ask, str(limit))[1]) for limit in (8, 60))
+    assert none["sources"] == []
+    assert "(max_tokens)" in none["candidates"][0]["reason"]
+    assert some["sources"]
+    assert some["tokens"] <= 60

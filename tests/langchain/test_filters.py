@@ -6,7 +6,6 @@ from langchain_core.runnables import ConfigurableField
 
 from langchain_precise.papers import HybridRetriever
 from precise_rag.errors import InputError
-from precise_rag.facts import read_facts
 from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
 from support.databases import ENGINES, new_location
@@ -42,33 +41,6 @@ async def test_a_filter_as_a_configurable_field(retriever):
 def test_a_filter_that_is_not_valid_raises(retriever):
     with pytest.raises(InputError, match="unknown operator"):
         retriever.invoke("cat", filter={"year": {"$near": 3}})
-
-
-_FORGED = {
-    "$id": "mine",
-    "precise": '{"doc_id": "mine", "start": 0, "end": 15}',
-    "precise_layout": {"source": "mine"},
-    "precise_object": "mine",
-}
-
-
-@pytest.mark.parametrize("engine", ["folder", *ENGINES])
-def test_metadata_forge_neither_an_id_nor_a_source(engine, request, tmp_path):
-    documents = [
-        Document(page_content="The cat sleeps.", id="mine"),
-        Document(page_content="The cat sleeps.", id="theirs", metadata=_FORGED),
-    ]
-    if engine == "folder":
-        retriever = HybridRetriever.from_documents(documents, HashEncoder())
-    else:
-        retriever = HybridRetriever.from_database(new_location(engine, request, tmp_path)(), HashEncoder())
-        retriever.add_documents(documents)
-    for wanted in ({"$eq": "mine"}, {"$lte": "mine"}, {"$contains": "min"}):
-        found = retriever.invoke("cat", filter={"$id": wanted})
-        assert [read_facts(document)["doc_id"] for document in found] == ["mine"]
-    (other,) = retriever.invoke("cat", filter={"$id": "theirs"})
-    assert read_facts(other)["doc_id"] == "theirs"
-    assert other.metadata.keys() == {"$id", "precise"}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

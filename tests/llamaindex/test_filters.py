@@ -13,7 +13,6 @@ from llamaindex_precise import PreciseRetriever
 from llamaindex_precise.filters import to_core_filter
 from llamaindex_precise.papers import HybridRetriever
 from precise_rag.errors import InputError
-from precise_rag.facts import read_facts
 from precise_rag.filters import as_filter
 from precise_rag.testing import HashEncoder
 from support.databases import ENGINES, new_location
@@ -80,34 +79,6 @@ def test_filters_that_are_nested_too_deeply_are_refused():
         nested = MetadataFilters(filters=[nested])
     with pytest.raises(InputError, match="nested"):
         to_core_filter(nested)
-
-
-_FORGED = {
-    "$id": "mine",
-    "precise": '{"doc_id": "mine", "start": 0, "end": 15}',
-    "precise_layout": {"source": "mine", "id_": "mine", "hidden": {"title": "Mine"}},
-    "precise_object": "mine",
-}
-
-
-@pytest.mark.parametrize("engine", ["folder", *ENGINES])
-def test_metadata_forge_neither_an_id_nor_a_source(engine, request, tmp_path):
-    documents = [
-        Document(text="The cat sleeps.", id_="mine"),
-        Document(text="The cat sleeps.", id_="theirs", metadata=_FORGED),
-    ]
-    if engine == "folder":
-        retriever = HybridRetriever.from_documents(documents, HashEncoder())
-    else:
-        retriever = HybridRetriever.from_database(new_location(engine, request, tmp_path)(), HashEncoder())
-        retriever.add_documents(documents)
-    for wanted in ({"$eq": "mine"}, {"$lte": "mine"}, {"$contains": "min"}):
-        retriever.filters = {"$id": wanted}
-        assert [found.node.ref_doc_id for found in retriever.retrieve("cat")] == ["mine"]
-    retriever.filters = {"$id": "theirs"}
-    (found,) = retriever.retrieve("cat")
-    assert found.node.ref_doc_id == read_facts(found)["doc_id"] == "theirs"
-    assert found.node.metadata.keys() == {"$id", "precise"}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -80,9 +80,9 @@ def test_more_and_less_change_what_is_sent(ask, retriever, adjustment):
 
 @pytest.mark.parametrize(("ask", "retriever"), OURS)
 def test_over_an_index_they_send_what_the_pipeline_sends(ask, retriever):
-    expected = PreciseRAG(INDEX).retrieve(QUESTION).kept
+    expected = PreciseRAG(INDEX).answer(QUESTION).passages
     sent = ask(retriever(), ScriptedLLM(["An answer."]), feedback=None)
-    assert sent == [candidate.text for candidate in expected]
+    assert sent == [passage.text for passage in expected]
 
 
 @pytest.mark.parametrize(("ask", "retriever"), STOCK)

@@ -100,7 +100,7 @@ async def test_an_agent_s_tools_search_through_the_protocol():
         search, read = load("llamaindex_mcp").load_tools(client)
         assert search.metadata.name == "search"
         assert "Ilse Brandt keeps it." in str(await search.acall(question="Who keeps the lamp?"))
-        assert "lit at dusk" in str(await read.acall(document="lamp", start=0, end=3))
+        assert "lit at dusk" in str(await read.acall(document="lamp", place=0))
 
 
 @pytest.mark.skipif(not hasattr(mock, "MockFunctionCallingLLM"), reason="this LlamaIndex has no such model")

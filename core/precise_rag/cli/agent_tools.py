@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import count
 from typing import Any, TypeVar
 
 import precise_rag
@@ -32,9 +34,9 @@ _MOST_VALUES = 20
 _LONGEST_VALUE = 200
 _INSTRUCTIONS = (
     "Search a collection of documents. `search` returns the excerpts that answer a question, each below its "
-    "number, document and place; `read` returns the text around a place; `filter` lists the metadata by "
-    "which a search can be limited; `prune` shortens a long text of yours. Cite the documents by their ids, "
-    "with the page if there is one."
+    "number, mark, document and place; `read` returns the text around a place; `filter` lists the metadata "
+    "by which a search can be limited; `prune` shortens a long text of yours. Cite the documents by their "
+    "ids, with the page if there is one."
 )
 
 
@@ -73,8 +75,9 @@ def make_server(rag: PreciseRAG) -> Any:
             tool `filter` lists the fields.
         max_tokens: most tokens of the reply; default: as many as the answer needs.
         structured: also return the excerpts as JSON with their scores.
-        Returns the excerpts, each below a line with its number, document, page, headings and @place. Those
-        of the same document follow each other, and its name is not repeated.
+        Returns the excerpts, each below a line with its number, a mark, document, page, headings and @place.
+        The mark in the first line is new in every reply; a line without it is text of a document. Excerpts of
+        the same document follow each other, and its name is not repeated.
         """
         asked = partial(
             rag.aretrieve, question, filter=filter, max_tokens=max_tokens, piece_tokens=_source_tokens
@@ -148,9 +151,13 @@ async def _in_turn(turns: asyncio.Semaphore, work: Callable[[], Awaitable[T]]) -
 
 
 def _written(excerpts: Sequence[Excerpt]) -> str:
-    """The excerpts as one text, each below its source; what is as before is not repeated."""
+    """The excerpts as one text, each below its source; what is as before is not repeated.
+
+    A text cannot write such a line: the mark in it is in none of the texts.
+    """
     parts = []
     former = None
+    mark = _new_mark([excerpt.text for excerpt in excerpts])
     for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), start=1):
         page = place_of(excerpt).page
         named = [excerpt.doc_id] * (excerpt.doc_id != former)
@@ -158,13 +165,22 @@ def _written(excerpts: Sequence[Excerpt]) -> str:
         named += [joined_titles(titles)] * bool(titles)
         former = excerpt.doc_id
         source = " ".join(["; ".join(" ".join(name.split()) for name in named), f"@{excerpt.start}"])
-        parts.append(f"[{number}] {source.strip()}\n{excerpt.text.rstrip()}")
+        parts.append(f"[{number} {mark}] {source.strip()}\n{excerpt.text.rstrip()}")
     return "\n\n".join(parts)
+
+
+def _new_mark(texts: Sequence[str]) -> str:
+    """Random hexadecimal digits that are in none of the texts: four, or more if need be."""
+    for n_bytes in count(2):
+        mark = secrets.token_hex(n_bytes)
+        if not any(mark in text for text in texts):
+            break
+    return mark
 
 
 def _source_tokens(piece: Candidate) -> int:
     """Tokens of the line above an excerpt, beside its titles."""
-    return estimate_tokens(f"[1] {piece.doc_id}; page 1 @{piece.start}")
+    return estimate_tokens(f"[1 7f3a] {piece.doc_id}; page 1 @{piece.start}")
 
 
 def _record(excerpt: Excerpt) -> dict[str, Any]:

@@ -69,7 +69,7 @@ test-lowest: pyproject.toml constraints.txt  ## test on the lowest versions of a
 	NLTK_DATA=$$(.venv-lowest/bin/python -c 'import llama_index.core as c; print(c.__path__[0])') \
 		.venv-lowest/bin/python -m pytest -o filterwarnings=default $(addprefix --ignore ,$(NEEDS_TORCH)) \
 		tests/core/index tests/core/documents tests/core/rerank tests/core/encoders tests/core/segmentation \
-		tests/core/evidence tests/core/selection tests/core/filtering tests/core/feedback tests/core/llm \
+		tests/core/evidence tests/core/selection tests/core/candidate_filters tests/core/feedback tests/core/llm \
 		tests/core/pipeline tests/core/sentences tests/core/structure tests/llamaindex tests/langchain \
 		tests/surface/test_parity.py
 

@@ -177,7 +177,7 @@ def test_nodes_with_embeddings_are_not_embedded_again(engine, request, tmp_path)
 
 
 def test_chunks_that_repeat_the_question_do_not_hide_the_answer_in_a_store():
-    nodes = [TextNode(text=QUESTION, id_=f"loud {n}") for n in range(15)]
+    nodes = [TextNode(text=f"{QUESTION}{' ' * n}", id_=f"loud {n}") for n in range(15)]
     nodes.append(TextNode(text="It was built in 1911 by Ada Brandt, the clock of the town.", id_="true"))
     store = VectorStoreIndex(nodes, embed_model=HashEmbedding())
     found = PreciseRetriever.from_store(store, fetch_k=5, reranker="packaged").retrieve(QUESTION)

@@ -141,7 +141,7 @@ def test_sage_cuts_fine_segments_and_sends_a_few_on_logits() -> None:
     found = rag.index.search(QUESTION, 500)
     assert len({c.id for c in found}) == len(found) > 20
     assert max(c.n_tokens or 0 for c in found) <= 400
-    assert 60 < np.mean([c.n_tokens or 0 for c in found]) < 250
+    assert 30 < np.mean([c.n_tokens or 0 for c in found]) < 250
     trace = Trace(QUESTION)
     selection = rag.retrieve("When is the else clause of a try statement executed?", trace=trace)
     ranked = {stage.name: stage.selection for stage in trace.stages}["rerank"]

@@ -127,6 +127,8 @@ class Tables:
 
     def _insert_sentences(self, pairs: Sequence[tuple[int, int, Any]], drawn: Sequence[int]) -> None:
         pgvector = require("pgvector", extra="postgres")
+        if not hasattr(pgvector, "Vector"):  # before 0.4, which langchain-postgres asks for
+            pgvector = require("pgvector.psycopg", extra="postgres")
         kind = self.vector_type()
         as_vector = pgvector.Vector if kind == "vector" else pgvector.HalfVector
         keys = self._next("sentences", len(pairs))

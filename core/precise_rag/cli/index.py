@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,13 @@ from precise_rag.index import DatabaseIndex, HybridIndex, HybridSettings
 from precise_rag.index.databases import is_database
 from precise_rag.index.storage.manifest import has_index
 from precise_rag.protocols import Encoder
+from precise_rag.sentences.tables import in_batches
 from precise_rag.types import Document
 
 _SECONDS = 30.0
 """After so many the index is saved: an interruption loses no more."""
 _CHARACTERS = 100_000
-"""Text that is added at a time, about."""
+"""Characters that are added at a time, about: enough to encode their sentences by length."""
 PASSAGES = re.compile(r"sentences|paragraphs|segments|small|[1-9][0-9]{0,8} tokens")
 
 
@@ -193,7 +194,7 @@ def _add(index: HybridIndex | DatabaseIndex, documents: list[Document], save: Ca
         with progress_bar(
             shown=is_terminal("stderr"), total=len(documents), desc="indexing", unit="document"
         ) as progress:
-            for batch in _batches(documents):
+            for batch in in_batches(documents, _CHARACTERS):
                 index.add(batch)
                 done.update(document.id for document in batch)
                 progress.update(len(batch))
@@ -207,20 +208,6 @@ def _add(index: HybridIndex | DatabaseIndex, documents: list[Document], save: Ca
             raise
         save()
         raise _Interrupted(index, done) from stop
-
-
-def _batches(documents: list[Document]) -> Iterator[list[Document]]:
-    """The documents in their order, some at a time: enough to encode their sentences by length."""
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document.text)
-        if size >= _CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _in_folder(

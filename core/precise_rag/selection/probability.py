@@ -22,9 +22,10 @@ class ProbabilitySelector:
     A candidate with a calibrated probability p is worth p for each of its tokens: that is the share of
     the tokens that the answer needs, on average. What is worth much less than the best is dropped, too: the
     best is then likely to be the answer; where nothing is likely, more is kept. A text that is repeated often
-    (`INSISTENT`) does not count as the best, if there is another: repeating a text must not raise the bar for
-    others. Where much is alike, the likeliest are enough, as many as hold `enough_tokens`. A name in the
-    question that nothing kept mentions brings one candidate more, see `name_bearers`.
+    (`INSISTENT`) does not count as the best, if there is another, nor among what is enough. Repeating a text
+    must not raise the bar for others. Where much is alike, the likeliest are enough, as many as hold
+    `enough_tokens`. A name in the question that nothing kept mentions brings one candidate more, see
+    `name_bearers`.
 
     share_of_best: lowest probability to keep, as a share of the best candidate's, in [0, 1]; 0: `min_score`
         alone decides.
@@ -116,14 +117,14 @@ class ProbabilitySelector:
         return f"worth {worth:.2g}, but what is likelier has {self.enough_tokens} tokens (enough_tokens)"
 
     def _n_enough(self, ranked: Sequence[Candidate]) -> int:
-        """How many of the best candidates hold `enough_tokens`."""
+        """How many of the best candidates hold `enough_tokens`, without those that are repeated often."""
         if self.enough_tokens is None or not self.share_of_best:
             return len(ranked)
         n_tokens = 0
         for row, candidate in enumerate(ranked):
             if n_tokens >= self.enough_tokens:
                 return row
-            n_tokens += self._tokens(candidate)
+            n_tokens += 0 if INSISTENT in candidate.scores else self._tokens(candidate)
         return len(ranked)
 
     def _tokens(self, candidate: Candidate) -> int:

@@ -54,7 +54,7 @@ def _built(
     vectors: bool,
 ) -> Iterator[SentenceTable]:
     total = len(documents) if isinstance(documents, Sized) else None
-    batches = _batches(documents)
+    batches = in_batches(documents, _BATCH_CHARACTERS)
     with (
         progress_bar(shown=show_progress, total=total, desc="sentences", unit="document") as progress,
         ThreadPoolExecutor(1) as worker,
@@ -86,13 +86,14 @@ class _Batch(NamedTuple):
     n_tokens: IntArray
 
 
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def in_batches(documents: Iterable[Document], n_characters: int) -> Iterator[list[Document]]:
+    """Yield the documents in their order, as many at a time as reach a number of characters."""
     batch: list[Document] = []
     waiting = 0
     for document in documents:
         batch.append(document)
         waiting += len(document.text)
-        if waiting >= _BATCH_CHARACTERS:
+        if waiting >= n_characters:
             yield batch
             batch, waiting = [], 0
     if batch:

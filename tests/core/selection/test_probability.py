@@ -23,6 +23,15 @@ def test_the_likeliest_are_enough_where_much_is_alike():
     assert 45 * (len(ProbabilitySelector().select(given).kept) - 1) < ProbabilitySelector().enough_tokens
 
 
+def test_what_is_said_again_and_again_is_not_among_what_is_enough():
+    loud = [replace(c, scores={INSISTENT: 5.0}) for c in candidates(*[0.9] * 20, n_tokens=45)]
+    (evidence,) = (replace(c, doc_id="truth") for c in candidates(0.8, n_tokens=45))
+    selector = ProbabilitySelector(enough_tokens=100)
+    assert evidence in selector.select([*loud, evidence]).kept
+    plain = [replace(c, scores={}) for c in loud]
+    assert evidence not in selector.select([*plain, evidence]).kept
+
+
 def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
     return [
         Candidate("d", 20 * i, 20 * i + 10, "ten tokens", s, "probability", n_tokens)

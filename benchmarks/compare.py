@@ -16,6 +16,8 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+import benchmarks.peers.searches
+import benchmarks.peers.splitters  # noqa: F401
 from benchmarks import record
 from benchmarks.compare_tables import compact, render_markdown, render_svg, summary
 from benchmarks.questions import question_sets

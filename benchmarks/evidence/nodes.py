@@ -21,9 +21,9 @@ from benchmarks.questions import UNSEEN
 from benchmarks.retrieval.headings import DOCUMENTATION, Asked, documentation, question_sets
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import bootstrap_interval
-from precise_rag.evaluation.peers.splitters import load_peer_splitter
-from precise_rag.evaluation.peers.units import UnitIndex
 from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evaluation.splitters import load_splitter
+from precise_rag.evaluation.units import UnitIndex
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.rerank import load_reranker
 from precise_rag.tokens import estimate_tokens
@@ -43,7 +43,7 @@ def collections(options: Any) -> Iterator[Asked]:
 def measure(asked: Asked, options: Any) -> dict[str, Any]:
     """Tokens and evidence before and after, over the questions of one collection."""
     encoder = load_encoder()
-    split = load_peer_splitter("langchain-recursive", encoder, chunk_size=512)
+    split = load_splitter("langchain-recursive", encoder, chunk_size=512)
     units = [unit for document in asked.documents for unit in split(document)]
     index = UnitIndex(asked.documents, units, encoder, "bm25")
     extractor = EvidenceExtractor(load_reranker(options.reranker))

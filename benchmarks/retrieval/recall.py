@@ -28,8 +28,8 @@ from precise_rag.evaluation import (
     load_development_set,
     score_evidence,
 )
-from precise_rag.evaluation.peers.splitters import load_peer_splitter
-from precise_rag.evaluation.peers.units import UnitIndex
+from precise_rag.evaluation.splitters import load_splitter
+from precise_rag.evaluation.units import UnitIndex
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex, SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate
@@ -87,7 +87,7 @@ def recalls(corpus: Positions, dataset: Dataset, search: Search) -> np.ndarray:
 
 def plain(dataset: Dataset, encoder: Encoder) -> Iterator[tuple[str, Search]]:
     for size in (100, 200):
-        split = load_peer_splitter("langchain-recursive", encoder, chunk_size=size)
+        split = load_splitter("langchain-recursive", encoder, chunk_size=size)
         units = [unit for document in dataset.documents for unit in split(document)]
         for kind in ("dense", "bm25", "hybrid"):
             yield f"plain {kind}, {size} tokens", UnitIndex(dataset.documents, units, encoder, kind).search

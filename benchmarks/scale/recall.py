@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import record
 from precise_rag.evaluation import BUDGETS, Positions, compare_paired, load_development_set, score_evidence
-from precise_rag.evaluation.peers.units import Unit
+from precise_rag.evaluation.units import Unit
 from precise_rag.index import DatabaseIndex, HybridIndex
 from precise_rag.index.databases.lance import engine as lance_engine
 from precise_rag.index.databases.postgres import engine as postgres_engine

@@ -23,10 +23,11 @@ import numpy as np
 from nltk.metrics.segmentation import pk, windowdiff
 from nltk.tokenize.texttiling import TextTilingTokenizer
 
+import benchmarks.peers.splitters  # noqa: F401  adds the splitters of other libraries
 from benchmarks import record
 from benchmarks.results import newest
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.evaluation.peers.splitters import load_peer_splitter
+from precise_rag.evaluation.splitters import load_splitter
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.training.corpus import area_under_curve
 from precise_rag.segmentation.training.labelled_documents import (
@@ -115,7 +116,7 @@ def cosine_scorer(encoder: Any) -> Scorer:
 
 def stock_scorer(name: str, encoder: Any, options: dict[str, Any]) -> Scorer:
     """1 at the gap nearest to where another library's chunk begins."""
-    splitter = load_peer_splitter(name, encoder, **options)
+    splitter = load_splitter(name, encoder, **options)
 
     def score(document: LabelledDocument) -> np.ndarray:
         edges = np.cumsum([len(sentence) + 1 for sentence in document.sentences])[:-1]

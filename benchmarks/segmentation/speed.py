@@ -99,12 +99,13 @@ def load(kind: str, processes: int) -> Callable[[Iterator[Document]], Iterator[i
 
         segmenter = Segmenter.from_pretrained(kind)
         return lambda documents: map(len, segmenter.segment_many(documents, processes=processes))
+    import benchmarks.peers.splitters  # noqa: F401  adds the splitters of other libraries
     from precise_rag.encoders import load_encoder
-    from precise_rag.evaluation.peers.splitters import load_peer_splitter
+    from precise_rag.evaluation.splitters import load_splitter
 
     name, _, size = kind.partition(":")
     options = {"chunk_size": int(size)} if size else {}
-    splitter = load_peer_splitter(name, load_encoder(), **options)
+    splitter = load_splitter(name, load_encoder(), **options)
     return lambda documents: (len(splitter(document)) for document in documents)
 
 

@@ -18,9 +18,9 @@ import pytest
 from safetensors.numpy import load_file, save
 
 from precise_rag import Candidate, Segmenter
+from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
 from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import load_checkpoint, save_checkpoint
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import PackagedReranker

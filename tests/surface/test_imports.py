@@ -12,8 +12,7 @@ WRAPPERS = {
     "llm/framework.py",
     "llm/structured.py",
     "rerank/framework.py",
-    "evaluation/peers/searches.py",
-    "evaluation/peers/splitters.py",
+    "evaluation/splitters.py",
 }
 
 

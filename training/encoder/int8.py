@@ -12,8 +12,8 @@ from pathlib import Path
 
 from safetensors.numpy import load_file, save
 
+from precise_rag.checkpoints.quantized import quantized
 from precise_rag.encoders.packaged import MINILM_SHA256, file_sha256
-from precise_rag.models.checkpoint import quantized
 from precise_rag.models.packaged import packaged_model
 
 FILES = (

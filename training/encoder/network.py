@@ -9,10 +9,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from precise_rag.checkpoints.quantized import dequantized, quantized
+from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
 from precise_rag.encoders.bert_files import float32_folder
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.encoders.sentence_transformer import fast_precision
-from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.rerank.pair_network import (
     PairNetwork,
     TransformerConfig,

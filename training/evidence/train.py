@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from precise_rag.checkpoints.saved import save_checkpoint
 from precise_rag.evidence.features import (
     FOUND_FEATURES,
     STEP_FEATURES,
@@ -23,7 +24,6 @@ from precise_rag.evidence.features import (
     stretch_features,
 )
 from precise_rag.evidence.model import REACH, same_probabilities
-from precise_rag.models.checkpoint import save_checkpoint
 from precise_rag.types import Stretch
 from training.candidate_lists import is_relevant, new_parser
 from training.evidence.questions import Asked, QuestionSet, stretches_around, training_sets

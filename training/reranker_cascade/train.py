@@ -21,8 +21,9 @@ import torch
 from tokenizers import Tokenizer
 from torch.nn import functional as F
 
+from precise_rag.checkpoints.quantized import dequantized
+from precise_rag.checkpoints.saved import load_checkpoint
 from precise_rag.encoders.sentence_transformer import fast_precision
-from precise_rag.models.checkpoint import dequantized, load_checkpoint
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from precise_rag.models.checkpoint import load_checkpoint
+from precise_rag.checkpoints.saved import load_checkpoint
 from precise_rag.models.packaged import packaged_model
 from precise_rag.segmentation.pretrained import PACKAGED
 from precise_rag.segmentation.sage import SageModel

@@ -7,7 +7,7 @@ from precise_rag.cli.given_documents import add_reading_options, path_argument
 from precise_rag.cli.output import Subparsers, check_writable, is_terminal, show, show_styled, write_file
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
-from precise_rag.evaluation.peers.stock import STOCK_NAMES, load_stock_splitter
+from precise_rag.evaluation.splitters import STOCK_NAMES, load_stock_splitter
 from precise_rag.segmentation import Segmenter
 from precise_rag.types import Document, Span
 from precise_rag.viz.comparison import Cut, comparison_lines, comparison_page

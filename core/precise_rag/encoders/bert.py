@@ -9,12 +9,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from precise_rag._processes import ProcessLock
+from precise_rag.checkpoints.saved import Tensors
 from precise_rag.encoders.bert_files import WORDS, BertSettings, bert_weights
 from precise_rag.encoders.bert_layers import Layout, bert_layer, normalized
 from precise_rag.encoders.int8_layers import Linear, Norm, Precision, with_precision
 from precise_rag.encoders.onnx_graph import Graph, usable_threads
 from precise_rag.encoders.token_ids import TokenIds, places
-from precise_rag.models.checkpoint import Tensors
 from precise_rag.types import FloatArray, IntArray
 
 

@@ -11,15 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors.numpy import save_file
 
+from precise_rag.checkpoints.checks import check_tensors
+from precise_rag.checkpoints.quantized import check_scales, dequantized
+from precise_rag.checkpoints.saved import Tensors, mapped_tensors, read_model_file
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import (
-    Tensors,
-    check_scales,
-    dequantized,
-    mapped_tensors,
-    read_model_file,
-)
-from precise_rag.models.checks import check_tensors
 
 _POOLING = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from precise_rag.checkpoints.saved import Tensors
 from precise_rag.encoders.bert_files import BertSettings
 from precise_rag.encoders.int8_layers import Linear, Norm, reach_of_linear, reach_of_norm
 from precise_rag.encoders.onnx_graph import Graph
-from precise_rag.models.checkpoint import Tensors
 from precise_rag.types import FloatArray, IntArray
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from precise_rag.checkpoints.saved import read_model_file
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import read_model_file
 
 _MODULE = re.compile(r"sentence_transformers(\.\w+)+")
 _ACTIVATION = re.compile(r"\w+|(torch\.nn|sentence_transformers)(\.\w+)+")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag._processes import PerProcess, native_work
-from precise_rag.models.checkpoint import Tensors
+from precise_rag.checkpoints.saved import Tensors
 from precise_rag.types import FloatArray
 
 _TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7}

@@ -4,8 +4,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from precise_rag.checkpoints.saved import open_model_file
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import open_model_file
 from precise_rag.models.packaged import SHIPPED, packaged_model
 
 MINILM = "all-MiniLM-L6-v2"

@@ -2,10 +2,11 @@
 
 datasets.py   documents, and questions with evidence
 questions.py  questions written by a language model
+units.py      the unit of text that any splitter makes, and plain search over units
+splitters.py  splitters by name
 measures/     evidence at token budgets, rankings, answers, statistics
 runs/         pipelines and their runs over a dataset
 report/       tables and an HTML page
-peers/        splitters and retrievers of other libraries
 """
 
 from precise_rag.evaluation.datasets import Dataset, Evidence, Question, load_dataset, load_development_set
@@ -20,8 +21,6 @@ from precise_rag.evaluation.measures.statistics import (
     compare_over_sets,
     compare_paired,
 )
-from precise_rag.evaluation.peers.splitters import load_peer_splitter
-from precise_rag.evaluation.peers.units import UnitIndex
 from precise_rag.evaluation.report.page import render_report
 from precise_rag.evaluation.report.tables import SIGNIFICANT, answer_cells, answer_columns, format_markdown
 from precise_rag.evaluation.runs.answering import answer_questions
@@ -31,6 +30,8 @@ from precise_rag.evaluation.runs.measurer import Measured, Measurer, Row
 from precise_rag.evaluation.runs.pipeline import Pipeline
 from precise_rag.evaluation.runs.plan import PipelineSettings, Plan, load_plan
 from precise_rag.evaluation.runs.run import Piece, Run
+from precise_rag.evaluation.splitters import load_splitter
+from precise_rag.evaluation.units import UnitIndex
 
 __all__ = [
     "BUDGETS",
@@ -66,8 +67,8 @@ __all__ = [
     "format_markdown",
     "load_dataset",
     "load_development_set",
-    "load_peer_splitter",
     "load_plan",
+    "load_splitter",
     "peak_mb",
     "ranking_scores",
     "render_report",

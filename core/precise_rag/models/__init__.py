@@ -1,1 +1,1 @@
-"""The models that ship with the package, and their files; docs/models describes each model."""
+"""The models that ship with the package; docs/models describes each."""

@@ -13,12 +13,13 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag._pickling import Shared
 from precise_rag._processes import PerProcess, native_work
+from precise_rag.checkpoints.checks import check_config, check_tensors, numbers, whole
+from precise_rag.checkpoints.quantized import check_scales, dequantized
+from precise_rag.checkpoints.saved import load_checkpoint
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.int8_layers import Precision
 from precise_rag.errors import InputError, ModelError
-from precise_rag.models.checkpoint import check_scales, dequantized, load_checkpoint
-from precise_rag.models.checks import check_config, check_tensors, numbers, whole
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker

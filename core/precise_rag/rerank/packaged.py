@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from precise_rag.checkpoints.checks import OBJECT, check_config, check_tensors, numbers
+from precise_rag.checkpoints.saved import Tensors, load_checkpoint
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import Tensors, load_checkpoint
-from precise_rag.models.checks import OBJECT, check_config, check_tensors, numbers
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.feature_network import FeatureNetwork
 from precise_rag.rerank.features import FEATURES, features, places

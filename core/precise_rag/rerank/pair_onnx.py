@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.checkpoints.saved import Tensors
 from precise_rag.encoders.bert import BertNetwork, means
 from precise_rag.encoders.bert_layers import Layout, bert_layer
 from precise_rag.encoders.int8_layers import Linear, Norm, Precision, with_precision
@@ -14,7 +15,6 @@ from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.onnx import SAMPLE
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.encoders.token_ids import TokenIds
-from precise_rag.models.checkpoint import Tensors
 from precise_rag.rerank.pairs import CANDIDATE_TOKENS, QUERY_TOKENS, TransformerConfig
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots, unit_rows

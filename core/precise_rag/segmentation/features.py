@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from precise_rag.models.checks import Rule, whole
+from precise_rag.checkpoints.checks import Rule, whole
 from precise_rag.types import FloatArray
 from precise_rag.vectors import linear, unit_rows
 

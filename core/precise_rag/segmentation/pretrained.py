@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from precise_rag.checkpoints.checks import OBJECT, TEXT, check_config
+from precise_rag.checkpoints.saved import load_config
 from precise_rag.checks import as_path
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import load_config
-from precise_rag.models.checks import OBJECT, TEXT, check_config
 from precise_rag.models.packaged import packaged_model
 from precise_rag.segmentation.boundaries import BoundaryModel
 from precise_rag.segmentation.sage import SageModel

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from precise_rag.checkpoints.checks import FLAG, TEXT, Rule, check_config, check_tensors, each, one_of, whole
+from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
-from precise_rag.models.checkpoint import load_checkpoint, save_checkpoint
-from precise_rag.models.checks import FLAG, TEXT, Rule, check_config, check_tensors, each, one_of, whole
 from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.boundaries import BoundaryLogits

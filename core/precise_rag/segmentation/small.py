@@ -9,15 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from precise_rag.checkpoints.checks import check_config, check_tensors, whole
+from precise_rag.checkpoints.quantized import dequantized, quantized
+from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import (
-    dequantized,
-    load_checkpoint,
-    quantized,
-    read_checked,
-    save_checkpoint,
-)
-from precise_rag.models.checks import check_config, check_tensors, whole
 from precise_rag.segmentation.boundaries import BoundaryLogits
 from precise_rag.segmentation.features import (
     SIZES,

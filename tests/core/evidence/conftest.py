@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from precise_rag.checkpoints.saved import save_checkpoint
 from precise_rag.evidence import EvidenceModel
 from precise_rag.evidence.features import FOUND_FEATURES, STEP_FEATURES
-from precise_rag.models.checkpoint import save_checkpoint
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from precise_rag.checkpoints.saved import save_checkpoint
 from precise_rag.errors import ModelError
 from precise_rag.evidence import EvidenceModel
 from precise_rag.evidence.features import (
@@ -11,7 +12,6 @@ from precise_rag.evidence.features import (
 )
 from precise_rag.evidence.model import REACH
 from precise_rag.evidence.stretches import split_into_sentences
-from precise_rag.models.checkpoint import save_checkpoint
 from precise_rag.types import Candidate, Stretch
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from precise_rag.checkpoints.saved import load_checkpoint
 from precise_rag.errors import ModelError
 from precise_rag.models import packaged
-from precise_rag.models.checkpoint import load_checkpoint
 from precise_rag.models.packaged import SHIPPED, packaged_model
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from precise_rag.checkpoints.quantized import dequantized, quantized
+from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
 from precise_rag.errors import InputError, ModelError
-from precise_rag.models.checkpoint import dequantized, load_checkpoint, quantized, save_checkpoint
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank import load_reranker
 from precise_rag.rerank.cascade import CascadeReranker

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from precise_rag.models.checkpoint import dequantized, load_checkpoint
+from precise_rag.checkpoints.quantized import dequantized
+from precise_rag.checkpoints.saved import load_checkpoint
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.pair_network import PairScorer, minilm, minilm_pair_network
 from precise_rag.rerank.pair_onnx import OnnxPairScorer

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple, cast
 
 import precise_rag.index
 from precise_rag.errors import InputError
-from precise_rag.evaluation.peers.searches import LLM_SEARCHES, STOCK_SEARCHES
-from precise_rag.evaluation.peers.splitters import load_peer_splitter
-from precise_rag.evaluation.peers.units import SearchKind, UnitIndex
 from precise_rag.evaluation.runs.environment import resident_mb
 from precise_rag.evaluation.runs.metered import MeteredLLM
 from precise_rag.evaluation.runs.plan import INDEXES, PipelineSettings, fingerprint
+from precise_rag.evaluation.splitters import load_splitter
+from precise_rag.evaluation.units import MODEL_SEARCHES, SEARCHES, SearchKind, UnitIndex
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.presets import load_preset
 from precise_rag.protocols import LLM, Encoder
@@ -97,7 +96,7 @@ class Pipeline:
         encoder: Encoder,
         indexes: dict[str, Built],
     ) -> Built:
-        if settings.search in LLM_SEARCHES:
+        if settings.search in MODEL_SEARCHES:
             return _measured(partial(self._index, settings, documents, encoder))
         key = fingerprint([settings.split, settings.search, settings.index, settings.preset])
         if key not in indexes:
@@ -124,15 +123,15 @@ class Pipeline:
             return index
         assert settings.split is not None
         options = dict(settings.split)
-        split = load_peer_splitter(options.pop("name"), encoder, **options)
+        split = load_splitter(options.pop("name"), encoder, **options)
         started = time.perf_counter()
         units = [unit for document in documents for unit in split(document)]
         seconds["cut"] = time.perf_counter() - started
-        if settings.search in LLM_SEARCHES:
+        if settings.search in MODEL_SEARCHES:
             assert self._meter is not None
-            return LLM_SEARCHES[settings.search](documents, units, encoder, self._meter)
-        if settings.search in STOCK_SEARCHES:
-            return STOCK_SEARCHES[settings.search](documents, units, encoder)
+            return MODEL_SEARCHES[settings.search](documents, units, encoder, self._meter)
+        if settings.search in SEARCHES:
+            return SEARCHES[settings.search](documents, units, encoder)
         return UnitIndex(documents, units, encoder, cast(SearchKind, settings.search))
 
 

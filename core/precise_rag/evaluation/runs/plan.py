@@ -4,7 +4,7 @@
 
     [pipelines.LangChain]
     split = { name = "langchain-recursive", chunk_size = 200 }
-    search = "dense"    # "bm25", "hybrid", "langchain-ensemble", "langchain-filter", "llamaindex-llm-rerank"
+    search = "dense"    # "bm25", "hybrid", or a search of your own, see `units.SEARCHES`
 
     [pipelines."precise-rag"]
     index = { kind = "hybrid" }                 # an index of `precise_rag.index`, with its options
@@ -24,7 +24,6 @@ A pipeline has either `split` (any splitter, with plain search over its units), 
 other parts are optional; a preset brings its own. `evidence` is the growth
 of sentences, which only presets have. `top_k` (default 100,
 or the preset's) is the number of candidates to search for.
-"llamaindex-llm-rerank" needs a language model too.
 """
 
 import json
@@ -38,9 +37,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
 from precise_rag.documents import read_text
 from precise_rag.errors import InputError
-from precise_rag.evaluation.peers.searches import LLM_SEARCHES, STOCK_SEARCHES
-from precise_rag.evaluation.peers.splitters import OWN_SPLITTERS
-from precise_rag.evaluation.peers.units import SearchKind
+from precise_rag.evaluation.splitters import OWN_SPLITTERS
+from precise_rag.evaluation.units import MODEL_SEARCHES, SEARCHES, SearchKind
 from precise_rag.presets import load_preset
 from precise_rag.selection import GradientSelector
 
@@ -87,7 +85,7 @@ class PipelineSettings:
                 f'pipeline {self.name!r}: the "kind" of "index" must be one of '
                 f"{', '.join(INDEXES)}, got {kind!r}"
             )
-        if self.search not in (known := (*get_args(SearchKind), *STOCK_SEARCHES, *LLM_SEARCHES)):
+        if self.search not in (known := (*get_args(SearchKind), *SEARCHES, *MODEL_SEARCHES)):
             raise InputError(
                 f'pipeline {self.name!r}: "search" must be one of {", ".join(known)}, got {self.search!r}'
             )
@@ -132,7 +130,7 @@ class PipelineSettings:
         own = preset is not None and any(
             make(None) is not None for make in (preset.rewriter, preset.relevance)
         )
-        return own or self.search in LLM_SEARCHES or self.relevance not in (None, False)
+        return own or self.search in MODEL_SEARCHES or self.relevance not in (None, False)
 
     @property
     def fingerprint(self) -> str:

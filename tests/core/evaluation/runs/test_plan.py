@@ -30,7 +30,7 @@ def test_settings_decide_the_fingerprint_and_the_name_does_not(plan: Plan, tmp_p
         ("[pipelines.a]\ntop_k = 3", 'either "split", "index" or "preset"'),
         ('[pipelines.a]\nindex = {kind = "odd"}', "sentence-context"),
         ("[pipelines.a]\nsplit = {chunk_size = 3}", 'needs a "name"'),
-        ('[pipelines.a]\nsplit = {name = "sentences"}\nsearch = "odd"', "langchain-ensemble"),
+        ('[pipelines.a]\nsplit = {name = "sentences"}\nsearch = "odd"', "dense, bm25, hybrid"),
         ('baseline = "b"\n[pipelines.a]\nsplit = {name = "sentences"}', "got 'b'"),
         ('[pipelines.a]\nsplit = {name = "sentences"}\ntop_k = 0', "top_k must be at least 1, got 0"),
     ],

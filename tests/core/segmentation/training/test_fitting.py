@@ -3,8 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from precise_rag.checkpoints.quantized import dequantized
+from precise_rag.checkpoints.saved import load_checkpoint
 from precise_rag.errors import InputError
-from precise_rag.models.checkpoint import dequantized, load_checkpoint
 from precise_rag.segmentation.training import fitting
 from precise_rag.segmentation.training.fitting import TrainingSettings
 from precise_rag.segmentation.training.labelled_documents import read_labelled

@@ -1,11 +1,11 @@
-"""Retrievers of LangChain and LlamaIndex over units, with the `search` method of an index."""
+"""Retrievers of LangChain and LlamaIndex over units, by name; importing this file adds them to plans."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.peers.splitters import langchain_embeddings
 from precise_rag._extras import require
-from precise_rag.evaluation.peers.splitters import langchain_embeddings
-from precise_rag.evaluation.peers.units import Unit, UnitIndex
+from precise_rag.evaluation.units import MODEL_SEARCHES, SEARCHES, Unit, UnitIndex
 from precise_rag.protocols import LLM, Encoder
 from precise_rag.types import Candidate, Document, Message
 
@@ -112,13 +112,6 @@ class LlamaIndexLLMRerank:
         ]
 
 
-STOCK_SEARCHES = {"langchain-ensemble": LangChainEnsemble, "langchain-filter": LangChainFilter}
-"""Searches of other libraries by their name in a plan file."""
-
-LLM_SEARCHES = {"llamaindex-llm-rerank": LlamaIndexLLMRerank}
-"""Searches of other libraries that ask a language model, by their name in a plan file."""
-
-
 def _llamaindex_llm(llm: LLM) -> Any:
     """Wrap a language model as a LlamaIndex LLM."""
     base = require("llama_index.core.llms", extra="llamaindex")
@@ -143,3 +136,7 @@ def _llamaindex_llm(llm: LLM) -> Any:
         "metadata": property(lambda self: base.LLMMetadata(is_chat_model=True, model_name=llm.name)),
     }
     return type("EvaluatedLLM", (base.CustomLLM,), methods)()
+
+
+SEARCHES |= {"langchain-ensemble": LangChainEnsemble, "langchain-filter": LangChainFilter}
+MODEL_SEARCHES |= {"llamaindex-llm-rerank": LlamaIndexLLMRerank}

@@ -1,7 +1,7 @@
 """Text units from any splitter, their places in the document, and plain search over them."""
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,13 @@ SearchKind = Literal["dense", "bm25", "hybrid"]
 """The plain searches of `UnitIndex`."""
 
 _SCALES: dict[SearchKind, ScoreScale] = {"dense": "cosine", "bm25": "bm25", "hybrid": "rank"}
+
+
+SEARCHES: dict[str, Callable[..., Any]] = {}
+"""Searches of your own by their name in a plan: each makes an index from documents, units and an encoder."""
+
+MODEL_SEARCHES: dict[str, Callable[..., Any]] = {}
+"""The same for searches that ask a language model, which comes as a fourth argument."""
 
 
 class Unit(NamedTuple):

@@ -3,8 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag.errors import ModelError
-from precise_rag.models.checks import (
+from precise_rag.checkpoints.checks import (
     FLAG,
     TEXT,
     Rule,
@@ -15,6 +14,7 @@ from precise_rag.models.checks import (
     one_of,
     whole,
 )
+from precise_rag.errors import ModelError
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from precise_rag.checkpoints.saved import Tensors
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import Tensors
 
 
 class Rule(NamedTuple):

@@ -3,7 +3,7 @@
 import pytest
 
 from precise_rag.errors import EmptyIndexError, InputError
-from precise_rag.evaluation.peers.units import Unit, UnitIndex, locate_texts
+from precise_rag.evaluation.units import Unit, UnitIndex, locate_texts
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 

@@ -7,14 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
 from precise_rag.errors import ModelError
-from precise_rag.models.checkpoint import (
-    dequantized,
-    load_checkpoint,
-    quantized,
-    read_checked,
-    save_checkpoint,
-)
 from support.faults import failing, no_space
 
 
@@ -55,28 +49,6 @@ def test_weights_of_another_format_are_refused(saved: Path) -> None:
     (saved / "config.json").write_text(json.dumps({"weights_sha256": digest}))
     with pytest.raises(ModelError, match="not a safetensors file"):
         load_checkpoint(saved)
-
-
-def test_quantized_tables_can_be_restored_up_to_rounding() -> None:
-    random = np.random.default_rng(0)
-    table = random.normal(size=(5, 64)).astype(np.float32) * np.array(
-        [[1], [100], [0.01], [0], [1]], np.float32
-    )
-    kept = quantized({"table": table, "bias": np.float32([0.5, -3])}, ["table"])
-    assert kept["table"].dtype == np.int8
-    assert kept["table_scale"].shape == (5, 1)
-    back = dequantized(kept)
-    assert sorted(back) == ["bias", "table"]
-    assert back["bias"].tolist() == [0.5, -3]
-    assert (np.abs(back["table"] - table) <= np.abs(table).max(axis=1, keepdims=True) / 200).all()
-
-
-def test_blocks_of_a_row_have_scales_of_their_own() -> None:
-    table = np.float32([[1, 0.25, 100, 25], [0.01, 0, -1, 1]])
-    kept = quantized({"table": table}, ["table"], block=2)
-    assert kept["table"].tolist() == [[127, 32, 127, 32], [127, 0, -127, 127]]
-    assert kept["table_scale"].shape == (2, 2)
-    np.testing.assert_allclose(dequantized(kept)["table"], table, rtol=0.01)
 
 
 def test_a_changed_config_is_refused_and_one_without_a_checksum_is_not(saved: Path) -> None:
@@ -124,10 +96,3 @@ def test_a_save_that_stops_anywhere_leaves_the_earlier_model_or_the_new_one(tmp_
         "extra.txt",
         "model.safetensors",
     ]
-
-
-def test_an_int8_table_needs_a_scale_for_each_row() -> None:
-    table = np.ones((3, 4), dtype=np.int8)
-    for tensors in ({"t": table}, {"t": table, "t_scale": np.ones((3, 3), dtype=np.float16)}):
-        with pytest.raises(ModelError, match="t_scale"):
-            dequantized(tensors)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from precise_rag.errors import WorkerError as WorkerError
     from precise_rag.evidence import EvidenceExtractor as EvidenceExtractor
     from precise_rag.evidence import EvidenceGrower as EvidenceGrower
+    from precise_rag.evidence import ToolResultPruner as ToolResultPruner
     from precise_rag.evidence import prune as prune
     from precise_rag.facts import read_facts as read_facts
     from precise_rag.feedback import FeedbackController as FeedbackController
@@ -111,6 +112,7 @@ _MODULE = {
     "Selection": "types",
     "SentenceContextIndex": "index",
     "Span": "types",
+    "ToolResultPruner": "evidence",
     "Trace": "trace",
     "WordSentenceIndex": "index",
     "WorkerError": "errors",

@@ -5,6 +5,7 @@ from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.model import EvidenceModel
 from precise_rag.evidence.pruning import Pruned, prune
 from precise_rag.evidence.texts import FoundTexts
+from precise_rag.evidence.tool_results import ToolResultPruner
 
 __all__ = [
     "N_FOUND",
@@ -14,5 +15,6 @@ __all__ = [
     "Extraction",
     "FoundTexts",
     "Pruned",
+    "ToolResultPruner",
     "prune",
 ]

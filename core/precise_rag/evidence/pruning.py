@@ -1,11 +1,15 @@
 """A long text, such as the result of a tool, cut down to what answers a question."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from precise_rag.checks import check_number, check_text
 from precise_rag.evidence.extractor import EvidenceExtractor
+from precise_rag.evidence.json_units import Element, read_json, units_of, words_of, written
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter
@@ -14,6 +18,8 @@ from precise_rag.types import Candidate, Excerpt, Span, check_query
 
 _LONG, _FEW = 400, 2
 """Characters of a sentence that is looked at again, and records that make it a list of them."""
+_LEAST_UNIT, _UNITS = 16, 10
+"""Fewest tokens of an element of JSON that is looked into, and how many elements should fit at least."""
 _RECORD = re.compile(r"\},?\s*(?=\{)")
 _LINE = re.compile(r"\n+")
 
@@ -22,7 +28,8 @@ class Pruned(NamedTuple):
     """What is left of a text.
 
     text: the excerpts in their order. "[… 120-3400]" stands for the characters 120 to 3400 of the whole
-        text, which are left out. A text that fits is whole.
+        text, which are left out. A text that fits is whole. JSON and JSON lines are cut at the bounds of
+        their elements and stay JSON: the mark is then an element of a list, or the value of the key "…".
     excerpts: the slices of the whole text that are in `text`, in its order; none if the text is whole.
     n_tokens, n_tokens_before: estimated tokens of `text`, and of the whole text.
     """
@@ -50,10 +57,17 @@ def prune(text: str, question: str, max_tokens: int = 400, *, reranker: Any = "d
         return Pruned(text, (), before, before)
     mark = estimate_tokens(_mark(len(text), len(text)))
     selector = ProbabilitySelector(max_tokens=max_tokens - mark)  # there may be one hole more than excerpts
-    extractor = EvidenceExtractor(load_reranker(reranker), selector, splitter=UnitSplitter())
-    whole = Candidate("text", 0, len(text), text, 0.0, "rank")
+    tree = read_json(text, max(_LEAST_UNIT, max_tokens // _UNITS), UnitSplitter().split)
+    units = [] if tree is None else list(units_of(tree))
+    listed = _ListedUnits([words_of(text, unit) for unit in units])
+    read, splitter = (text, UnitSplitter()) if tree is None else (listed.text, listed)
+    extractor = EvidenceExtractor(load_reranker(reranker), selector, splitter=splitter)
+    whole = Candidate("text", 0, len(read), read, 0.0, "rank")
     excerpts = extractor.extract(question, [whole], lambda piece: mark).excerpts
-    shown = _shown(text, excerpts)
+    if tree is None:
+        shown = _shown(text, excerpts)
+    else:
+        shown, excerpts = _shown_json(text, tree, listed.placed(text, units, excerpts), max_tokens)
     return Pruned(shown, excerpts, estimate_tokens(shown), before)
 
 
@@ -65,6 +79,41 @@ class UnitSplitter:
     def split(self, text: str) -> list[Span]:
         """Return the spans, which cover the text."""
         return [part for span in default_sentence_splitter().split(text) for part in _units(text, span)]
+
+
+class _ListedUnits:
+    """Splits a text of given units, one a line, into them. text: that text."""
+
+    name = "listed-1"
+
+    def __init__(self, units: Sequence[str]) -> None:
+        self.text = "".join(f"{unit}\n" for unit in units)
+        ends = list(accumulate(len(unit) + 1 for unit in units))
+        self.spans = [Span(start, end) for start, end in pairwise([0, *ends])]
+
+    def split(self, text: str) -> list[Span]:
+        """Return the spans of the units."""
+        return list(self.spans)
+
+    def placed(self, whole: str, units: Sequence[Element], excerpts: Sequence[Excerpt]) -> list[Excerpt]:
+        """Return the units that the excerpts hold, at their places in the whole text, best first."""
+        starts = [span.start for span in self.spans]
+        rows = {
+            bisect_right(starts, decision.candidate.start) - 1: (decision, excerpt)
+            for excerpt in excerpts
+            for decision in excerpt.sentences
+        }
+        return [
+            replace(
+                excerpt,
+                start=units[row].start,
+                end=units[row].end,
+                text=whole[units[row].start : units[row].end],
+                score=decision.candidate.score,
+                sentences=(decision,),
+            )
+            for row, (decision, excerpt) in sorted(rows.items(), key=lambda item: item[1][0].rank)
+        ]
 
 
 def _units(text: str, span: Span) -> Iterator[Span]:
@@ -89,6 +138,17 @@ def _shown(text: str, excerpts: Sequence[Excerpt]) -> str:
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))
     return "\n".join(part for part in parts if part)
+
+
+def _shown_json(
+    text: str, tree: Element, units: list[Excerpt], max_tokens: int
+) -> tuple[str, tuple[Excerpt, ...]]:
+    """The best of the units that fit, as JSON, and they in the order of the text."""
+    while True:
+        shown = written(text, tree, {Span(one.start, one.end) for one in units}, _mark)
+        if not units or estimate_tokens(shown) <= max_tokens:
+            return shown, tuple(sorted(units, key=lambda one: one.start))
+        units = units[:-1]
 
 
 def _hole(text: str, start: int, end: int) -> str:

@@ -2,6 +2,7 @@ import json
 import re
 from itertools import pairwise
 from pydoc_data.topics import topics
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,50 @@ def test_a_text_that_fits_is_whole() -> None:
 def test_a_text_without_a_sentence_that_fits_leaves_its_mark() -> None:
     text = "word " * 2_000
     assert prune(text, "Which word?", 40, reranker="packaged").text == f"[… 0-{len(text)}]"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"next": None, "results": RECORDS},
+        {"content": PAGE, "title": 'Café "x"', "links": [f"https://example.org/{i}" for i in range(99)]},
+        {"a": {"b": [{"c": RECORDS}, 1.10, PAGE]}},
+        [["x", i, {"note": "é" * (i % 7)}] for i in range(400)],
+        {f"option_{i}": i for i in range(400)},
+    ],
+    ids=range(5),
+)
+@pytest.mark.parametrize("layout", [{}, {"indent": 2, "ensure_ascii": False}, {"separators": (",", ":")}])
+def test_json_is_cut_between_its_elements_and_stays_json(value: object, layout: dict[str, Any]) -> None:
+    text = json.dumps(value, **layout)
+    pruned = prune(
+        text, "When is __exit__ called, and which item was discontinued?", 200, reranker="packaged"
+    )
+    assert type(json.loads(pruned.text)) in (type(value), str)
+    assert pruned.n_tokens == estimate_tokens(pruned.text) <= 200
+    assert pruned.excerpts
+    assert all(text[one.start : one.end] == one.text and one.text in pruned.text for one in pruned.excerpts)
+    for start, end in re.findall(r"\[… (\d+)-(\d+)\]", pruned.text):
+        assert not any(one.start < int(end) and int(start) < one.end for one in pruned.excerpts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 5_000 + "]" * 5_000,
+        '{"a": ' * 60 + json.dumps(RECORDS) + "}" * 60,
+        '["\\ud800", "' + "word " * 2_000 + '"]',
+        '{"a": "' + "\\u00e9 \\ud83d\\ude00 is fine. " * 400 + '"}',
+        '{"a": 1, "a": ' + json.dumps(RECORDS) + "}",
+        json.dumps(RECORDS)[:-5],
+        "\n".join([*map(json.dumps, RECORDS), "no JSON"]),
+        "[" + "1" * 5_000 + "]",
+    ],
+)
+def test_strange_json_is_cut_too(text: str) -> None:
+    pruned = prune(text, "Which item was discontinued?", 100, reranker="packaged")
+    assert pruned.n_tokens <= 100
+    assert all(text[one.start : one.end] == one.text for one in pruned.excerpts)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,152 @@
+import json
+import re
+import threading
+
+import pytest
+
+from precise_rag import ToolResultPruner
+from precise_rag.errors import InputError
+from precise_rag.evidence.tool_results import question_of
+from precise_rag.tokens import estimate_tokens
+from support.tool_results import KINDS, LOG, PAGE, RECORDS
+
+QUESTION = "Which disk is full?"
+
+
+def reference_in(result: str) -> str:
+    (reference,) = re.findall(r"reference='([\w-]+)'", result)
+    return reference
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_result_is_cut_and_says_how_the_rest_is_read(kind: str) -> None:
+    text, question, answer = KINDS[kind]
+    pruner = ToolResultPruner(300, reranker="packaged")
+    cut = pruner.prune(text, question)
+    assert answer in cut
+    assert estimate_tokens(cut) <= 300 < estimate_tokens(text)
+    reference, place = reference_in(cut), 0
+    parts = []
+    while place is not None:
+        line, _, part = pruner.read(reference, place).partition("\n")
+        assert estimate_tokens(part) <= 300
+        parts.append(part)
+        more = re.search(r"start=(\d+)", line)
+        place = int(more[1]) if more else None
+    assert "".join(parts) == text
+
+
+def test_short_results_and_those_without_a_question_stay_as_they_are() -> None:
+    pruner = ToolResultPruner(300, reranker="packaged")
+    for result, question in (("  short \n", QUESTION), ("", QUESTION), (LOG, " "), (LOG, "")):
+        assert pruner.prune(result, question) is result
+
+
+def test_json_stays_json() -> None:
+    pruner = ToolResultPruner(300, reranker="packaged")
+    listed = json.loads(pruner.prune(json.dumps(RECORDS), "Which item was discontinued?"))
+    assert RECORDS[77] in listed
+    assert "read_result" in listed[-1]
+    page = {"url": "https://example.org/with", "status": 200, "content": PAGE, "links": ["a", "b"] * 200}
+    shown = json.loads(pruner.prune(json.dumps(page), "When is __exit__ called?"))
+    assert (shown["url"], shown["status"]) == (page["url"], 200)
+    assert "__exit__" in shown["content"]
+    assert len(shown["content"]) < len(PAGE) / 5
+    lines = pruner.prune("\n".join(map(json.dumps, RECORDS)), "Which item was discontinued?").splitlines()
+    assert RECORDS[77] in [json.loads(line) for line in lines]
+
+
+def test_another_question_is_asked_of_a_kept_result() -> None:
+    pruner = ToolResultPruner(300, reranker="packaged")
+    cut = pruner.prune(f"{LOG}\nThe night shift ends at six.", QUESTION)
+    assert "night shift" not in cut
+    assert "ends at six" in pruner.read(reference_in(cut), question="When does the night shift end?")
+
+
+def test_what_is_kept_is_bounded_and_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    pruner = ToolResultPruner(100, reranker="packaged", max_results=2, keep_seconds=60, clock=lambda: now[0])
+    first, second, third = (reference_in(pruner.prune(f"{n} {LOG}", QUESTION)) for n in range(3))
+    with pytest.raises(InputError, match=r"no result is kept .* call the tool again"):
+        pruner.read(first)
+    assert "0 to" in pruner.read(second)
+    now[0] = 61
+    with pytest.raises(InputError, match="older than 1 minutes"):
+        pruner.read(third)
+    monkeypatch.setattr("precise_rag.evidence.tool_results._MOST_CHARACTERS", len(LOG) + 10)
+    fourth, fifth = (reference_in(pruner.prune(LOG, QUESTION)) for _ in range(2))
+    with pytest.raises(InputError, match="no result is kept"):
+        pruner.read(fourth)
+    assert pruner.read(fifth)
+
+
+def test_references_cannot_be_guessed_and_places_are_checked() -> None:
+    pruner = ToolResultPruner(100, reranker="packaged")
+    references = {reference_in(pruner.prune(LOG, QUESTION)) for _ in range(5)}
+    assert len(references) == 5
+    assert all(len(reference) >= 12 for reference in references)
+    for start in (-1, len(LOG)):
+        with pytest.raises(InputError, match="start must be within 0 and"):
+            pruner.read(references.copy().pop(), start)
+
+
+class _Broken:
+    name, score_scale = "broken", "probability"
+
+    def score(self, query: str, texts: object) -> object:
+        raise OSError("the model is gone")
+
+
+def test_a_result_that_cannot_be_cut_is_passed_on_whole(caplog: pytest.LogCaptureFixture) -> None:
+    pruner = ToolResultPruner(100, reranker=_Broken())
+    assert pruner.prune(LOG, QUESTION) is LOG
+    assert "passed on whole" in caplog.text
+
+
+def test_threads_share_it() -> None:
+    pruner, cut = ToolResultPruner(100, reranker="packaged", max_results=3), []
+    threads = [threading.Thread(target=lambda: cut.append(pruner.prune(LOG, QUESTION))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({reference_in(one) for one in cut}) == 8
+    assert sum(_is_kept(pruner, reference_in(one)) for one in cut) == 3
+
+
+def _is_kept(pruner: ToolResultPruner, reference: str) -> bool:
+    try:
+        pruner.read(reference)
+    except InputError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "question"),
+    [
+        ({"query": "disk full", "n": 3}, "Why?", "disk full\nWhy?"),
+        ({"query": "Why?"}, "Why?", "Why?"),
+        ({"url": "https://example.org"}, "Why?", "Why?"),
+        ({"path": "a/worker.log", "n": 3}, "", "a/worker.log"),
+        ({"n": 3}, " ", ""),
+    ],
+)
+def test_a_call_is_for_what_it_asks_and_what_the_user_asked(
+    arguments: dict[str, object], message: str, question: str
+) -> None:
+    assert question_of(arguments, message) == question
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_tokens": 99}, "max_tokens"),
+        ({"max_results": 0}, "max_results"),
+        ({"keep_seconds": -1}, "keep_seconds"),
+        ({"reranker": "no such"}, "no such"),
+    ],
+)
+def test_other_settings_are_refused_at_once(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ToolResultPruner(**options)  # type: ignore[arg-type]

@@ -1,0 +1,183 @@
+"""Agents of LangChain, real ones, whose tools return much."""
+
+import json
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import tool
+
+from precise_rag.errors import InputError
+from precise_rag.tokens import estimate_tokens
+from support.tool_results import KINDS, LOG, PAGE, RECORDS
+
+agents = pytest.importorskip("langchain.agents")
+middleware = pytest.importorskip("langchain_precise.agents")
+types = pytest.importorskip("langgraph.types")
+
+QUESTION = "Which disk is full?"
+
+
+class Caller(GenericFakeChatModel):
+    """A model that replies as it was told, and may be given tools."""
+
+    def bind_tools(self, tools, **options):
+        self.metadata = {"tools": [one.name for one in tools]}
+        return self
+
+
+def calls(*wanted):
+    """A model that makes one call after the other, each of (name, arguments), and then answers."""
+    messages = [AIMessage("", tool_calls=[{"name": n, "args": a, "id": "1"}]) for n, a in wanted]
+    return Caller(messages=iter([*messages, AIMessage("It is /dev/sdb1.")]))
+
+
+@tool
+def read_file(path: str) -> str:
+    """Read a file."""
+    return {"worker.log": LOG, "note.txt": "  short, and with space \n"}[path]
+
+
+@tool
+def list_items() -> list:
+    """List the items."""
+    return RECORDS
+
+
+@tool
+def broken(path: str) -> str:
+    """Fail with a long message."""
+    raise ValueError(LOG)
+
+
+@tool(return_direct=True)
+def report() -> str:
+    """A report for the user."""
+    return LOG
+
+
+@tool
+def show(path: str) -> list:
+    """Show a page with its picture."""
+    return [{"type": "text", "text": PAGE}, {"type": "image_url", "image_url": {"url": "data:,"}}]
+
+
+TOOLS = [read_file, list_items, report, show]
+
+
+def results(state) -> list[ToolMessage]:
+    return [message for message in state["messages"] if message.type == "tool"]
+
+
+def build(model, tools=TOOLS, **options):
+    pruning = middleware.ToolResultPruningMiddleware(300, reranker="packaged", **options)
+    return agents.create_agent(model, tools, middleware=[pruning])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_long_result_is_cut_and_its_rest_is_read(is_async):
+    model = calls(("read_file", {"path": "worker.log"}))
+    agent = build(model)
+    asked = {"messages": [("user", QUESTION)]}
+    state = await agent.ainvoke(asked) if is_async else agent.invoke(asked)
+    (found,) = results(state)
+    assert "/dev/sdb1 is full" in found.content
+    assert estimate_tokens(found.content) <= 300
+    assert "read_result" in model.metadata["tools"]
+    reference = found.content.split("reference='")[1].split("'")[0]
+    again = calls(
+        ("read_result", {"reference": reference, "start": 100}), ("read_result", {"reference": "x"})
+    )
+    object.__setattr__(model, "messages", again.messages)
+    state = agent.invoke({"messages": [("user", "Read on.")]})
+    read, unknown = results(state)
+    assert LOG[100:300] in read.content
+    assert unknown.content.startswith("Error: no result is kept under 'x'")
+    assert state["messages"][-1].content == "It is /dev/sdb1."
+
+
+def test_json_stays_json_and_short_results_stay_as_they_are():
+    model = calls(("list_items", {}), ("read_file", {"path": "note.txt"}))
+    state = build(model).invoke({"messages": [("user", "Which item was discontinued?")]})
+    items, note = results(state)
+    assert RECORDS[77] in json.loads(items.content)
+    assert estimate_tokens(items.content) <= 300
+    assert note.content == "  short, and with space \n"
+
+
+def test_blocks_of_text_are_cut_and_pictures_stay():
+    state = build(calls(("show", {"path": "p"}))).invoke({"messages": [("user", "When is __exit__ called?")]})
+    (found,) = results(state)
+    text, picture = found.content
+    assert "__exit__" in text["text"]
+    assert estimate_tokens(text["text"]) <= 300
+    assert picture["type"] == "image_url"
+
+
+def test_what_goes_to_the_user_and_excluded_tools_are_not_cut():
+    state = build(calls(("report", {}))).invoke({"messages": [("user", QUESTION)]})
+    assert results(state)[-1].content == LOG
+    agent = build(calls(("read_file", {"path": "worker.log"})), exclude_tools=["read_file"])
+    assert results(agent.invoke({"messages": [("user", QUESTION)]}))[0].content == LOG
+
+
+def test_errors_are_not_cut():
+    retry = pytest.importorskip("langchain.agents.middleware").ToolRetryMiddleware(max_retries=0)
+    pruning = middleware.ToolResultPruningMiddleware(300, reranker="packaged")
+    model = calls(("broken", {"path": "x"}))
+    agent = agents.create_agent(model, [broken], middleware=[pruning, retry])
+    (failed,) = results(agent.invoke({"messages": [("user", QUESTION)]}))
+    assert failed.status == "error"
+    assert LOG in failed.content
+
+
+def test_a_command_s_messages_are_cut():
+    @tool
+    def change(tool_call_id: str) -> types.Command:
+        """Change the state."""
+        message = ToolMessage(LOG, tool_call_id="1")
+        return types.Command(update={"messages": [message]})
+
+    state = build(calls(("change", {"tool_call_id": "1"})), [change]).invoke(
+        {"messages": [("user", QUESTION)]}
+    )
+    (found,) = results(state)
+    assert "/dev/sdb1 is full" in found.content
+    assert estimate_tokens(found.content) <= 300
+
+
+def test_a_search_s_own_words_count_where_the_user_says_little():
+    @tool
+    def search(query: str) -> str:
+        """Search the log."""
+        return LOG
+
+    state = build(calls(("search", {"query": QUESTION})), [search]).invoke({"messages": [("user", "go on")]})
+    assert "/dev/sdb1 is full" in results(state)[0].content
+
+
+def test_settings_are_checked_at_once():
+    with pytest.raises(InputError, match="max_tokens"):
+        middleware.ToolResultPruningMiddleware(10)
+    with pytest.raises(InputError, match="exclude_tools"):
+        middleware.ToolResultPruningMiddleware(exclude_tools="read_file")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_frameworks_send_the_same(kind):
+    agent_tools = pytest.importorskip("llamaindex_precise.agents")
+    text, question, _ = KINDS[kind]
+
+    @tool
+    def fetch(question: str) -> str:
+        """Fetch."""
+        return text
+
+    state = build(calls(("fetch", {"question": question})), [fetch]).invoke({"messages": [("user", " ")]})
+
+    def fetched(question: str) -> str:
+        return text
+
+    cut, _ = agent_tools.prune_tool_results([fetched], 300, reranker="packaged")
+    mine, theirs = results(state)[0].content, cut.call(question=question).content
+    assert mine.split("reference=")[0] == theirs.split("reference=")[0]

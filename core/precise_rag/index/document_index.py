@@ -13,7 +13,7 @@ from precise_rag.checks import as_path, check_text
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.queries import check_search, search_async
+from precise_rag.index.queries import Searched, check_search
 from precise_rag.index.rows.documents import DocumentRows
 from precise_rag.index.rows.nearest import without_rows
 from precise_rag.index.rows.snapshot import Snapshot
@@ -28,7 +28,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 
 
-class DocumentIndex(Portable):
+class DocumentIndex(Searched, Portable):
     """A searchable collection of documents, kept in memory and saved in a folder.
 
     It is put together from a scheme, which makes rows of documents and scores them (`scheme_type`), and from
@@ -153,18 +153,12 @@ class DocumentIndex(Portable):
         vector: (d,) the query's vector; default: `query` is encoded.
         Raises EmptyIndexError if the index holds no text.
         """
-        snapshot = self._ready(top_k, query, filter)
+        check_search(query, top_k)
+        snapshot = self._ready(None if filter is None else as_filter(filter))
         if snapshot.matches_nothing:
             return []
         hits = self.scheme.find(snapshot, query, vector, top_k).within(snapshot.matching)
         return snapshot.candidates(hits, self.score_scale)
-
-    async def asearch(self, query: str, top_k: int = 10, **options: Any) -> list[Candidate]:
-        """Run `search` without blocking the event loop, with the same options.
-
-        The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
-        """
-        return await search_async(self.search, self.encoder, query, top_k, **options)
 
     def save(self, path: str | Path) -> None:
         """Save the index into the folder `path`; an index that is there is replaced in one step.
@@ -280,12 +274,8 @@ class DocumentIndex(Portable):
             "settings": {f.name: as_json(getattr(self.settings, f.name)) for f in fields(self.settings)},
         }
 
-    def _ready(
-        self, top_k: int, query: str = "", filter: Filter | Mapping[str, Any] | None = None
-    ) -> Snapshot:
-        """The present state, for a search. Raises InputError if an argument is not valid."""
-        check_search(query, top_k)
-        wanted = None if filter is None else as_filter(filter)
+    def _ready(self, wanted: Filter | None = None) -> Snapshot:
+        """The present state, for a search of the documents that match a filter."""
         snapshot = self._rows.snapshot()
         if not len(self):
             raise EmptyIndexError(

@@ -1,6 +1,7 @@
-"""The arguments of a search, checked."""
+"""What the searches of all kinds of index share."""
 
 import asyncio
+from abc import ABC
 from collections.abc import Callable
 from typing import Any
 
@@ -34,13 +35,17 @@ def query_direction(vector: Any, dimension: int) -> FloatArray:
     return direction
 
 
-async def search_async(
-    search: Callable[..., list[Candidate]], encoder: object, query: str, top_k: int, **options: Any
-) -> list[Candidate]:
-    """Run a search without blocking the event loop. encoder: the index's.
+class Searched(ABC):
+    """An index that can be searched, also without blocking an event loop."""
 
-    The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
-    """
-    if isinstance(encoder, FrameworkEncoder) and options.get("vector") is None:
-        (options["vector"],) = await encoder.aencode_queries([check_query(query)])
-    return await asyncio.to_thread(search, query, top_k, **options)
+    search: Callable[..., list[Candidate]]
+
+    async def asearch(self, query: str, top_k: int = 10, **options: Any) -> list[Candidate]:
+        """Run `search` without blocking the event loop, with the same options.
+
+        The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
+        """
+        encoder = getattr(self, "encoder", None)
+        if isinstance(encoder, FrameworkEncoder) and options.get("vector") is None:
+            (options["vector"],) = await encoder.aencode_queries([check_query(query)])
+        return await asyncio.to_thread(self.search, query, top_k, **options)

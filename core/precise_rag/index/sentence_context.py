@@ -199,7 +199,7 @@ class SentenceContextIndex(SentenceIndex):
         """
         if not len(self):
             return
-        snapshot = self._ready(top_k=1)
+        snapshot = self._ready()
         normalise = self.settings.similarity == "cosine"
         for part, rows in snapshot.slices():
             vectors = part.prepared.contexts.vectors(

@@ -161,7 +161,7 @@ class WordSentenceIndex(DocumentIndex):
 
     def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
         """Rows that pass the word filter, ascending."""
-        snapshot = self._ready(top_k=1)
+        snapshot = self._ready()
         return self.scheme.passing(snapshot, query)
 
 

@@ -6,13 +6,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
+from typing_extensions import override
+
 from precise_rag._pickling import Portable
 from precise_rag.checks import shown
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
-from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.forms import ensure
-from precise_rag.index.candidates import limit_tokens
 from precise_rag.index.databases.checked import readable, reading, texts, whole_numbers
 from precise_rag.index.databases.encoding import check_document, rows_of_documents
 from precise_rag.index.databases.engine import Engine, StateChangedError, StoredDocument, View
@@ -21,9 +21,10 @@ from precise_rag.index.databases.location import load_engine
 from precise_rag.index.databases.search import Searcher
 from precise_rag.index.databases.sentences import digest
 from precise_rag.index.hybrid import HybridSettings
-from precise_rag.index.queries import check_search, query_direction, search_async
+from precise_rag.index.queries import query_direction
 from precise_rag.index.rows.documents import unique_documents
-from precise_rag.index.sentence_scheme import Returns, check_returns
+from precise_rag.index.sentence_scheme import Returns
+from precise_rag.index.sentence_search import SentenceQuery, SentenceSearch
 from precise_rag.index.storage.settings import as_json, check_made, usable_settings
 from precise_rag.index.storage.trust import without_models
 from precise_rag.protocols import Encoder
@@ -38,7 +39,7 @@ _T = TypeVar("_T")
 _SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
 
 
-class DatabaseIndex(Portable):
+class DatabaseIndex(SentenceSearch, Portable):
     """Sentences scored as in HybridIndex, in rows of a database.
 
     Any number of processes may read and change the collection at once. A document is found with all of its
@@ -187,55 +188,23 @@ class DatabaseIndex(Portable):
         """End the connections to the database; the next use opens them again."""
         self.engine.close()
 
-    def search(
-        self,
-        query: str,
-        top_k: int = 10,
-        *,
-        filter: Filter | Mapping[str, Any] | None = None,
-        vector: FloatArray | None = None,
-        alpha: float | None = None,
-        returns: Returns | None = None,
-        merge_adjacent: bool = False,
-        max_tokens: int | None = None,
-    ) -> list[Candidate]:
-        """Return at most `top_k` candidates, best first.
+    @property
+    @override
+    def returns(self) -> Returns:
+        return self.settings.returns
 
-        query: the query as text.
-        top_k: maximum number of candidates; at least 1.
-        filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
-        vector: (d,) the query's vector; default: `query` is encoded.
-        alpha: weight of a sentence against its context; only the collection's own, which its vectors have.
-        returns: "sentence", "passage" or "mixed", see `Returns`; default: the setting.
-        merge_adjacent: join neighbouring sentences of a passage into one candidate.
-        max_tokens: limit on the tokens of all candidates; one that does not fit is skipped.
-        Raises EmptyIndexError if the collection holds no text.
-        """
-        if alpha is not None and alpha != self.settings.alpha:
+    @override
+    def _find(self, asked: SentenceQuery) -> list[Candidate]:
+        if asked.alpha is not None and asked.alpha != self.settings.alpha:
             raise InputError(
-                f"alpha is {self.settings.alpha} in this collection, got {shown(alpha)}: the vectors in its "
-                "rows are weighted by it; build another collection with that alpha"
+                f"alpha is {self.settings.alpha} in this collection, got {shown(asked.alpha)}: the vectors "
+                "in its rows are weighted by it; build another collection with that alpha"
             )
-        check_search(query, top_k)
-        returns = check_returns(returns or self.settings.returns)
-        wanted = None if filter is None else as_filter(filter)
         if not self._exists and not self._appeared():
             raise EmptyIndexError("the index holds no documents and no text; add documents first")
-        vector = encode_queries(self.encoder, [query])[0] if vector is None else vector
+        vector = encode_queries(self.encoder, [asked.text])[0] if asked.vector is None else asked.vector
         direction = query_direction(vector, self.encoder.dimension)
-        candidates = self._viewed(
-            lambda view: self._searcher.find(
-                view, query, direction, top_k, wanted, returns, merge_adjacent=merge_adjacent
-            )
-        )
-        return candidates if max_tokens is None else limit_tokens(candidates, max_tokens)
-
-    async def asearch(self, query: str, top_k: int = 10, **options: Any) -> list[Candidate]:
-        """Run `search` without blocking the event loop, with the same options.
-
-        The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
-        """
-        return await search_async(self.search, self.encoder, query, top_k, **options)
+        return self._viewed(lambda view: self._searcher.find(view, asked, direction))
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.

@@ -27,6 +27,7 @@ from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_s
 from precise_rag.index.rows.matching import warn_of_unknown_field
 from precise_rag.index.rows.neighbours import rows_around
 from precise_rag.index.sentence_scheme import Returns
+from precise_rag.index.sentence_search import SentenceQuery
 from precise_rag.titles import read_titles
 from precise_rag.types import Candidate, FloatArray, ScoreScale, Stretch
 from precise_rag.vectors import dots
@@ -60,18 +61,9 @@ class Searcher:
         self._settings, self._score_scale = settings, score_scale
         self._samples: dict[Filter | None, tuple[int, _Known]] = {}
 
-    def find(
-        self,
-        view: View,
-        query: str,
-        direction: FloatArray,
-        top_k: int,
-        wanted: Filter | None,
-        returns: Returns,
-        *,
-        merge_adjacent: bool = False,
-    ) -> list[Candidate]:
-        """Return at most `top_k` candidates, best first. direction: (d,) the query's vector."""
+    def find(self, view: View, asked: SentenceQuery, direction: FloatArray) -> list[Candidate]:
+        """Return the candidates of a search, best first. direction: (d,) the query's vector."""
+        query, top_k, wanted, returns = asked.text, asked.top_k, asked.filter, asked.returns
         if not (count := view.count()):
             raise EmptyIndexError("the index holds no text; add documents first")
         terms = np.unique(word_numbers(query, self._settings.stop_words))
@@ -103,7 +95,7 @@ class Searcher:
             self._candidate(row, float(fused[i]), {name: values[i] for name, values in parts.items()})
             for i, row in zip(chosen, rows, strict=True)
         ]
-        return _merged(candidates, rows) if merge_adjacent else candidates
+        return _merged(candidates, rows) if asked.merge_adjacent else candidates
 
     def around(self, view: View, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences`; see `DatabaseIndex.neighbours`."""

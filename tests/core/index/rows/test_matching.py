@@ -56,5 +56,5 @@ def test_many_filters_are_not_all_remembered() -> None:
     index = HybridIndex.build(MINE, HashEncoder(), filter_statistics="matching")
     for year in range(100):
         assert found(index, filter={"$or": [{"tenant": "me"}, {"year": year}]})
-    snapshot = index._ready(1)
+    snapshot = index._ready()
     assert len(snapshot.narrowed) < 100

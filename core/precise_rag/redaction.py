@@ -203,7 +203,7 @@ class KeyFreeStream:
         return "".join(pieces)
 
 
-def said_by(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Return the message of an exception without keys, on one line and shortened; its type if it is empty."""
     return quoted(error) or type(error).__name__
 

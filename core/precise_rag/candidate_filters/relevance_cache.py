@@ -8,7 +8,7 @@ from typing import Any
 
 from precise_rag.candidate_filters.relevance_parsing import Relevance, relevance_of
 from precise_rag.prompts.relevance import RELEVANCE_VERSION
-from precise_rag.redaction import said_by
+from precise_rag.redaction import message_of
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class RelevanceCache:
         try:
             found = self.store.get(self._key(text))
         except Exception as error:
-            _log.warning("the cache of relevance scores cannot be read: %s", said_by(error))
+            _log.warning("the cache of relevance scores cannot be read: %s", message_of(error))
             return None
         return relevance_of(found)
 
@@ -46,7 +46,7 @@ class RelevanceCache:
         try:
             self.store[self._key(text)] = (*relevance,)
         except Exception as error:
-            _log.warning("the cache of relevance scores cannot be written: %s", said_by(error))
+            _log.warning("the cache of relevance scores cannot be written: %s", message_of(error))
 
     def _key(self, text: str) -> str:
         settings = self.settings

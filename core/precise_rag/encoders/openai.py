@@ -16,7 +16,7 @@ from precise_rag.checks import check_number, check_text
 from precise_rag.encoded import encoded_rows
 from precise_rag.errors import ModelError
 from precise_rag.limited_http import limited_client, max_reply_bytes, own_error
-from precise_rag.redaction import remember, remember_environment, said_by, without_password
+from precise_rag.redaction import message_of, remember, remember_environment, without_password
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
 
@@ -131,7 +131,7 @@ class OpenAIEncoder(Shared):
         except ModelError:
             raise
         except Exception as error:
-            said = said_by(own_error(error) or error)
+            said = message_of(own_error(error) or error)
         finally:
             max_reply_bytes.reset(limit)
         raise ModelError(f"{self.name} returned no embeddings: {said}")

@@ -26,7 +26,7 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.limited_http import own_error
-from precise_rag.redaction import redacted, said_by
+from precise_rag.redaction import message_of, redacted
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -136,7 +136,7 @@ def translate(error: Exception, model: str, *, where: str | None = None) -> LLME
         return own
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
-    said = said_by(error)
+    said = message_of(error)
     server = where or "the server"
     kind = refused_prompt(status, f"{getattr(error, 'code', None)} {said}")
     if kind is ContextLengthError:

@@ -19,7 +19,7 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.limited_http import limited_client, own_error
-from precise_rag.redaction import quoted, remember, remember_environment, said_by, without_password
+from precise_rag.redaction import message_of, quoted, remember, remember_environment, without_password
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
@@ -143,9 +143,9 @@ class CohereReranker(Shared):
         if isinstance(error, http.TimeoutException):
             return LLMConnectionError(f"{self.name} gave no answer in {self._timeout:g} s")
         if isinstance(error, http.TransportError):
-            return LLMConnectionError(f"{self.name} cannot be reached ({said_by(error)})")
+            return LLMConnectionError(f"{self.name} cannot be reached ({message_of(error)})")
         return LLMResponseError(
-            f"{self.name} answered with something that is not a list of scores ({said_by(error)})"
+            f"{self.name} answered with something that is not a list of scores ({message_of(error)})"
         )
 
     def _by_status(self, error: Any) -> LLMError:

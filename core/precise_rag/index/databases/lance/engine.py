@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+from typing_extensions import override
 
 from precise_rag._extras import require
 from precise_rag.errors import DatabaseError, IndexFormatError, PreciseRagError
 from precise_rag.index.databases.checked import json_object
-from precise_rag.index.databases.engine import StoredDocument, other_version
+from precise_rag.index.databases.engine import Engine, StoredDocument, other_version
 from precise_rag.index.databases.lance.counts import (
     EntryReader,
     WordCounts,
@@ -35,7 +36,7 @@ from precise_rag.index.databases.lance.rows import (
     select,
 )
 from precise_rag.index.databases.lance.view import LanceView
-from precise_rag.redaction import said_by
+from precise_rag.redaction import message_of
 from precise_rag.types import IntArray
 
 _log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ _MOST_ENTRIES = 32
 """Entries of counts that are kept one by one."""
 
 
-class LanceEngine:
+class LanceEngine(Engine):
     """A collection in a LanceDB database; see `Engine`.
 
     A document is replaced in one commit, and a search reads one version. Writers on one machine wait for each
@@ -75,8 +76,8 @@ class LanceEngine:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_database": None, "_counts": EntryReader()}
 
+    @override
     def settings(self) -> dict[str, Any] | None:
-        """See `Engine`."""
         with self._errors():
             if "://" not in self.location and not os.path.isdir(self.location):
                 return None
@@ -93,8 +94,8 @@ class LanceEngine:
                 raise other_version(self.location, "delete it first")
             return json_object("settings", schema.metadata[SETTINGS])
 
+    @override
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
-        """See `Engine`."""
         with self._errors(), self._writing():
             if self._found() is not None:
                 return
@@ -102,27 +103,27 @@ class LanceEngine:
             rows = self._connected().create_table(_ROWS, schema=schema)
             rows.create_index("words", config=_word_index())
 
+    @override
     @contextmanager
     def view(self) -> Iterator[LanceView]:
-        """See `Engine`."""
         with self._errors():
             yield LanceView(self._open(), self._counts, self._nprobes)
 
+    @override
     def digests(self, ids: Iterable[str] | None = None) -> dict[str, str]:
-        """See `Engine`."""
         where = "place <= 0" if ids is None else f"place <= 0 AND doc_id IN {listed(ids)}"
         with self._errors():
             found = select(self._open(), where, ["doc_id", "digest"])
         return dict(zip(found["doc_id"].to_pylist(), found["digest"].to_pylist(), strict=True))
 
+    @override
     def sizes(self) -> dict[str, int]:
-        """See `Engine`."""
         with self._errors():
             found = select(self._open(), "place <= 0", ["doc_id", "size"])
         return dict(zip(found["doc_id"].to_pylist(), found["size"].to_pylist(), strict=True))
 
+    @override
     def write(self, documents: Sequence[StoredDocument]) -> None:
-        """See `Engine`."""
         with self._errors(), self._writing():
             rows = self._open()
             before = rows.version
@@ -138,8 +139,8 @@ class LanceEngine:
             self._sum_up(rows, _MOST_ENTRIES)
             _tidy(rows, before)
 
+    @override
     def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
-        """See `Engine`."""
         arrow = require("pyarrow", extra="lancedb")
         given = {document.id: document for document in documents}
         with self._errors(), self._writing():
@@ -162,8 +163,8 @@ class LanceEngine:
                 _tidy(rows, before)
         return given.keys() - {row["doc_id"] for row in same}
 
+    @override
     def delete(self, ids: Sequence[str]) -> None:
-        """See `Engine`."""
         with self._errors(), self._writing():
             rows = self._open()
             before = rows.version
@@ -174,8 +175,9 @@ class LanceEngine:
                 self._sum_up(rows, _MOST_ENTRIES)
                 _tidy(rows, before)
 
+    @override
     def optimize(self) -> None:
-        """See `Engine`. Compacts the files and indexes ids, filters and, if there are many rows, vectors."""
+        """Compacts the files and indexes ids, filters and, if there are many rows, vectors."""
         index = require("lancedb.index", extra="lancedb")
         with self._errors(), self._writing():
             rows = self._open()
@@ -192,8 +194,8 @@ class LanceEngine:
             self._sum_up(rows, 1)
             rows.optimize(cleanup_older_than=_VERSIONS_KEPT)
 
+    @override
     def close(self) -> None:
-        """See `Engine`."""
         self._database = None
 
     def _sum_up(self, rows: Any, most: int) -> None:
@@ -235,7 +237,7 @@ class LanceEngine:
         except PreciseRagError:
             raise
         except (OSError, ValueError, RuntimeError) as error:
-            raise DatabaseError(f"{self.location}: {said_by(error)}") from error
+            raise DatabaseError(f"{self.location}: {message_of(error)}") from error
 
 
 def _replace(rows: Any, table: Any, ids: Iterable[str]) -> None:
@@ -251,7 +253,7 @@ def _tidy(rows: Any, before: int) -> None:
         try:
             rows.optimize(cleanup_older_than=_VERSIONS_KEPT)
         except (OSError, ValueError, RuntimeError) as error:  # the change is written; a later one tidies
-            _log.warning("%s could not be tidied: %s", rows.name, said_by(error))
+            _log.warning("%s could not be tidied: %s", rows.name, message_of(error))
 
 
 def _word_index() -> Any:

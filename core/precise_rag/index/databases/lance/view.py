@@ -5,12 +5,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from precise_rag._extras import require
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.draws import LOTTERY
 from precise_rag.index.databases.checked import DamagedRowError, json_object, texts
-from precise_rag.index.databases.engine import FoundSentence, Pool, Sample
+from precise_rag.index.databases.engine import FoundSentence, Pool, Sample, View
 from precise_rag.index.databases.lance import filters
 from precise_rag.index.databases.lance.counts import SENTENCES, WITHOUT_TEXT, EntryReader, WordCounts
 from precise_rag.index.databases.lance.rows import (
@@ -29,7 +30,7 @@ _ALL_FOUND = 5_000
 """Up to this many rows all are found by vector, if as many are wanted."""
 
 
-class LanceView:
+class LanceView(View):
     """One version of the rows; see `View`.
 
     rows: the table. counts: reads the entries. nprobes: partitions of the approximate index that a search
@@ -49,12 +50,12 @@ class LanceView:
             raise DamagedRowError("counts", f"counts {counted} rows where {present} are")
         return entries
 
+    @override
     def count(self) -> int:
-        """See `View`."""
         return int(self._totals(np.array([SENTENCES]))[0])
 
+    @override
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
-        """See `View`."""
         if wanted is not None:
             found = select(self._rows, f"place >= 0 AND {filters.where_clause(wanted)}", ["words"])
             return np.bincount(_places(terms, numbers_of(found["words"])), minlength=len(terms) + 1)[
@@ -62,8 +63,8 @@ class LanceView:
             ], len(found)
         return self._totals(terms), self.count()
 
+    @override
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
-        """See `View`."""
         where = "place >= 0" if wanted is None else f"place >= 0 AND {filters.where_clause(wanted)}"
         count = self.count() if wanted is None else self._rows.count_rows(where)
         if count > n:
@@ -71,10 +72,10 @@ class LanceView:
         rows = self._scored(select(self._rows, where, ["scoring"])["scoring"])
         return Sample(rows.vectors, rows.counted)
 
+    @override
     def pool(
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
     ) -> Pool:
-        """See `View`."""
         compute = require("pyarrow.compute", extra="lancedb")
         where = None if wanted is None else filters.where_clause(wanted)
         near = self._rows.search(vector, vector_column_name="vector").distance_type("dot")
@@ -102,8 +103,8 @@ class LanceView:
             rows.counted,
         )
 
+    @override
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
-        """See `View`."""
         if not keys:
             return []
         found = self._taken(keys, READ)
@@ -120,28 +121,28 @@ class LanceView:
     def _taken(self, keys: Sequence[Any], columns: Sequence[str]) -> Any:
         return self._rows.take_row_ids(list(keys)).select(list(columns)).with_row_id().to_arrow()
 
+    @override
     def between(
         self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
     ) -> list[list[FoundSentence]]:
-        """See `View`."""
         column = '"start"' if by == "start" else "place"
         parts = [f"(doc_id = {filters.text(i)} AND {column} >= {a} AND {column} < {b})" for i, a, b in ranges]
         found = sentences(select(self._rows, f"place >= 0 AND ({' OR '.join(parts)})", READ))
         found.sort(key=lambda row: row.place)
         return [[row for row in found if row.doc_id == i and a <= getattr(row, by) < b] for i, a, b in ranges]
 
+    @override
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
-        """See `View`."""
         found = select(self._rows, f"place <= 0 AND doc_id = {filters.text(doc_id)}", ["metadata"])
         return json_object("metadata", found["metadata"][0].as_py()) if len(found) else None
 
+    @override
     def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
-        """See `View`."""
         found = select(self._rows, "place <= 0", ["metadata"], limit=most)
         return [json_object("metadata", metadata) for metadata in found["metadata"].to_pylist()]
 
+    @override
     def has_field(self, field: str) -> bool:
-        """See `View`."""
         return bool(select(self._rows, filters.has_field(field), ["place"], limit=1).num_rows)
 
 

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from typing_extensions import override
+
 from precise_rag.errors import InputError
 from precise_rag.filters.values import compared
 from precise_rag.index.databases.checked import json_object
-from precise_rag.index.databases.engine import StoredDocument, other_version
+from precise_rag.index.databases.engine import Engine, StoredDocument, other_version
 from precise_rag.index.databases.postgres.connections import Connections
 from precise_rag.index.databases.postgres.tables import Tables
 from precise_rag.index.databases.postgres.view import PostgresView
@@ -19,7 +21,7 @@ _GRAPH = 800
 """Bytes of a row in the graph of the vectors, beside the vector."""
 
 
-class PostgresEngine:
+class PostgresEngine(Engine):
     """A collection in a PostgreSQL database with pgvector 0.8 or newer; see `Engine`.
 
     location: a connection URI, with "collection=name" among its parameters for another one than "precise",
@@ -31,8 +33,8 @@ class PostgresEngine:
         self._connections = Connections(location)
         self.location, self._c = self._connections.location, self._connections.collection
 
+    @override
     def settings(self) -> dict[str, Any] | None:
-        """See `Engine`."""
         with self._connections.transaction() as run:
             tables = Tables(run, self._c)
             if not tables.exist():
@@ -43,8 +45,8 @@ class PostgresEngine:
             found = run(f"SELECT settings FROM {self._c}_settings").fetchone()
         return None if found is None else json_object("settings", found[0])
 
+    @override
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
-        """See `Engine`."""
         kind = "vector" if settings["settings"]["precision"] == "float32" else "halfvec"
         with self._connections.transaction() as run:
             run("SELECT pg_advisory_xact_lock(hashtext(%s))", [self._c])
@@ -54,26 +56,26 @@ class PostgresEngine:
             tables.create(kind, dimension)
             run(f"INSERT INTO {self._c}_settings VALUES (1, %s)", [json.dumps(settings)])
 
+    @override
     @contextmanager
     def view(self) -> Iterator[PostgresView]:
-        """See `Engine`."""
         with self._connections.transaction(reads=True) as run:
             yield PostgresView(run, self._c)
 
+    @override
     def digests(self, ids: Iterable[str] | None = None) -> dict[str, str]:
-        """See `Engine`."""
         given = None if ids is None else list(ids)
         with self._connections.transaction(reads=True) as run:
             query = f"SELECT id, digest FROM {self._c}_documents WHERE %s::text[] IS NULL OR id = ANY(%s)"
             return dict(run(query, [given, given]).fetchall())
 
+    @override
     def sizes(self) -> dict[str, int]:
-        """See `Engine`."""
         with self._connections.transaction(reads=True) as run:
             return dict(run(f"SELECT id, size FROM {self._c}_documents").fetchall())
 
+    @override
     def write(self, documents: Sequence[StoredDocument]) -> None:
-        """See `Engine`."""
         for document in documents:
             if any("\0" in sentence.text for sentence in document.sentences) or "\0" in document.id:
                 raise InputError(
@@ -85,8 +87,8 @@ class PostgresEngine:
             tables.remove([document.id for document in documents])
             tables.insert(documents)
 
+    @override
     def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
-        """See `Engine`."""
         ids = [document.id for document in documents]
         with self._connections.transaction() as run:
             Tables(run, self._c).lock(ids)
@@ -102,15 +104,16 @@ class PostgresEngine:
                 )
         return {*ids} - {document.id for document in same}
 
+    @override
     def delete(self, ids: Sequence[str]) -> None:
-        """See `Engine`."""
         with self._connections.transaction() as run:
             tables = Tables(run, self._c)
             tables.lock(ids)
             tables.remove(ids)
 
+    @override
     def optimize(self) -> None:
-        """See `Engine`. Indexes the vectors if there are many rows, and vacuums the tables."""
+        """Indexes the vectors if there are many rows, and vacuums the tables."""
         with self._connections.transaction() as run:
             count = run(f"SELECT coalesce(sum(size), 0) FROM {self._c}_documents").fetchone()[0]
             if count >= _INDEXED_FROM:
@@ -127,8 +130,8 @@ class PostgresEngine:
                 connection.execute(f"VACUUM (ANALYZE) {self._c}_{table}")
             connection.autocommit = False
 
+    @override
     def close(self) -> None:
-        """See `Engine`."""
         self._connections.close()
 
 

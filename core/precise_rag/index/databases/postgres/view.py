@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.draws import LOTTERY
 from precise_rag.index.databases.checked import json_object, texts, whole_numbers
 from precise_rag.index.databases.counted import unpacked
-from precise_rag.index.databases.engine import FoundSentence, Pool, Sample
+from precise_rag.index.databases.engine import FoundSentence, Pool, Sample, View
 from precise_rag.index.databases.found import as_found
 from precise_rag.index.databases.postgres.filters import where_clause
 from precise_rag.index.databases.postgres.tables import Tables
@@ -28,7 +29,7 @@ _SENTENCE = (
 )
 
 
-class PostgresView:
+class PostgresView(View):
     """One snapshot; see `View`. run: executes a statement in it; c: the collection."""
 
     def __init__(self, run: Any, c: str) -> None:
@@ -36,12 +37,12 @@ class PostgresView:
         self._counts: dict[Filter | None, int] = {}
         self._frequency: dict[int, int] = {}
 
+    @override
     def count(self) -> int:
-        """See `View`."""
         return self._counted(None)
 
+    @override
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
-        """See `View`."""
         among, values = self._among(wanted, "p")
         query = (
             f"SELECT p.term, count(*) FROM {self._c}_postings p WHERE p.term = ANY(%s) AND {among} "
@@ -51,8 +52,8 @@ class PostgresView:
         found = [self._frequency.get(term, 0) for term in terms.tolist()]
         return np.array(found, dtype=np.int64), self._counted(wanted)
 
+    @override
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
-        """See `View`."""
         among, values = self._among(wanted, "s")
         count = self._counted(wanted)
         limit = LOTTERY if count <= n else int(LOTTERY * n / count)
@@ -61,10 +62,10 @@ class PostgresView:
         vectors = np.array([json.loads(vector) for vector, _ in rows], dtype=np.float32)
         return Sample(vectors.reshape(len(rows), -1 if rows else 0), unpacked([its for _, its in rows]))
 
+    @override
     def pool(
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
     ) -> Pool:
-        """See `View`."""
         kind = Tables(self._run, self._c).vector_type()
         direction = json.dumps([round(float(x), 7) for x in vector])
         self._run("SELECT set_config('hnsw.ef_search', %s, true)", [str(min(size, 1_000))])
@@ -94,8 +95,8 @@ class PostgresView:
             unpacked(columns[4]),
         )
 
+    @override
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
-        """See `View`."""
         query = (
             f"SELECT s.key, {_SENTENCE} FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s)"
@@ -103,10 +104,10 @@ class PostgresView:
         found = {key: as_found(*rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
         return [found[key] for key in keys]
 
+    @override
     def between(
         self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
     ) -> list[list[FoundSentence]]:
-        """See `View`."""
         query = (
             f"SELECT r.number, {_SENTENCE} FROM unnest(%s::text[], %s::int[], %s::int[]) WITH ORDINALITY "
             f"AS r(id, low, high, number) JOIN {self._c}_documents d ON d.id = r.id "
@@ -119,18 +120,18 @@ class PostgresView:
             found[number - 1].append(as_found(*rest))
         return found
 
+    @override
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
-        """See `View`."""
         found = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
         return None if found is None else json_object("metadata", found[0])
 
+    @override
     def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
-        """See `View`."""
         found = self._run(f"SELECT metadata FROM {self._c}_documents LIMIT %s", [most])
         return [json_object("metadata", metadata) for (metadata,) in found]
 
+    @override
     def has_field(self, field: str) -> bool:
-        """See `View`."""
         query = f"SELECT EXISTS (SELECT 1 FROM {self._c}_documents WHERE fields ? %s)"
         return bool(self._run(query, [field]).fetchone()[0])
 

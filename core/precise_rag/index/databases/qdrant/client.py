@@ -7,7 +7,7 @@ from typing import Any
 
 from precise_rag._processes import ProcessLock
 from precise_rag.errors import DatabaseError, PreciseRagError
-from precise_rag.redaction import said_by
+from precise_rag.redaction import message_of
 
 
 class ServerClient:
@@ -41,7 +41,7 @@ class ServerClient:
             except PreciseRagError:
                 raise
             except Exception as error:  # the clients let those of their transports through
-                raise DatabaseError(f"{self._location}: {said_by(error)}") from error
+                raise DatabaseError(f"{self._location}: {message_of(error)}") from error
 
         return call
 

@@ -7,10 +7,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Self
 
+from typing_extensions import override
+
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock
 from precise_rag.errors import DatabaseError
-from precise_rag.index.databases.engine import StoredDocument
+from precise_rag.index.databases.engine import Engine, StoredDocument
 from precise_rag.index.databases.qdrant.client import ServerClient
 from precise_rag.index.databases.qdrant.location import Location
 from precise_rag.index.databases.qdrant.records import Head, Row, is_settled, new_version, row_key
@@ -22,7 +24,7 @@ _LONGEST_WRITE = 1_800
 """Seconds after which a write is given up, so that the rows of a settled version are all there."""
 
 
-class QdrantEngine:
+class QdrantEngine(Engine):
     """A collection in Qdrant; see `Engine`.
 
     location: "qdrant:https://host:6333", with "?collection=name" for another collection than "precise";
@@ -55,33 +57,34 @@ class QdrantEngine:
         self._known: dict[str, float] = {}
         self._lock = ProcessLock()
 
+    @override
     def settings(self) -> dict[str, Any] | None:
-        """See `Engine`."""
         return self.store.settings()
 
+    @override
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
-        """See `Engine`."""
         self.store.create(settings, dimension)
 
+    @override
     @contextmanager
     def view(self) -> Iterator[QdrantView]:
-        """See `Engine`."""
         yield QdrantView(self.store, self._known)
 
+    @override
     def digests(self, ids: Iterable[str] | None = None) -> dict[str, str]:
-        """See `Engine`."""
         return {identifier: head.digest for identifier, head in self.store.heads(ids).items()}
 
+    @override
     def sizes(self) -> dict[str, int]:
-        """See `Engine`."""
         return {identifier: head.size for identifier, head in self.store.heads().items()}
 
+    @override
     def write(self, documents: Sequence[StoredDocument]) -> None:
-        """See `Engine`."""
         self._write(documents, {})
 
+    @override
     def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
-        """See `Engine`. Writes the rows again, as filters compare what is in them."""
+        """Writes the rows again, as filters compare what is in them."""
         given = {document.id: document for document in documents}
         heads = self.store.heads(given)
         same = {name: head for name, head in heads.items() if head.digest == given[name].digest}
@@ -93,22 +96,22 @@ class QdrantEngine:
         )
         return given.keys() - same.keys()
 
+    @override
     def delete(self, ids: Sequence[str]) -> None:
-        """See `Engine`."""
         with self._lock:
             gone = self.store.heads(ids)
             self.store.drop_heads(list(gone))
         self.store.drop_rows([head.version for head in gone.values()])
 
+    @override
     def optimize(self) -> None:
-        """See `Engine`. Deletes the rows that crashes left behind, after an hour."""
+        """Deletes the rows that crashes left behind, after an hour."""
         left = {version for version in self.store.versions() if is_settled(version)}
         left -= {head.version for head in self.store.heads().values()}
         self.store.drop_rows(left)
-        self.store.optimize()
 
+    @override
     def close(self) -> None:
-        """See `Engine`."""
         self.store.close()
 
     def _write(self, documents: Sequence[StoredDocument], only: Mapping[str, str]) -> None:

@@ -49,7 +49,7 @@ class QdrantStore:
         self._rows, self._heads = collection, f"{collection}_documents"
 
     def settings(self) -> dict[str, Any] | None:
-        """See `Engine`."""
+        """What `create` was given; None if the collection does not exist."""
         if not self._client.collection_exists(self._heads):
             return None
         rows, _ = self._client.scroll(self._rows, limit=1, with_payload=[*_READ, "counted"])
@@ -61,7 +61,7 @@ class QdrantStore:
         return dict(json.loads(found[0].payload["settings"])) if found else None
 
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
-        """See `Engine`."""
+        """Make both collections, unless they are there."""
         models = require("qdrant_client.models", extra="qdrant")
         is_half = settings["settings"]["precision"] == "float16"
         kind = models.Datatype.FLOAT16 if is_half else models.Datatype.FLOAT32
@@ -180,11 +180,8 @@ class QdrantStore:
         found = sorted(self._scroll(self._rows, chosen, True, True), key=lambda p: p.payload["place"])
         return [points.as_stored(point) for point in found]
 
-    def optimize(self) -> None:
-        """See `Engine`. Does nothing: the server indexes by itself."""
-
     def close(self) -> None:
-        """See `Engine`."""
+        """End the connections."""
         self._client.close()
 
     def _make(self, name: str, vectors: Any, sparse: Any, indexed: Mapping[str, str]) -> None:

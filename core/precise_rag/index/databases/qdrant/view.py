@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from precise_rag.filters import Filter
 from precise_rag.index.databases.counted import unpacked
-from precise_rag.index.databases.engine import FoundSentence, Pool, Sample, StateChangedError
+from precise_rag.index.databases.engine import FoundSentence, Pool, Sample, StateChangedError, View
 from precise_rag.index.databases.qdrant.records import Head, Hit, is_settled
 from precise_rag.index.databases.qdrant.store import QdrantStore, Query
 from precise_rag.types import FloatArray, IntArray
@@ -17,7 +18,7 @@ _ATTEMPTS = 10
 _MOST_KNOWN = 1_000_000
 
 
-class QdrantView:
+class QdrantView(View):
     """The documents as their heads say when they are first read; see `View`.
 
     known: when a search first saw the head of each version; what is seen is added.
@@ -27,23 +28,24 @@ class QdrantView:
         self._store, self._known = store, known
         self._heads: dict[str, Head] = {}
 
+    @override
     def count(self) -> int:
-        """See `View`; rows that are being written or deleted are counted."""
+        """Rows that are being written or deleted are counted."""
         return self._store.count()
 
+    @override
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
-        """See `View`."""
         found = [self._store.frequency(term, wanted) for term in terms.tolist()]
         return np.array(found, dtype=np.int64), self._store.count(wanted)
 
+    @override
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
-        """See `View`."""
         return self._store.sample(n, wanted)
 
+    @override
     def pool(
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
     ) -> Pool:
-        """See `View`."""
         words = dict(zip(terms.tolist(), idf.tolist(), strict=True))
         queries: list[Query] = [vector, words] if words else [vector]
         without = set[str]()
@@ -60,17 +62,17 @@ class QdrantView:
                 return self._pooled(vector, list(hits.values()), found[0])
         raise StateChangedError
 
+    @override
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
-        """See `View`."""
         found = self._store.read(keys)
         if len(found) < len(set(keys)):
             raise StateChangedError
         return [self._described(found[key]) for key in keys]
 
+    @override
     def between(
         self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
     ) -> list[list[FoundSentence]]:
-        """See `View`."""
         ids = {doc_id for doc_id, _, _ in ranges}
         self._heads |= self._store.heads(ids - self._heads.keys())
         there = [(doc_id, first, end) for doc_id, first, end in ranges if doc_id in self._heads]
@@ -81,18 +83,18 @@ class QdrantView:
         found = dict(zip(there, rows, strict=True))
         return [[self._described(row) for row in found.get(wanted, ())] for wanted in ranges]
 
+    @override
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
-        """See `View`."""
         if doc_id not in self._heads:
             self._heads |= self._store.heads([doc_id])
         return self._heads[doc_id].metadata if doc_id in self._heads else None
 
+    @override
     def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
-        """See `View`."""
         return [head.metadata for head in self._store.heads(most=most).values()]
 
+    @override
     def has_field(self, field: str) -> bool:
-        """See `View`."""
         return self._store.has_field(field)
 
     def _was_whole(self, version: str, began: float) -> bool:

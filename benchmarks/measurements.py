@@ -45,8 +45,11 @@ questions that are not here, such as the papers' own tables. `DIR` is the folder
 *Recall* is the share (%) of a question's evidence, in characters, within the tokens that are sent to the
 language model; columns headed by a number give it for so many tokens."""
 
-_LINES = re.compile(r"as_retriever|Evidence|Gradient\w+[(][)]|Rerank|Relevance|`(Hybrid|Precise)Retriever`$")
+_LINES = re.compile(r"as_retriever|Evidence|Gradient\w+[(][)]|Rerank|Relevance|^`PreciseRetriever`$")
 """The lines of a stock application that the page shows."""
+
+_LEFT_OUT = re.compile(r"recursive 100|recursive 400|precise segments$|plain dense, (paragraphs|100)|, texts")
+"""Rows of other tables that the page leaves to the results."""
 
 _STOCK = ("`SentenceSplitter()`", "`RecursiveCharacterTextSplitter()`", "documents")
 """The chunks under these lines."""
@@ -70,7 +73,7 @@ def _about_context() -> list[str]:
             "a pipeline keeps; ms: one question whose vector is known. *As it comes* is what "
             f"`PreciseRAG.from_documents(documents).retrieve(question)` returns; {_over(peers)}.",
             peers,
-            peers.table("Mean over"),
+            peers.table("Mean over").only(_is_shown),
         ),
         f"A few of them again, with the default path as it is now, {_over(few)}. {few.source}\n\n"
         + str(few.table("Mean over")),
@@ -118,7 +121,7 @@ def _about_search() -> list[str]:
             "Cost of the index",
             "What does an index cost to build, against plain dense indexing of the same text?",
             build,
-            build.table(),
+            build.table().only(_is_shown),
         ),
         _section(
             "A million sentences",
@@ -138,7 +141,7 @@ def _about_search() -> list[str]:
             "set is in the cards of [`small`](models/segmentation-small.md) and "
             "[`sage-minilm`](models/segmentation-sage-minilm.md).",
             chunks,
-            chunks.table("Mean over"),
+            chunks.table("Mean over").only(_is_shown),
         ),
     ]
 
@@ -156,7 +159,7 @@ def _about_models() -> list[str]:
             "[packaged reranker](models/reranker.md) and the [cascade](models/reranker-cascade.md) say "
             "what they were trained on, and what happens in other languages.",
             rerank,
-            _rerankers(rerank.data),
+            _rerankers(rerank.data).only(_is_shown),
         ),
         _section(
             "Hostile documents",
@@ -164,7 +167,7 @@ def _about_models() -> list[str]:
             "probability of the best honest candidate (*best*)? *Change*: the mean; *worst*: in one "
             "question; *another first*: another honest candidate is the best one then (%).",
             hostile,
-            _hostile(hostile.data["rows"]),
+            _hostile(hostile.data["rows"]).only(lambda row: row[1] != "2"),
         ),
         _section(
             "Evidence that grows",
@@ -183,6 +186,10 @@ def _about_models() -> list[str]:
             latency.table().only(lambda row: "pauses" not in row[0] and "passages" not in row[0]),
         ),
     ]
+
+
+def _is_shown(row: list[str]) -> bool:
+    return not _LEFT_OUT.search(row[0])
 
 
 def _over(result: Result) -> str:

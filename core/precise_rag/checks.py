@@ -81,12 +81,12 @@ def items_of(name: str, values: Any, kind: type[T]) -> Iterator[T]:
 
 def without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object of its pairs. Raises ValueError if a key occurs twice: only one would be read."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise ValueError(f"the key {key[:100]!r} occurs twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def check_methods(name: str, value: Any, methods: Iterable[str], advice: str) -> None:

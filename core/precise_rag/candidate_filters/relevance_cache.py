@@ -33,11 +33,11 @@ class RelevanceCache:
         if self.store is None:
             return None
         try:
-            found = self.store.get(self._key(text))
+            stored = self.store.get(self._key(text))
         except Exception as error:
             _log.warning("the cache of relevance scores cannot be read: %s", message_of(error))
             return None
-        return relevance_of(found)
+        return relevance_of(stored)
 
     def put(self, text: str, relevance: Relevance) -> None:
         """Store the scores of a text."""

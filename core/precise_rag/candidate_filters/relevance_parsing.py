@@ -39,7 +39,7 @@ def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
     Returns the scores by id. Left out are ids that are not in `ids`, and those that a cut-off reply does not
     complete. So are ids that lack a score, have one outside [0, 1], or have two different sets of scores.
     """
-    found: dict[str, Relevance] = {}
+    by_id: dict[str, Relevance] = {}
     contradicted: set[str] = set()
     for item in json_objects(reply):
         key = item.get("id")
@@ -47,9 +47,9 @@ def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
         if not isinstance(key, str) or key not in ids or None in scores:
             continue
         relevance = Relevance(*(score for score in scores if score is not None))
-        if found.setdefault(key, relevance) != relevance:
+        if by_id.setdefault(key, relevance) != relevance:
             contradicted.add(key)
-    return {key: relevance for key, relevance in found.items() if key not in contradicted}
+    return {key: relevance for key, relevance in by_id.items() if key not in contradicted}
 
 
 def parse_score(reply: str) -> float | None:

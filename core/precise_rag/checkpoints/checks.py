@@ -71,14 +71,14 @@ def check_tensors(folder: str | Path, tensors: Tensors, shapes: Mapping[str, tup
     folder: named in the error. shapes: by the tensor's name; -1 stands for any length.
     """
     for name, shape in shapes.items():
-        found = tensors[name].shape if name in tensors else None
+        actual = tensors[name].shape if name in tensors else None
         if (
-            found is None
-            or len(found) != len(shape)
-            or any(wanted not in (-1, length) for wanted, length in zip(shape, found, strict=True))
+            actual is None
+            or len(actual) != len(shape)
+            or any(wanted not in (-1, length) for wanted, length in zip(shape, actual, strict=True))
         ):
             raise ModelError(
-                f"{folder}: the tensor {name!r} must have shape {shape}, got {found}; "
+                f"{folder}: the tensor {name!r} must have shape {shape}, got {actual}; "
                 "install or train the model again"
             )
 

@@ -16,17 +16,17 @@ def quantized(tensors: Mapping[str, Any], tables: Collection[str], block: int | 
     multiplied by to undo the quantization.
     block: columns that share a scale, a divisor of d; default: d, the whole row.
     """
-    found: Tensors = {}
+    smaller: Tensors = {}
     for name, tensor in tensors.items():
         if name in tables:
             n, d = tensor.shape
             blocks = tensor.reshape(n, -1, block or d)
             scale = np.maximum(np.abs(blocks).max(axis=2) / 127, 2.0**-24).astype(np.float16)
             rows = np.round(blocks / scale[..., None].astype(np.float32)).reshape(n, d)
-            found |= {name: np.clip(rows, -127, 127).astype(np.int8), f"{name}_scale": scale}
+            smaller |= {name: np.clip(rows, -127, 127).astype(np.int8), f"{name}_scale": scale}
         else:
-            found[name] = tensor.astype(np.float16)
-    return found
+            smaller[name] = tensor.astype(np.float16)
+    return smaller
 
 
 def dequantized(tensors: Tensors) -> Tensors:
@@ -35,13 +35,13 @@ def dequantized(tensors: Tensors) -> Tensors:
     Raises ModelError as `check_scales`.
     """
     scales = check_scales(tensors)
-    found = {
+    restored = {
         name: tensor.astype(np.float32, copy=False) for name, tensor in tensors.items() if name not in scales
     }
     for scale in scales:
-        blocks = found[scale.removesuffix("_scale")].reshape(*tensors[scale].shape, -1)
+        blocks = restored[scale.removesuffix("_scale")].reshape(*tensors[scale].shape, -1)
         blocks *= tensors[scale][..., None]
-    return found
+    return restored
 
 
 def check_scales(tensors: Tensors) -> set[str]:

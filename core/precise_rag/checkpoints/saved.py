@@ -122,14 +122,14 @@ def read_checked(folder: Path, name: str, sha256: object) -> bytes:
     Raises ModelError if the file has another checksum, and as `read_model_file`.
     """
     data = read_model_file(folder / name)
-    found = hashlib.sha256(data).hexdigest()
-    if found == sha256:
+    actual = hashlib.sha256(data).hexdigest()
+    if actual == sha256:
         return data
     with suppress(ModelError):  # a save was interrupted before it had moved the file
         data = read_model_file(_part(folder, name))
         if hashlib.sha256(data).hexdigest() == sha256:
             return data
-    _refuse(folder / name, f"has sha256 {found}, but {_CONFIG} names another")
+    _refuse(folder / name, f"has sha256 {actual}, but {_CONFIG} names another")
 
 
 def mapped_tensors(path: Path) -> Tensors:

@@ -98,9 +98,9 @@ def _words(graph: Graph, weights: Tensors, ids: str) -> str:
 
 def means(states: FloatArray, lengths: IntArray) -> FloatArray:
     """Return the (n, width) mean state of each text. lengths: (n,) tokens of each, which lie in order."""
-    found: FloatArray = np.add.reduceat(states, np.cumsum(lengths) - lengths)
-    found /= lengths[:, None]
-    return found
+    pooled: FloatArray = np.add.reduceat(states, np.cumsum(lengths) - lengths)
+    pooled /= lengths[:, None]
+    return pooled
 
 
 def bert_network(

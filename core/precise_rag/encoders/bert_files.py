@@ -104,10 +104,10 @@ def bert_weights(folder: Path, settings: BertSettings) -> Tensors:
         if tensor.dtype != np.int64
     }
     small = {WORDS, f"{WORDS}_scale"} if f"{WORDS}_scale" in check_scales(given) else set()
-    found = dequantized({name: tensor for name, tensor in given.items() if name not in small})
-    found |= {name: given[name] for name in small}
-    check_tensors(folder, found, _shapes(settings))
-    return found
+    weights = dequantized({name: tensor for name, tensor in given.items() if name not in small})
+    weights |= {name: given[name] for name in small}
+    check_tensors(folder, weights, _shapes(settings))
+    return weights
 
 
 @contextmanager

@@ -81,14 +81,14 @@ class CachedEncoder:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         keys = [self._key(kind, text) for text in texts]
-        found = self._lookup(set(keys))
-        missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in found}.items())
+        known = self._lookup(set(keys))
+        missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items())
         for first in range(0, len(missing), _SLICE):
             part = dict(missing[first : first + _SLICE])
             vectors = encode(list(part.values()))
             self._store(list(part), vectors)
-            found.update(zip(part, vectors, strict=True))
-        return encoded_rows([found[key] for key in keys], len(keys), source=f"{self.name} with {self._path}")
+            known.update(zip(part, vectors, strict=True))
+        return encoded_rows([known[key] for key in keys], len(keys), source=f"{self.name} with {self._path}")
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -112,7 +112,7 @@ class CachedEncoder:
         return hashlib.blake2b(content, digest_size=16).digest()
 
     def _lookup(self, keys: set[bytes]) -> dict[bytes, FloatArray]:
-        found: dict[bytes, FloatArray] = {}
+        known: dict[bytes, FloatArray] = {}
         ordered = sorted(keys)
         with self._opened() as db:
             for first in range(0, len(ordered), _KEYS_PER_QUERY):
@@ -120,8 +120,8 @@ class CachedEncoder:
                 marks = ",".join("?" * len(part))
                 for key, row in db.execute(f"SELECT key, row FROM {_TABLE} WHERE key IN ({marks})", part):
                     if (vector := _read_row(key, row)) is not None:
-                        found[key] = vector
-        return found
+                        known[key] = vector
+        return known
 
     def _store(self, keys: Sequence[bytes], vectors: FloatArray) -> None:
         rows = [(key, _written_row(key, vector)) for key, vector in zip(keys, vectors, strict=True)]

@@ -103,8 +103,8 @@ class _Seen:
     def reaches(self, graph: Graph, inputs: Mapping[str, Any]) -> dict[str, FloatArray]:
         """Run a graph of such layers. Returns the (k,) largest absolute values of each layer's input."""
         session = graph.session(1, for_one_run=True)
-        found = session.run_several([f"{name}.seen" for name in self._names], inputs)
-        return {name: np.abs(x).max(axis=0) for name, x in zip(self._names, found, strict=True)}
+        inputs_seen = session.run_several([f"{name}.seen" for name in self._names], inputs)
+        return {name: np.abs(x).max(axis=0) for name, x in zip(self._names, inputs_seen, strict=True)}
 
 
 class Int8Linear(Linear):

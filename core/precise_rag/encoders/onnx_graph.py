@@ -108,10 +108,10 @@ class Session:
                 session = self._alone.get(self._load_alone)
             running.add(caller)
             try:
-                found: list[FloatArray] = session.run(list(outputs), inputs, self._options)
+                states: list[FloatArray] = session.run(list(outputs), inputs, self._options)
             finally:
                 running.discard(caller)
-        return found
+        return states
 
 
 _running: PerProcess[set[int]] = PerProcess()

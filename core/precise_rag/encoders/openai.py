@@ -141,9 +141,9 @@ class OpenAIEncoder(Shared):
         if [row.index for row in rows] != list(range(n)):
             raise ModelError(f"{self.name} returned {len(rows)} embeddings for {n} texts")
         known = self._dimensions or self.__dict__.get("dimension")
-        found = encoded_rows([row.embedding for row in rows], n, source=self.name, dimension=known)
-        self.__dict__["dimension"] = found.shape[1]
-        return found
+        vectors = encoded_rows([row.embedding for row in rows], n, source=self.name, dimension=known)
+        self.__dict__["dimension"] = vectors.shape[1]
+        return vectors
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")

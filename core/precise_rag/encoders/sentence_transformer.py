@@ -88,18 +88,20 @@ class SentenceTransformerEncoder(LocalEncoder):
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        order, found = [], []
+        order, batches = [], []
         lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
         limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
         with progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text") as progress:
             for batch in batches_by_length(lengths, limit):
                 device = model.device.type
                 with self._lock, native_work(device), fast_precision(device):
-                    found.append(encode(batch.tolist()))
+                    batches.append(encode(batch.tolist()))
                 order.append(batch)
                 progress.update(len(batch))
             with native_work(model.device.type):
-                rows[np.concatenate(order)] = require("torch", extra="torch").cat(found).float().cpu().numpy()
+                rows[np.concatenate(order)] = (
+                    require("torch", extra="torch").cat(batches).float().cpu().numpy()
+                )
         return encoded_rows(rows, len(texts), source=self.name)
 
     @staticmethod

@@ -200,7 +200,7 @@ def _question(record: Mapping[str, Any], place: str, collection: Mapping[str, Do
         raise InputError(f'{place}: the record needs a "question" that is a non-empty string')
     answers = record.get("answers", record.get("answer", ()))
     given = record.get("evidence") or ()
-    found = (
+    placed = (
         _evidence(one, record.get("doc_id"), place, collection)
         for one in ([given] if isinstance(given, str | Mapping) else given)
     )
@@ -208,7 +208,7 @@ def _question(record: Mapping[str, Any], place: str, collection: Mapping[str, Do
     return Question(
         id=str(record.get("id", place)),
         text=text,
-        evidence=tuple(evidence for evidence in found if evidence is not None),
+        evidence=tuple(evidence for evidence in placed if evidence is not None),
         answers=(answers,) if isinstance(answers, str) else tuple(map(str, answers)),
         doc_id=record.get("doc_id"),
         metadata={key: value for key, value in record.items() if key not in known},

@@ -124,11 +124,11 @@ def _checked(record: dict[str, Any], passage: _Passage, dropped: Counter[str]) -
     if not text or not answer:
         dropped["incomplete"] += 1
         return None
-    found = find_quote(passage.document.text[slice(*passage.span)], quote)
-    if found is None:
+    place = find_quote(passage.document.text[slice(*passage.span)], quote)
+    if place is None:
         dropped["evidence not found"] += 1
         return None
-    start, end = passage.span.start + found.start, passage.span.start + found.end
+    start, end = passage.span.start + place.start, passage.span.start + place.end
     key = blake2b(f"{passage.document.id}\0{start}\0{text}".encode(), digest_size=6).hexdigest()
     evidence = (Evidence(passage.document.id, start, end),)
     return Question(key, text, evidence, (answer,), passage.document.id)

@@ -96,13 +96,13 @@ class UnitIndex:
             halves = np.stack([min_max(parts["dense"]), min_max(parts["bm25"])])
             parts["hybrid"] = halves.mean(axis=0)
         scores = parts[self._kind]
-        found: dict[tuple[str, int, int], Candidate] = {}
+        best: dict[tuple[str, int, int], Candidate] = {}
         for row in np.argsort(-scores, kind="stable"):
-            if len(found) == top_k:
+            if len(best) == top_k:
                 break
             doc_id, start, end, _ = self._units[row]
-            if (doc_id, start, end) not in found:
-                found[doc_id, start, end] = Candidate(
+            if (doc_id, start, end) not in best:
+                best[doc_id, start, end] = Candidate(
                     doc_id,
                     start,
                     end,
@@ -111,7 +111,7 @@ class UnitIndex:
                     _SCALES[self._kind],
                     scores={name: float(values[row]) for name, values in parts.items()},
                 )
-        return list(found.values())
+        return list(best.values())
 
 
 class _Bm25:

@@ -49,8 +49,8 @@ def has_half_character(text: str) -> bool:
 
 def compared(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the metadata that filters can ask for, with their `comparable` values."""
-    found = {name: comparable(value) for name, value in metadata.items() if is_field(name)}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: comparable(value) for name, value in metadata.items() if is_field(name)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def comparable(value: object) -> Any:

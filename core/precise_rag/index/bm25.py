@@ -73,8 +73,8 @@ class BM25Scheme(Scheme):
 
     @override
     def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
-        found = word_scores(snapshot, query, lambda prepared: {_MATRIX: prepared}, self.settings)
-        scores = np.concatenate(found[_MATRIX])
+        by_matrix = word_scores(snapshot, query, lambda prepared: {_MATRIX: prepared}, self.settings)
+        scores = np.concatenate(by_matrix[_MATRIX])
         if snapshot.matching is not None:
             scores = np.where(snapshot.matching, scores, np.float32(0))
         rows = top_rows(scores, top_k)

@@ -109,12 +109,12 @@ def best_by_product(
     """
     every = ((part, None) for part in snapshot.parts)
     asked = every if rows is None else snapshot.split(rows)
-    found = [
+    of_part = [
         _best_of_part(part, own, direction, top_k, its)
         for (part, own), its in zip(asked, products, strict=True)
     ]
-    numbered = [own + first for (own, _), first in zip(found, snapshot.firsts.tolist(), strict=False)]
-    rows, scores = np.concatenate(numbered), np.concatenate([scores for _, scores in found])
+    numbered = [own + first for (own, _), first in zip(of_part, snapshot.firsts.tolist(), strict=False)]
+    rows, scores = np.concatenate(numbered), np.concatenate([scores for _, scores in of_part])
     best = top_rows(scores, top_k)
     return Hits(rows[best], scores[best], {"dense": scores[best]})
 
@@ -122,10 +122,10 @@ def best_by_product(
 def _best_of_part(
     part: Part, rows: IntArray | None, direction: FloatArray, top_k: int, products: Products
 ) -> tuple[IntArray, FloatArray]:
-    found = None
+    near = None
     if part.segment.near is not None:
-        found = nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
-    return products.best(direction, top_k, rows) if found is None else found
+        near = nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
+    return products.best(direction, top_k, rows) if near is None else near
 
 
 class DenseIndex(DocumentIndex):

@@ -95,8 +95,8 @@ def weighted_chunks(
     check_number("whole", whole, least=0, most=1)
     if isinstance(segmenter, str):
         segmenter = Segmenter.from_pretrained(segmenter)
-    found = _chunks_in_context(documents, encoder, segmenter, alpha, show_progress)
-    while batch := list(islice(found, _CHUNKS)):
+    pieces = _chunks_in_context(documents, encoder, segmenter, alpha, show_progress)
+    while batch := list(islice(pieces, _CHUNKS)):
         vectors = np.stack([vector for _, vector, _ in batch])
         if whole:
             own = encode_documents(encoder, [chunk.text.strip() for chunk, _, _ in batch])

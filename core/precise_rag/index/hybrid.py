@@ -213,13 +213,13 @@ class HybridScheme(SentenceScheme):
             self.settings.pool,
             lambda places: snapshot.draws(places if snapshot.matching is None else rows[places]),
         )
-        found = pool if snapshot.matching is None else rows[pool]
-        own = (rows for _, rows in snapshot.split(found))
+        scored = pool if snapshot.matching is None else rows[pool]
+        own = (rows for _, rows in snapshot.split(scored))
         exact = [search.exact(rows) for search, rows in zip(searches, own, strict=True)]
-        core[found], dense[found] = (np.concatenate(arrays) for arrays in zip(*exact, strict=True))
+        core[scored], dense[scored] = (np.concatenate(arrays) for arrays in zip(*exact, strict=True))
         weight = self._dense_weight(self._usual(snapshot, searches, core[rows]), float(core[rows].max()))
         fused = np.full(len(core), -np.inf, dtype=np.float32)
-        fused[found] = weighted_sum([dense[found], bm25[pool]], [weight, 1 - weight])
+        fused[scored] = weighted_sum([dense[scored], bm25[pool]], [weight, 1 - weight])
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passage}
 
     def _by_meaning(
@@ -241,13 +241,13 @@ class HybridScheme(SentenceScheme):
         return bm25, sentence, wider[0]
 
     def _searches(self, snapshot: Snapshot, vector: FloatArray, alpha: float) -> "list[_DenseSearch]":
-        found = []
+        searches = []
         for part, rows in snapshot.slices():
             matching = None if snapshot.matching is None else snapshot.matching[rows]
             is_own = alpha == self.settings.alpha
             near = nearest_rows(part, vector, self.settings.pool, matching) if is_own else None
-            found.append(_DenseSearch.of(part.prepared, vector, alpha, near))
-        return found
+            searches.append(_DenseSearch.of(part.prepared, vector, alpha, near))
+        return searches
 
     def _usual(self, snapshot: Snapshot, searches: "Sequence[_DenseSearch]", core: FloatArray) -> FloatArray:
         """A query's cosines with the sentences that match, or with some of them if faiss left most out."""

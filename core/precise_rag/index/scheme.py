@@ -163,8 +163,8 @@ class Scheme(ABC):
 
 def _by_owner(kept: Columns) -> dict[str, dict[str, Any]]:
     """Arrays named "owner.part" by owner and part; the part of a name without a dot is ""."""
-    found: dict[str, dict[str, Any]] = {}
+    owners: dict[str, dict[str, Any]] = {}
     for name, array in kept.items():
         owner, _, part = name.partition(".")
-        found.setdefault(owner, {})[part] = array
-    return found
+        owners.setdefault(owner, {})[part] = array
+    return owners

@@ -117,15 +117,15 @@ class ContextScheme(SentenceScheme):
         self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         n_near = max(_NEAR, _LONG_PASSAGE * top_k)
-        found = []
+        of_part = []
         for part, rows in snapshot.slices():
             matching = None if snapshot.matching is None else snapshot.matching[rows]
             near = nearest_rows(part, vector, n_near, matching) if alpha == self.settings.alpha else None
             if near is None:
-                found.append(self._scores_of(part.prepared, vector, alpha))
+                of_part.append(self._scores_of(part.prepared, vector, alpha))
             else:
-                found.append(self._scores_of_rows(part.prepared, vector, alpha, near[0]))
-        scores, core = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+                of_part.append(self._scores_of_rows(part.prepared, vector, alpha, near[0]))
+        scores, core = (np.concatenate(arrays) for arrays in zip(*of_part, strict=True))
         if snapshot.matching is not None:
             scores[~snapshot.matching] = -np.inf
         return scores, {"dense": scores, "core": core}

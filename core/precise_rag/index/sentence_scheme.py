@@ -125,10 +125,10 @@ def _best_sentences(snapshot: Snapshot, scores: FloatArray, top_k: int) -> IntAr
 
 
 def _best_passages(snapshot: Snapshot, scores: FloatArray, top_k: int) -> IntArray:
-    found = [
+    best_rows = [
         rows.start + part.prepared.passages.best_rows(scores[rows], top_k) for part, rows in snapshot.slices()
     ]
-    best = np.concatenate(found)
+    best = np.concatenate(best_rows)
     rows: IntArray = best[top_rows(scores[best], top_k)]
     return rows
 

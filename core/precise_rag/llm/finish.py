@@ -44,8 +44,8 @@ def reported_cut_off(*places: Any) -> CutOff:
     """
     for place in places:
         for field in _FIELDS:
-            if found := cut_off(read(place, field)):
-                return found
+            if cut_short := cut_off(read(place, field)):
+                return cut_short
     return ""
 
 

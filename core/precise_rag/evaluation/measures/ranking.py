@@ -50,8 +50,8 @@ def ranking_scores(
     rows = {query: row for row, query in enumerate(relevant)}
     values = {name: np.zeros(len(rows)) for name in names.values()}
     if run and qrels:
-        for found in measures.iter_calc(list(names), qrels, run):
-            values[names[found.measure]][rows[found.query_id]] = found.value
+        for measured in measures.iter_calc(list(names), qrels, run):
+            values[names[measured.measure]][rows[measured.query_id]] = measured.value
     return values
 
 
@@ -81,10 +81,10 @@ class RankedPassages:
 
         Ordered by the first span that touches a passage, then as in the document.
         """
-        found: dict[str, None] = {}
+        ranked: dict[str, None] = {}
         for first, last in self._range(self._positions.locate(spans)):
-            found.update(dict.fromkeys(self._ids[first:last]))
-        return list(found)
+            ranked.update(dict.fromkeys(self._ids[first:last]))
+        return list(ranked)
 
     def _range(self, places: IntArray) -> IntArray:
         places = places[places[:, 0] < places[:, 1]]

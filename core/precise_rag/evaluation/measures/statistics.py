@@ -134,9 +134,9 @@ def compare_over_sets(
                 f"got {len(left)} and {len(right)} values"
             )
         gains.append(left - right)
-        found = _grouped(left - right, groups)
-        sums.append(found[0])
-        sizes.append(found[1])
+        of_set = _grouped(left - right, groups)
+        sums.append(of_set[0])
+        sizes.append(of_set[1])
     draw = np.random.default_rng(seed)
     difference = float(np.mean([gain.mean() for gain in gains]))
     drawn, extreme = [], 0
@@ -157,7 +157,7 @@ def compare_over_sets(
 
 def _comparison(interval: Interval, extreme: int, n_resamples: int, gain: Values) -> Comparison:
     """extreme: number of resamples under no difference that differ at least as much as the data."""
-    wins, losses, ties = (int(found.sum()) for found in (gain > 0, gain < 0, gain == 0))
+    wins, losses, ties = (int(which.sum()) for which in (gain > 0, gain < 0, gain == 0))
     return Comparison(interval, (extreme + 1) / (n_resamples + 1), wins, losses, ties)
 
 

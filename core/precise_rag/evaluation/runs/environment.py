@@ -32,7 +32,7 @@ def circumstances(seed: int) -> dict[str, Any]:
         "date": datetime.now(UTC).date().isoformat(),
         "precise-rag": precise_rag.__version__,
         "python": platform.python_version(),
-        "libraries": {name: found for name in LIBRARIES if (found := installed_version(name))},
+        "libraries": {name: number for name in LIBRARIES if (number := installed_version(name))},
         "machine": f"{platform.machine()}, {os.cpu_count()} CPU cores",
         "seed": seed,
     }

@@ -39,8 +39,8 @@ class _Source(NamedTuple):
     options: Mapping[str, Any]
 
     def search(self, query: str, top_k: int) -> list[Candidate]:
-        found: list[Candidate] = self.index.search(query, top_k, **self.options)
-        return found
+        candidates: list[Candidate] = self.index.search(query, top_k, **self.options)
+        return candidates
 
 
 class Pipeline:

@@ -47,13 +47,13 @@ class Collection:
     def of(cls, documents: Iterable[Document], blocks: Iterable[Columns]) -> Collection:
         """Build the collection of some documents; blocks[i] has the rows of documents[i]."""
         blocks = list(blocks)
-        found = {document.id: document for document in documents}
-        assert len(found) == len(blocks)
+        by_id = {document.id: document for document in documents}
+        assert len(by_id) == len(blocks)
         if not blocks:
             return cls()
         sizes = [len(block["spans"]) for block in blocks]
         columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-        return cls(found, np.concatenate([[0], np.cumsum(sizes)]), columns)
+        return cls(by_id, np.concatenate([[0], np.cumsum(sizes)]), columns)
 
     @classmethod
     def joined(cls, collections: Iterable[Collection]) -> Collection:

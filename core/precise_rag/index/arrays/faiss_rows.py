@@ -122,13 +122,13 @@ class FaissRows:
                 searched = self.searched if fetched <= _MOST_ON_GPU else self.index
                 scores, rows = searched.search(direction[None], fetched)
             reached = rows[0] >= 0
-            found, products = rows[0][reached], scores[0][reached]
+            near, products = rows[0][reached], scores[0][reached]
             if matching is not None:
-                kept = matching[found]
-                found, products = found[kept], products[kept]
-            if len(found) >= wanted or not reached.all() or fetched == n_rows:
-                order = np.lexsort((found, -products))[:wanted]  # equal scores keep row order
-                return found[order], products[order]
+                kept = matching[near]
+                near, products = near[kept], products[kept]
+            if len(near) >= wanted or not reached.all() or fetched == n_rows:
+                order = np.lexsort((near, -products))[:wanted]  # equal scores keep row order
+                return near[order], products[order]
             fetched = min(2 * fetched, n_rows)  # some of the nearest do not match
 
 

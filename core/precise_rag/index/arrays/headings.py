@@ -71,14 +71,14 @@ def heading_columns(
     distinct = sorted({text for rows in texts for text in rows if text})
     vectors = dict(zip(distinct, encode(distinct), strict=True))
     nothing = np.zeros(dimension, dtype=np.float32)
-    found: list[Columns] = []
+    made: list[Columns] = []
     for rows in texts:
         begins = np.array([i == 0 or text != rows[i - 1] for i, text in enumerate(rows)], dtype=bool)
         runs = [text for text, new in zip(rows, begins.tolist(), strict=True) if new]
         columns = words(runs)
         lengths = np.zeros(len(rows), dtype=np.int32)
         lengths[begins] = columns["words.lengths"]
-        found.append(
+        made.append(
             {
                 "heading_vectors.values": np.array(
                     [vectors.get(text, nothing) for text in runs], dtype=np.float32
@@ -88,7 +88,7 @@ def heading_columns(
                 "heading_words.lengths": lengths,
             }
         )
-    return found
+    return made
 
 
 @dataclass(frozen=True, slots=True)

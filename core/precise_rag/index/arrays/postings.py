@@ -55,8 +55,8 @@ class Postings:
 
     def frequencies(self, terms: IntArray, alive: npt.NDArray[np.bool_] | None = None) -> IntArray:
         """(k,) number of rows that contain each term; alive: (n_rows,) the rows to count, None for all."""
-        found = (self.rows_of(term) for term in terms.tolist())
-        counted = (len(rows) if alive is None else int(np.count_nonzero(alive[rows])) for rows in found)
+        posted = (self.rows_of(term) for term in terms.tolist())
+        counted = (len(rows) if alive is None else int(np.count_nonzero(alive[rows])) for rows in posted)
         return np.fromiter(counted, dtype=np.int64, count=len(terms))
 
     def overlap(self, terms: IntArray, least: int) -> npt.NDArray[np.bool_]:

@@ -172,10 +172,10 @@ class TorchProducts(Products):
             scores = self._scores(query)
             threshold = scores.topk(min(top_k, len(scores))).values[-1]
             reached = (scores >= threshold).nonzero()[:, 0]
-            found: npt.NDArray[np.int64] = reached.cpu().numpy()
+            rows_reached: npt.NDArray[np.int64] = reached.cpu().numpy()
             values: FloatArray = scores[reached].cpu().numpy()
         order = np.argsort(-values, kind="stable")[:top_k]
-        return found[order], values[order]
+        return rows_reached[order], values[order]
 
     def _scores(self, query: FloatArray) -> Any:
         torch = require("torch", extra="torch")

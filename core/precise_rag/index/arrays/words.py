@@ -35,13 +35,13 @@ def split_words(text: str) -> list[str]:
     have no spaces between words, becomes overlapping pairs of characters.
     """
     text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
-    found: list[str] = []
+    words: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
         if len(word) > 1 and _CJK_RUN.match(word):
-            found.extend(a + b for a, b in pairwise(word))
+            words.extend(a + b for a, b in pairwise(word))
         else:
-            found.append(word)
-    return found
+            words.append(word)
+    return words
 
 
 class Vocabulary:

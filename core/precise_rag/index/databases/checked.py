@@ -47,9 +47,9 @@ def reading(column: str) -> Iterator[None]:
 def json_object(column: str, text: Any) -> dict[str, Any]:
     """The JSON object in a column. Raises DamagedRowError if it holds none."""
     with reading(column):
-        found: dict[str, Any] = json.loads(text)
-        ensure(isinstance(found, dict), "no JSON object")
-    return found
+        value: dict[str, Any] = json.loads(text)
+        ensure(isinstance(value, dict), "no JSON object")
+    return value
 
 
 def whole_numbers(column: str, values: Iterable[Any], least: int = 0, limit: int = 2**31) -> IntArray:

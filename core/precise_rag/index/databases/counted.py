@@ -68,9 +68,9 @@ def unpacked(rows: Iterable[bytes]) -> CountedRows:
         ensure(all(len(row) % 4 == 0 for row in rows), "no whole numbers")
         ends = np.cumsum([0, *(len(row) // 4 for row in rows)], dtype=np.int64)
         values = np.frombuffer(b"".join(rows), dtype="<i4")
-        found = counted_rows(values, ends[:-1], ends[1:])
-        ensure((ends_of(ends[:-1], found) == ends[1:]).all(), "more than the words")
-    return found
+        counted = counted_rows(values, ends[:-1], ends[1:])
+        ensure((ends_of(ends[:-1], counted) == ends[1:]).all(), "more than the words")
+    return counted
 
 
 def counted_rows(values: npt.NDArray[np.int32], starts: IntArray, ends: IntArray) -> CountedRows:
@@ -121,7 +121,7 @@ def bm25(
     hits = np.flatnonzero(terms[places] == rows.terms)
     places, owners = places[hits], np.repeat(np.arange(len(rows.n_terms)), rows.n_terms)[hits]
     share = np.minimum(frequencies / max(n_rows, 1), 1)
-    found = []
+    scores = []
     for scale in range(SCALES):
         n_texts = n_rows / usual.sizes[scale]
         weights = idf(n_texts * (1 - (1 - share) ** usual.sizes[scale]), n_texts)
@@ -129,8 +129,8 @@ def bm25(
         length = rows.lengths[owners, scale] / usual.lengths[scale]
         norms = settings.k1 * (1 - settings.b + settings.b * length)
         shares = weights[places] * counts / np.maximum(counts + norms, 1)  # 0 for a count of 0
-        found.append(np.bincount(owners, shares, minlength=len(rows.n_terms)).astype(np.float32))
-    return found
+        scores.append(np.bincount(owners, shares, minlength=len(rows.n_terms)).astype(np.float32))
+    return scores
 
 
 def _places(starts: IntArray, lengths: IntArray) -> IntArray:

@@ -20,14 +20,14 @@ SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 def labels(metadata: Mapping[str, Any]) -> list[str]:
     """The labels of all fields and their values, sorted."""
-    found = set[str]()
+    made = set[str]()
     for field, value in compared(metadata).items():
-        found.add(field_label(field))
+        made.add(field_label(field))
         if isinstance(value, list):
-            found.update(item_label(field, item) for item in value)
+            made.update(item_label(field, item) for item in value)
         elif is_value(value):
-            found.add(value_label(field, value))
-    return sorted(found)
+            made.add(value_label(field, value))
+    return sorted(made)
 
 
 def field_label(field: str) -> str:

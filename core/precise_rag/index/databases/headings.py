@@ -53,11 +53,11 @@ def read_headings(
     vectors = dict(zip(distinct, encode_documents(encoder, distinct), strict=True))
     words = {text: word_numbers(text, stop_words) for text in ("", *distinct)}
     nothing = np.zeros(encoder.dimension, dtype=np.float32)
-    found = []
+    made = []
     for rows in above:
         runs = list(dict.fromkeys(rows))
         texts = [joined_titles(titles) for titles in runs]
-        found.append(
+        made.append(
             Headings(
                 np.array([runs.index(titles) for titles in rows], dtype=np.int64),
                 runs,
@@ -65,4 +65,4 @@ def read_headings(
                 [words[text] for text in texts],
             )
         )
-    return found
+    return made

@@ -83,14 +83,14 @@ class Searcher:
         fused = self._fused(direction, pool, by_words, known.vectors)
         parts = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
         chosen = _chosen(fused, pool, returns, top_k)
-        found = view.read([pool.keys[i] for i in chosen])
-        if any(row.passage.start != pool.passages[i] for row, i in zip(found, chosen, strict=True)):
+        sentences = view.read([pool.keys[i] for i in chosen])
+        if any(row.passage.start != pool.passages[i] for row, i in zip(sentences, chosen, strict=True)):
             raise DamagedRowError("passage_start", "holds another beginning than the rest of its row")
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
-        ranges = [(sentence.doc_id, *sentence.passage) for sentence in found[:n_wide]]
+        ranges = [(sentence.doc_id, *sentence.passage) for sentence in sentences[:n_wide]]
         between = view.between(ranges, "start") if ranges else []
-        wide = [passage_of(sentence, its) for sentence, its in zip(found[:n_wide], between, strict=True)]
-        rows = [*wide, *found[n_wide:]]
+        wide = [passage_of(sentence, its) for sentence, its in zip(sentences[:n_wide], between, strict=True)]
+        rows = [*wide, *sentences[n_wide:]]
         candidates = [
             self._candidate(row, float(fused[i]), {name: values[i] for name, values in parts.items()})
             for i, row in zip(chosen, rows, strict=True)
@@ -111,8 +111,8 @@ class Searcher:
             for doc_id, of_document in places.items()
             for first, end in rows_around(of_document, max(of_document) + reach + 1, reach)
         ]
-        found = view.between(ranges, "place") if ranges else []
-        return [self._stretch(rows) for rows in found if rows]
+        stretches = view.between(ranges, "place") if ranges else []
+        return [self._stretch(rows) for rows in stretches if rows]
 
     def _fused(
         self, direction: FloatArray, pool: Pool, by_words: Sequence[FloatArray], sample: FloatArray

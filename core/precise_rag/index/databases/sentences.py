@@ -131,7 +131,7 @@ def _counted(
         ]
         texts.append(of_group)
     numbered = [[np.unique(text, return_counts=True) for text in of_scale] for of_scale in texts]
-    found = []
+    made = []
     for i in range(len(words)):
         of_row = [i, *(int(groups.of_row[i]) for groups in scales)]
         parts = [numbered[scale][text] for scale, text in enumerate(of_row)]
@@ -142,8 +142,8 @@ def _counted(
             counts[np.searchsorted(terms, part), scale] = its
             lengths[scale] = len(texts[scale][text])
             sizes[scale] = 1 if not scale else scales[scale - 1].sizes[text]
-        found.append(_Counted(terms, counts, lengths, sizes))
-    return found
+        made.append(_Counted(terms, counts, lengths, sizes))
+    return made
 
 
 def _weights(row: _Counted, settings: HybridSettings) -> FloatArray:

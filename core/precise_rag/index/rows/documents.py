@@ -82,10 +82,10 @@ class DocumentRows:
 
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if there is none."""
-        found = self._get(identifier)
-        if found is None:
+        known = self._get(identifier)
+        if known is None:
             raise InputError(f"the index has no document {shown(identifier)}")
-        return found
+        return known
 
     def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
         """Return the metadata of at most `most` documents, whichever."""
@@ -96,7 +96,7 @@ class DocumentRows:
         """Add or replace documents; see `DocumentIndex.add`."""
         given = unique_documents(documents)
         with self.writing:
-            known = {d.id: found for d in given if (found := self._get(d.id))}
+            known = {d.id: known_one for d in given if (known_one := self._get(d.id))}
             same = {d.id for d in given if d.id in known and self._maker.reads_same(known[d.id], d)}
             redescribed = {d.id: d for d in given if d.id in same and known[d.id] != d}
             try:
@@ -131,7 +131,7 @@ class DocumentRows:
             return self._present[1]
 
     def _get(self, identifier: str) -> Document | None:
-        return next((found for part in self.parts if (found := part.get(identifier)) is not None), None)
+        return next((document for part in self.parts if (document := part.get(identifier)) is not None), None)
 
     def _read(self, documents: Sequence[Document], show_progress: bool) -> Segment:
         words = Vocabulary(self._maker.stop_words)

@@ -46,19 +46,19 @@ class DocumentMatcher:
 
     def matching(self, wanted: Filter) -> BoolArray:
         """(n_documents,) whether each document meets the filter."""
-        found = self._matching.get(wanted)
-        if found is None:
-            found = wanted.fold(self._meeting, self._all, self._any)
+        mask = self._matching.get(wanted)
+        if mask is None:
+            mask = wanted.fold(self._meeting, self._all, self._any)
             if len(self._matching) >= _MOST_FILTERS:
                 self._matching.clear()
-            self._matching[wanted] = found
-        return found
+            self._matching[wanted] = mask
+        return mask
 
     def _meeting(self, condition: Condition) -> BoolArray:
         numbers, values = self._values(condition.field)
         holds = np.array([condition.holds(value) for value in values], dtype=np.bool_)
-        found: BoolArray = holds[numbers]
-        return found
+        meets: BoolArray = holds[numbers]
+        return meets
 
     def _all(self, parts: Sequence[BoolArray]) -> BoolArray:
         met = np.ones(len(self._documents), dtype=np.bool_)

@@ -33,14 +33,14 @@ def neighbour_rows(
     for part, rows in snapshot.slices():
         collection = part.segment.collection
         for identifier in [identifier for identifier in wanted if part.get(identifier)]:
-            found = wanted.pop(identifier)
+            own_sentences = wanted.pop(identifier)
             place = part.segment.places[identifier]
             first, end = map(int, collection.offsets[place : place + 2])
             spans = collection.columns["spans"][first:end]
-            places = np.searchsorted(spans[:, 0], [sentence.start for sentence in found])
+            places = np.searchsorted(spans[:, 0], [sentence.start for sentence in own_sentences])
             own = [
                 int(row)
-                for row, sentence in zip(places, found, strict=True)
+                for row, sentence in zip(places, own_sentences, strict=True)
                 if row < len(spans) and tuple(spans[row]) == (sentence.start, sentence.end)
             ]
             for low, high in rows_around(own, len(spans), reach):

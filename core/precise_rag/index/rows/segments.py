@@ -155,10 +155,10 @@ class Part:
 
     def get(self, identifier: str) -> Document | None:
         """Return the document with this id, unless it is not here or deleted."""
-        found = self.segment.collection.documents.get(identifier)
-        if found is None or self.alive is None:
-            return found
-        return found if self.alive[self.segment.places[identifier]] else None
+        document = self.segment.collection.documents.get(identifier)
+        if document is None or self.alive is None:
+            return document
+        return document if self.alive[self.segment.places[identifier]] else None
 
     def without(self, ids: Iterable[str]) -> Part:
         """Return the part with these documents deleted; ids that are not here are skipped."""
@@ -192,9 +192,9 @@ def changed(
     redescribed: documents whose text is known and whose metadata are new, by id.
     """
     copies = [
-        Part(part.copied(found))
+        Part(part.copied(redescribed_here))
         for part in parts
-        if (found := [document for document in redescribed.values() if part.get(document.id)])
+        if (redescribed_here := [document for document in redescribed.values() if part.get(document.id)])
     ]
     left = [part.without({*gone, *redescribed}) for part in parts]
     new = [] if added is None or not added.collection.documents else [Part(added)]

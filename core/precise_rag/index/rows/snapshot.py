@@ -83,10 +83,8 @@ class Snapshot(NamedTuple):
 
     def within(self, wanted: Filter) -> Self:
         """Return a snapshot that finds only documents that match the filter."""
-        found = zip(self._meeting(wanted), self.parts, strict=True)
-        matching = [
-            np.repeat(documents, np.diff(part.segment.collection.offsets)) for documents, part in found
-        ]
+        met = zip(self._meeting(wanted), self.parts, strict=True)
+        matching = [np.repeat(documents, np.diff(part.segment.collection.offsets)) for documents, part in met]
         rows = np.concatenate(matching)
         return self._replace(matching=rows if self.matching is None else rows & self.matching)
 
@@ -97,8 +95,8 @@ class Snapshot(NamedTuple):
         """
         if wanted not in self.narrowed:
             segments = []
-            for found, part in zip(self._meeting(wanted), self.parts, strict=True):
-                kept = found if part.alive is None else found & part.alive
+            for meets, part in zip(self._meeting(wanted), self.parts, strict=True):
+                kept = meets if part.alive is None else meets & part.alive
                 segment = Segment(part.segment.collection.only(kept), part.segment.words)
                 if len(segment.collection):
                     segment.prepared = prepare(segment)

@@ -66,12 +66,12 @@ def summed(counts: Sequence[WordCounts]) -> WordCounts:
 
 def numbers_in(documents: Iterable[StoredDocument]) -> IntArray:
     """What the rows of documents add to the counts."""
-    found = [NONE]
+    numbers = [NONE]
     for document in documents:
-        found += [s.words for s in document.sentences]
+        numbers += [s.words for s in document.sentences]
         n_sentences = len(document.sentences)
-        found.append(np.full(n_sentences or 1, SENTENCES if n_sentences else WITHOUT_TEXT))
-    return np.concatenate(found)
+        numbers.append(np.full(n_sentences or 1, SENTENCES if n_sentences else WITHOUT_TEXT))
+    return np.concatenate(numbers)
 
 
 def numbers_at(table: Any) -> IntArray:

@@ -113,14 +113,14 @@ class LanceEngine(Engine):
     def digests(self, ids: Iterable[str] | None = None) -> dict[str, str]:
         where = "place <= 0" if ids is None else f"place <= 0 AND doc_id IN {listed(ids)}"
         with self._errors():
-            found = select(self._open(), where, ["doc_id", "digest"])
-        return dict(zip(found["doc_id"].to_pylist(), found["digest"].to_pylist(), strict=True))
+            rows = select(self._open(), where, ["doc_id", "digest"])
+        return dict(zip(rows["doc_id"].to_pylist(), rows["digest"].to_pylist(), strict=True))
 
     @override
     def sizes(self) -> dict[str, int]:
         with self._errors():
-            found = select(self._open(), "place <= 0", ["doc_id", "size"])
-        return dict(zip(found["doc_id"].to_pylist(), found["size"].to_pylist(), strict=True))
+            rows = select(self._open(), "place <= 0", ["doc_id", "size"])
+        return dict(zip(rows["doc_id"].to_pylist(), rows["size"].to_pylist(), strict=True))
 
     @override
     def write(self, documents: Sequence[StoredDocument]) -> None:

@@ -57,10 +57,9 @@ class LanceView(View):
     @override
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
         if wanted is not None:
-            found = select(self._rows, f"place >= 0 AND {filters.where_clause(wanted)}", ["words"])
-            return np.bincount(_places(terms, numbers_of(found["words"])), minlength=len(terms) + 1)[
-                :-1
-            ], len(found)
+            rows = select(self._rows, f"place >= 0 AND {filters.where_clause(wanted)}", ["words"])
+            places = _places(terms, numbers_of(rows["words"]))
+            return np.bincount(places, minlength=len(terms) + 1)[:-1], len(rows)
         return self._totals(terms), self.count()
 
     @override
@@ -107,8 +106,8 @@ class LanceView(View):
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
         if not keys:
             return []
-        found = self._taken(keys, READ)
-        by_key = dict(zip(found["_rowid"].to_pylist(), sentences(found), strict=True))
+        taken = self._taken(keys, READ)
+        by_key = dict(zip(taken["_rowid"].to_pylist(), sentences(taken), strict=True))
         return [by_key[key] for key in keys]
 
     def _totals(self, terms: IntArray) -> IntArray:
@@ -127,19 +126,19 @@ class LanceView(View):
     ) -> list[list[FoundSentence]]:
         column = '"start"' if by == "start" else "place"
         parts = [f"(doc_id = {filters.text(i)} AND {column} >= {a} AND {column} < {b})" for i, a, b in ranges]
-        found = sentences(select(self._rows, f"place >= 0 AND ({' OR '.join(parts)})", READ))
-        found.sort(key=lambda row: row.place)
-        return [[row for row in found if row.doc_id == i and a <= getattr(row, by) < b] for i, a, b in ranges]
+        rows = sentences(select(self._rows, f"place >= 0 AND ({' OR '.join(parts)})", READ))
+        rows.sort(key=lambda row: row.place)
+        return [[row for row in rows if row.doc_id == i and a <= getattr(row, by) < b] for i, a, b in ranges]
 
     @override
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
-        found = select(self._rows, f"place <= 0 AND doc_id = {filters.text(doc_id)}", ["metadata"])
-        return json_object("metadata", found["metadata"][0].as_py()) if len(found) else None
+        rows = select(self._rows, f"place <= 0 AND doc_id = {filters.text(doc_id)}", ["metadata"])
+        return json_object("metadata", rows["metadata"][0].as_py()) if len(rows) else None
 
     @override
     def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
-        found = select(self._rows, "place <= 0", ["metadata"], limit=most)
-        return [json_object("metadata", metadata) for metadata in found["metadata"].to_pylist()]
+        rows = select(self._rows, "place <= 0", ["metadata"], limit=most)
+        return [json_object("metadata", metadata) for metadata in rows["metadata"].to_pylist()]
 
     @override
     def has_field(self, field: str) -> bool:
@@ -150,8 +149,8 @@ def _best(search: Any, score: str, where: str | None, size: int) -> IntArray:
     """The ids of the best rows; score: the column that orders them."""
     if where is not None:
         search = search.where(where, prefilter=True)
-    found = search.limit(size).with_row_id(True).select([score]).to_arrow()
-    ids: IntArray = found["_rowid"].to_numpy().astype(np.int64)
+    rows = search.limit(size).with_row_id(True).select([score]).to_arrow()
+    ids: IntArray = rows["_rowid"].to_numpy().astype(np.int64)
     return ids
 
 

@@ -42,8 +42,8 @@ class PostgresEngine(Engine):
             if tables.are_of_another_version():
                 drop = f"DROP TABLE {', '.join(tables.names)}"
                 raise other_version(self.location, f"run {drop} first, or give another ?collection=name")
-            found = run(f"SELECT settings FROM {self._c}_settings").fetchone()
-        return None if found is None else json_object("settings", found[0])
+            row = run(f"SELECT settings FROM {self._c}_settings").fetchone()
+        return None if row is None else json_object("settings", row[0])
 
     @override
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:

@@ -49,8 +49,8 @@ class PostgresView(View):
             "GROUP BY p.term"
         )
         self._frequency = dict(self._run(query, [terms.tolist(), *values]).fetchall())
-        found = [self._frequency.get(term, 0) for term in terms.tolist()]
-        return np.array(found, dtype=np.int64), self._counted(wanted)
+        counts = [self._frequency.get(term, 0) for term in terms.tolist()]
+        return np.array(counts, dtype=np.int64), self._counted(wanted)
 
     @override
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
@@ -101,8 +101,8 @@ class PostgresView(View):
             f"SELECT s.key, {_SENTENCE} FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s)"
         )
-        found = {key: as_found(*rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
-        return [found[key] for key in keys]
+        by_key = {key: as_found(*rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
+        return [by_key[key] for key in keys]
 
     @override
     def between(
@@ -114,21 +114,21 @@ class PostgresView(View):
             f"JOIN {self._c}_sentences s ON s.document = d.key AND s.{by} >= r.low AND s.{by} < r.high "
             "ORDER BY r.number, s.place"
         )
-        found: list[list[FoundSentence]] = [[] for _ in ranges]
+        of_range: list[list[FoundSentence]] = [[] for _ in ranges]
         columns = [list(column) for column in zip(*ranges, strict=True)]
         for number, *rest in self._run(query, columns).fetchall():
-            found[number - 1].append(as_found(*rest))
-        return found
+            of_range[number - 1].append(as_found(*rest))
+        return of_range
 
     @override
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
-        found = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
-        return None if found is None else json_object("metadata", found[0])
+        row = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
+        return None if row is None else json_object("metadata", row[0])
 
     @override
     def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
-        found = self._run(f"SELECT metadata FROM {self._c}_documents LIMIT %s", [most])
-        return [json_object("metadata", metadata) for (metadata,) in found]
+        rows = self._run(f"SELECT metadata FROM {self._c}_documents LIMIT %s", [most])
+        return [json_object("metadata", metadata) for (metadata,) in rows]
 
     @override
     def has_field(self, field: str) -> bool:
@@ -140,14 +140,14 @@ class PostgresView(View):
         among, values = self._among(wanted, "s")
         query = f"SELECT s.key FROM {self._c}_sentences s WHERE {among} ORDER BY"
         matching = self._counted(wanted)
-        found: list[Any] = []
+        keys: list[Any] = []
         if wanted is None or matching > _COMPARED:
             near = f"{query} s.vector <#> %s::{kind} LIMIT %s"
-            found = self._run(near, [*values, direction, size]).fetchall()
-        if len(found) < min(size, matching):  # the index gives up where what matches is rare or far away
+            keys = self._run(near, [*values, direction, size]).fetchall()
+        if len(keys) < min(size, matching):  # the index gives up where what matches is rare or far away
             near = f"{query} -(s.vector <#> %s::{kind}) DESC LIMIT %s"  # in an order that no index has
-            found = self._run(near, [*values, direction, size]).fetchall()
-        return {key for (key,) in found}
+            keys = self._run(near, [*values, direction, size]).fetchall()
+        return {key for (key,) in keys}
 
     def _counted(self, wanted: Filter | None) -> int:
         """Number of rows whose documents meet a filter."""

@@ -48,13 +48,13 @@ def row_point(row: Row, lottery: int) -> Any:
 
 def compared(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """What filters compare, as fields of a payload."""
-    found: dict[str, Any] = {"facets": facets.labels(metadata)}
+    payload: dict[str, Any] = {"facets": facets.labels(metadata)}
     for field, number in facets.numbers(metadata).items():
-        found |= _levels(number_field(field), number)
+        payload |= _levels(number_field(field), number)
     for field, text in facets.texts(metadata).items():
-        found[text_field(field)] = text
-        found |= _levels(field, text)
-    return found
+        payload[text_field(field)] = text
+        payload |= _levels(field, text)
+    return payload
 
 
 def _levels(field: str, text: str) -> dict[str, int]:
@@ -114,15 +114,15 @@ def as_found(point: Any) -> FoundSentence:
 
 def as_stored(point: Any) -> StoredSentence:
     """The sentence that a point with its vectors is."""
-    found, words = as_found(point), point.vector.get("words")
+    read, words = as_found(point), point.vector.get("words")
     weights = {} if words is None else dict(zip(words.indices, words.values, strict=True))
     return StoredSentence(
-        start=found.start,
-        end=found.end,
-        n_tokens=found.n_tokens,
-        passage=found.passage,
-        text=found.text,
-        above=found.above,
+        start=read.start,
+        end=read.end,
+        n_tokens=read.n_tokens,
+        passage=read.passage,
+        text=read.text,
+        above=read.above,
         vector=np.array(point.vector["dense"], dtype=np.float32),
         words=np.array(point.payload["words"], dtype=np.int64),
         weights=np.array([weights[word] for word in point.payload["words"]], dtype=np.float32),

@@ -57,8 +57,8 @@ class QdrantStore:
             both = f"{self._rows} and {self._heads}"
             remedy = f"delete the collections {both} first, or give another ?collection=name"
             raise other_version(self.location, remedy)
-        found = self._client.retrieve(self._heads, [_SETTINGS])
-        return dict(json.loads(found[0].payload["settings"])) if found else None
+        heads = self._client.retrieve(self._heads, [_SETTINGS])
+        return dict(json.loads(heads[0].payload["settings"])) if heads else None
 
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
         """Make both collections, unless they are there."""
@@ -75,12 +75,12 @@ class QdrantStore:
     def heads(self, ids: Iterable[str] | None = None, most: int | None = None) -> dict[str, Head]:
         """The heads of at most `most` documents that have one; of all by default."""
         if ids is None:
-            found = self._scroll(self._heads, filters.none_of([_is_settings()]), True)
+            read = self._scroll(self._heads, filters.none_of([_is_settings()]), True)
         else:
             keys = [head_key(identifier) for identifier in ids]
             parts = [keys[i : i + _BATCH] for i in range(0, len(keys), _BATCH)]
-            found = (point for part in parts for point in self._client.retrieve(self._heads, part))
-        heads = map(points.as_head, islice(found, most))
+            read = (point for part in parts for point in self._client.retrieve(self._heads, part))
+        heads = map(points.as_head, islice(read, most))
         return {head.doc_id: head for head in heads}
 
     def put_heads(self, heads: Sequence[Head]) -> None:
@@ -94,8 +94,8 @@ class QdrantStore:
 
     def has_field(self, field: str) -> bool:
         """Whether a document has a field in its metadata."""
-        found, _ = self._client.scroll(self._heads, scroll_filter=_all(filters.has_field(field)), limit=1)
-        return bool(found)
+        heads, _ = self._client.scroll(self._heads, scroll_filter=_all(filters.has_field(field)), limit=1)
+        return bool(heads)
 
     def put_rows(self, rows: Sequence[Row]) -> None:
         """Write rows. Raises InputError, and writes nothing, if one cannot be stored."""
@@ -116,8 +116,8 @@ class QdrantStore:
 
     def count(self, wanted: Filter | None = None) -> int:
         """Number of rows."""
-        found = self._client.count(self._rows, count_filter=_all(*_met(wanted)), exact=True)
-        return int(found.count)
+        answer = self._client.count(self._rows, count_filter=_all(*_met(wanted)), exact=True)
+        return int(answer.count)
 
     def frequency(self, term: int, wanted: Filter | None = None) -> int:
         """Number of rows whose sentence has a word."""
@@ -129,17 +129,17 @@ class QdrantStore:
         count = self.count(wanted)
         limit = LOTTERY if count <= n else int(LOTTERY * n / count)
         chosen = _all(filters.ranged("lottery", lte=limit), *_met(wanted))
-        found = list(self._scroll(self._rows, chosen, ["counted"], ["dense"]))
-        vectors = np.array([point.vector["dense"] for point in found], dtype=np.float32)
-        return Sample(vectors.reshape(len(found), -1 if found else 0), unpacked(map(points.counted, found)))
+        drawn = list(self._scroll(self._rows, chosen, ["counted"], ["dense"]))
+        vectors = np.array([point.vector["dense"] for point in drawn], dtype=np.float32)
+        return Sample(vectors.reshape(len(drawn), -1 if drawn else 0), unpacked(map(points.counted, drawn)))
 
     def best(self, query: Query, size: int, wanted: Filter | None, without: Collection[str]) -> list[Hit]:
         """The `size` best rows for a query, best first; without those of some versions."""
         old = [filters.none_of([filters.one_of("version", sorted(without))])] if without else []
-        found = self._query(query, size, _all(*_met(wanted), *old), _FOUND)
+        hits = self._query(query, size, _all(*_met(wanted), *old), _FOUND)
         return [
             Hit(p.id, about["doc_id"], about["version"], about["passage"][0], points.counted(p), p.score)
-            for p in found
+            for p in hits
             if (about := p.payload)
         ]
 
@@ -151,8 +151,8 @@ class QdrantStore:
 
     def read(self, keys: Sequence[str]) -> dict[str, FoundSentence]:
         """Rows by key, without metadata; those that are not there are left out."""
-        found = self._client.retrieve(self._rows, list(keys), with_payload=_READ) if keys else []
-        return {point.id: points.as_found(point) for point in found}
+        points_read = self._client.retrieve(self._rows, list(keys), with_payload=_READ) if keys else []
+        return {point.id: points.as_found(point) for point in points_read}
 
     def between(
         self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
@@ -177,8 +177,8 @@ class QdrantStore:
     def stored(self, version: str) -> list[StoredSentence]:
         """The rows of a version as they were written, in order."""
         chosen = _all(filters.one_of("version", [version]))
-        found = sorted(self._scroll(self._rows, chosen, True, True), key=lambda p: p.payload["place"])
-        return [points.as_stored(point) for point in found]
+        rows = sorted(self._scroll(self._rows, chosen, True, True), key=lambda p: p.payload["place"])
+        return [points.as_stored(point) for point in rows]
 
     def close(self) -> None:
         """End the connections."""
@@ -205,15 +205,15 @@ class QdrantStore:
             using, asked = "words", models.SparseVector(indices=list(terms), values=list(terms.values()))
         else:
             using, asked = "dense", query.tolist()
-        found = self._client.query_points(
+        answer = self._client.query_points(
             self._rows, query=asked, using=using, query_filter=chosen, limit=size, with_payload=payload
         )
-        return list(found.points)
+        return list(answer.points)
 
     def _scroll(self, name: str, chosen: Any, payload: Any, vectors: Any = False) -> Iterator[Any]:
         offset = None
         while True:
-            found, offset = self._client.scroll(
+            page, offset = self._client.scroll(
                 name,
                 scroll_filter=chosen,
                 limit=_BATCH,
@@ -221,7 +221,7 @@ class QdrantStore:
                 with_payload=payload,
                 with_vectors=vectors,
             )
-            yield from found
+            yield from page
             if offset is None:
                 return
 

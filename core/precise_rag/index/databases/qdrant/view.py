@@ -35,8 +35,8 @@ class QdrantView(View):
 
     @override
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
-        found = [self._store.frequency(term, wanted) for term in terms.tolist()]
-        return np.array(found, dtype=np.int64), self._store.count(wanted)
+        counts = [self._store.frequency(term, wanted) for term in terms.tolist()]
+        return np.array(counts, dtype=np.int64), self._store.count(wanted)
 
     @override
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
@@ -51,23 +51,23 @@ class QdrantView(View):
         without = set[str]()
         for _ in range(_ATTEMPTS):
             began = time.monotonic()
-            found = [self._store.best(query, size, wanted, without) for query in queries]
-            hits = {hit.key: hit for hits in found for hit in hits}
+            of_query = [self._store.best(query, size, wanted, without) for query in queries]
+            hits = {hit.key: hit for hits in of_query for hit in hits}
             self._heads = self._store.heads({hit.doc_id for hit in hits.values()})
             present = {head.version for head in self._heads.values()}
             others = {hit.version for hit in hits.values()} - present
             without |= others
             are_whole = [self._was_whole(version, began) for version in present]
             if all(are_whole) and not others:
-                return self._pooled(vector, list(hits.values()), found[0])
+                return self._pooled(vector, list(hits.values()), of_query[0])
         raise StateChangedError
 
     @override
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
-        found = self._store.read(keys)
-        if len(found) < len(set(keys)):
+        rows = self._store.read(keys)
+        if len(rows) < len(set(keys)):
             raise StateChangedError
-        return [self._described(found[key]) for key in keys]
+        return [self._described(rows[key]) for key in keys]
 
     @override
     def between(
@@ -80,8 +80,8 @@ class QdrantView(View):
         now = self._store.heads(ids)
         if any(name not in now or now[name].version != self._heads[name].version for name, _, _ in there):
             raise StateChangedError
-        found = dict(zip(there, rows, strict=True))
-        return [[self._described(row) for row in found.get(wanted, ())] for wanted in ranges]
+        of_range = dict(zip(there, rows, strict=True))
+        return [[self._described(row) for row in of_range.get(wanted, ())] for wanted in ranges]
 
     @override
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:

@@ -13,7 +13,7 @@ from precise_rag.evaluation import Dataset, Evidence
 from precise_rag.evidence.model import REACH
 from precise_rag.evidence.stretches import by_section
 from precise_rag.index import HybridIndex
-from precise_rag.index.arrays.headings import headings_above
+from precise_rag.index.arrays.heading_columns import headings_above
 from precise_rag.index.rows.neighbours import rows_around
 from precise_rag.rerank import CascadeReranker, rerank
 from precise_rag.segmentation import Segmenter

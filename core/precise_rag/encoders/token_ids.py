@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag.ragged import slice_places
 from precise_rag.types import IntArray
 
 _PROBES = ["The cats' naïve  Query,\\n ran.", "two"]
@@ -33,23 +34,21 @@ class TokenIds(NamedTuple):
     def of(self, texts: IntArray) -> "TokenIds":
         """Return the tokens of some of the texts, given by their places."""
         lengths = self.lengths[texts]
-        return TokenIds(
-            self.ids[np.repeat(self.offsets[texts], lengths) + places(lengths)], _offsets(lengths)
-        )
+        return TokenIds(self.ids[slice_places(self.offsets[texts], lengths)], _offsets(lengths))
 
     def cut(self, limit: int) -> "TokenIds":
         """Return the tokens with at most `limit` of each text; the last, which ends a text, is kept."""
         if len(self.lengths) == 0 or int(self.lengths.max()) <= limit:
             return self
         lengths = np.minimum(self.lengths, limit)
-        ids = self.ids[np.repeat(self.offsets[:-1], lengths) + places(lengths)]
+        ids = self.ids[slice_places(self.offsets[:-1], lengths)]
         ids[np.cumsum(lengths) - 1] = self.ids[self.offsets[1:] - 1]
         return TokenIds(ids, _offsets(lengths))
 
 
 def places(lengths: IntArray) -> IntArray:
     """Return the (t,) position of each token in its text. lengths: (n,) tokens of each text."""
-    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return slice_places(np.zeros_like(lengths), lengths)
 
 
 def _offsets(lengths: IntArray) -> IntArray:

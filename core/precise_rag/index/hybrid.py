@@ -17,7 +17,7 @@ from precise_rag.index.arrays.context import GroupMeans, check_alpha, check_norm
 from precise_rag.index.arrays.forms import Form, Forms, check_numbers
 from precise_rag.index.arrays.fusion import min_max, pooled, weighted_sum, z_score
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.headings import (
+from precise_rag.index.arrays.heading_columns import (
     HEADING_FORMS,
     Headings,
     HeadingTexts,

@@ -12,7 +12,7 @@ from precise_rag.index.arrays.bm25_matrix import (
     counted_words,
 )
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.headings import Headings
+from precise_rag.index.arrays.heading_columns import Headings
 from precise_rag.index.rows.segments import Segment
 from precise_rag.index.rows.snapshot import Snapshot
 from precise_rag.index.scheme import Checks

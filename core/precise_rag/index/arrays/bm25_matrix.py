@@ -12,7 +12,7 @@ from precise_rag.checks import check_number
 from precise_rag.index.arrays.collection import BoolArray, Columns
 from precise_rag.index.arrays.forms import Form, ascends, check_numbers, check_parts, ensure, least_of
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.headings import Headings
+from precise_rag.index.arrays.heading_columns import Headings
 from precise_rag.index.arrays.postings import Postings, idf
 from precise_rag.index.arrays.stop_words import WordSettings
 from precise_rag.types import FloatArray, IntArray

@@ -25,7 +25,7 @@ from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.forms import Form, check_parts, ensure, least_of
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.headings import WEIGHT, Headings
+from precise_rag.index.arrays.heading_columns import WEIGHT, Headings
 from precise_rag.index.arrays.vectors import read_vectors
 from precise_rag.types import FloatArray, IntArray
 

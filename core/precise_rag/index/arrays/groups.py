@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.index.arrays.top import top_rows
+from precise_rag.ragged import slice_places
 from precise_rag.types import FloatArray, IntArray
 
 
@@ -46,8 +47,7 @@ class Groups:
         """Return the rows of some groups, one group after another, and where each group begins among them."""
         ends = np.append(self.starts[1:], len(self.of_row))
         sizes = ends[groups] - self.starts[groups]
-        begins = np.cumsum(sizes) - sizes
-        return np.repeat(self.starts[groups] - begins, sizes) + np.arange(sizes.sum()), begins
+        return slice_places(self.starts[groups], sizes), np.cumsum(sizes) - sizes
 
     def spans(self, spans: IntArray) -> IntArray:
         """(n_groups, 2) from the first row's start to the last row's end; spans: (n, 2) of the rows."""

@@ -20,6 +20,7 @@ from precise_rag.index.arrays.forms import check_numbers, ensure
 from precise_rag.index.arrays.postings import idf
 from precise_rag.index.databases.checked import reading
 from precise_rag.index.databases.words import MOST_NUMBERS
+from precise_rag.ragged import slice_places
 from precise_rag.types import FloatArray, IntArray
 
 SCALES = 3
@@ -85,9 +86,9 @@ def counted_rows(values: npt.NDArray[np.int32], starts: IntArray, ends: IntArray
     head = values[starts[:, None] + np.arange(1, _HEAD)].astype(np.int64)
     check_numbers("the lengths", head, 0, 2**31)
     first = starts + _HEAD
-    terms = values[_places(first, n_terms)]
+    terms = values[slice_places(first, n_terms)]
     check_numbers("the words", terms, 1, MOST_NUMBERS + 1)
-    counts = values[_places(first + n_terms, n_terms)].view(np.uint8).reshape(-1, 4)[:, :SCALES]
+    counts = values[slice_places(first + n_terms, n_terms)].view(np.uint8).reshape(-1, 4)[:, :SCALES]
     return CountedRows(head[:, :SCALES], head[:, SCALES:], n_terms, terms, counts)
 
 
@@ -131,8 +132,3 @@ def bm25(
         shares = weights[places] * counts / np.maximum(counts + norms, 1)  # 0 for a count of 0
         scores.append(np.bincount(owners, shares, minlength=len(rows.n_terms)).astype(np.float32))
     return scores
-
-
-def _places(starts: IntArray, lengths: IntArray) -> IntArray:
-    """The places of slices that begin at `starts`, one after another."""
-    return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())

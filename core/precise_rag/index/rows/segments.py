@@ -19,7 +19,7 @@ import numpy.typing as npt
 from precise_rag.index.arrays.collection import BoolArray, Collection, Columns
 from precise_rag.index.arrays.draws import draws, seeds_of
 from precise_rag.index.arrays.faiss_rows import FaissRows
-from precise_rag.index.arrays.headings import HeadingTexts
+from precise_rag.index.arrays.heading_columns import HeadingTexts
 from precise_rag.index.arrays.words import Vocabulary, joined_words
 from precise_rag.index.rows.matching import DocumentMatcher
 from precise_rag.types import Document, IntArray

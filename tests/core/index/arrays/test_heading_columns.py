@@ -2,7 +2,7 @@ import numpy as np
 
 from precise_rag.index.arrays.context import GroupMeans, group_norms
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.headings import WEIGHT, Headings, heading_columns
+from precise_rag.index.arrays.heading_columns import WEIGHT, Headings, heading_columns
 from precise_rag.index.arrays.words import Vocabulary
 
 ABOVE = [[(), (), ("Pumps",)], [("Pumps", "Care"), ("Pumps", "Care"), ("Pumps",)]]

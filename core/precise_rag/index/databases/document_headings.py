@@ -1,6 +1,6 @@
 """What stands above the sentences of documents: titles and headings, as vectors and words.
 
-A heading takes part in the passages and surroundings below it as in `precise_rag.index.arrays.headings`.
+A heading takes part in the passages and surroundings below it: see `arrays.heading_columns`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy as np
 
 from precise_rag.encoded import encode_documents
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.headings import WEIGHT, headings_above
+from precise_rag.index.arrays.heading_columns import WEIGHT, headings_above
 from precise_rag.index.databases.words import word_numbers
 from precise_rag.protocols import Encoder
 from precise_rag.titles import joined_titles

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.forms import Form, ascends, check_numbers, check_parts, ensure
 from precise_rag.index.arrays.groups import Groups
+from precise_rag.ragged import slice_places
 from precise_rag.structure import read_structure
 from precise_rag.titles import below, joined_titles, read_titles, saved_titles, titles_of
 from precise_rag.types import Document, FloatArray, IntArray, Titles
@@ -138,7 +139,8 @@ class Headings:
         )
         both = np.concatenate([self.words, np.asarray(columns["words.values"])])
         per_group = np.add.reduceat(lengths.sum(axis=1), groups.starts)
-        return _slices(both, starts.ravel(), lengths.ravel()), per_group
+        words: npt.NDArray[np.int32] = both[slice_places(starts.ravel(), lengths.ravel())]
+        return words, per_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +190,3 @@ def check_heading_texts(columns: Columns, kept: Columns) -> None:
     ensure(len(ends) == np.count_nonzero(begins), "above.ends are not those of the headings")
     ensure(not len(ends) or (ends[0] >= 0 and ascends(ends)), "above.ends do not ascend from 0")
     ensure((ends[-1] if len(ends) else 0) == len(values), "above.values have the wrong length")
-
-
-def _slices(values: npt.NDArray[np.int32], starts: IntArray, lengths: IntArray) -> npt.NDArray[np.int32]:
-    """The slices of `values` with these starts and lengths, one after another."""
-    places = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    taken: npt.NDArray[np.int32] = values[places]
-    return taken

@@ -3,10 +3,9 @@
     python -m benchmarks.scale.build --data DIR --work W [--sentences 1000000] [--stores folder,lance]
 
 Text and vectors: see `benchmarks.scale.collection`. Rows are read once for all databases, so the seconds of
-"read" belong to each of them; nothing is encoded. A million is the collection of 100,000 sentences ten times:
-rows of the one that was built before, copied with turned vectors (`benchmarks.scale.repeat`). Seconds of CPU
-are those of this process, and for PostgreSQL also those of its server, which must run on this machine; its
-address is in PRECISE_POSTGRES.
+"read" belong to each of them; nothing but the real sentences is encoded. Seconds of CPU are those of this
+process, and for PostgreSQL also those of its server, which must run on this machine; its address is in
+PRECISE_POSTGRES.
 """
 
 import json
@@ -17,12 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import record
-from benchmarks.scale.collection import DISTINCT, LargeCollection
-from benchmarks.scale.repeat import repeat_folder, repeat_lance, repeat_postgres
+from benchmarks.scale.collection import LargeCollection
 from precise_rag.index import DatabaseIndex, HybridIndex
 from precise_rag.index.databases.encoding import rows_of_documents
 from precise_rag.index.databases.engine import Engine
-from precise_rag.index.databases.location import load_engine
 from precise_rag.index.databases.postgres import PostgresEngine
 
 STORES = "folder,lance,postgres"
@@ -36,25 +33,19 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path, help="vector cache (default: in the work folder)")
     args = parser.parse_args()
     stores = args.stores.split(",")
-    if "folder" in stores or args.sentences <= DISTINCT:
-        collection = LargeCollection(args.data, record.cached_encoder(args))
+    collection = LargeCollection(args.data, record.cached_encoder(args))
     if "folder" in stores:
         folder(args, collection)
     databases = [store for store in stores if store != "folder"]
-    if args.sentences > DISTINCT:
-        for store in databases:
-            copies(args, store)
-    elif databases:
+    if databases:
         rows(args, collection, databases)
 
 
 def folder(args: Any, collection: LargeCollection) -> None:
     """Build the folder index."""
     index, spent = HybridIndex(collection), Spent()
-    for batch in collection.batches(min(args.sentences, DISTINCT)):
+    for batch in collection.batches(args.sentences):
         spent("add", lambda batch=batch: index.add(batch))
-    if args.sentences > DISTINCT:
-        repeat_folder(index, args.sentences // DISTINCT)
     path = place(args, "folder")
     spent("prepare and save", lambda: index.save(path))
     note(args, "folder", {"sentences": len(index), **spent.figures(), "size MB": size_of(Path(path))})
@@ -79,20 +70,9 @@ def rows(args: Any, collection: LargeCollection, stores: list[str]) -> None:
         note(args, store, {"sentences": len(index), **figures, "size MB": stored_size(index.engine)})
 
 
-def copies(args: Any, store: str) -> None:
-    """Build a collection in a database from the rows of the one with 100,000 sentences."""
-    once, engine = (load_engine(place(args, store, n)) for n in (DISTINCT, args.sentences))
-    spent, repeat = Spent(engine), repeat_lance if store == "lance" else repeat_postgres
-    repeat(once, engine, args.sentences // DISTINCT, spent)  # type: ignore[operator]
-    spent("optimize", engine.optimize)
-    with engine.view() as view:
-        figures = {"sentences": view.count(), **spent.figures(), "size MB": stored_size(engine)}
-    note(args, store, figures)
-
-
-def place(args: Any, store: str, n_sentences: int | None = None) -> str:
-    """Where a store of this size is. n_sentences: another size than that of the arguments."""
-    size = n_sentences or args.sentences
+def place(args: Any, store: str) -> str:
+    """Where a store of this size is."""
+    size = args.sentences
     if store == "postgres":
         server = os.environ["PRECISE_POSTGRES"]
         return f"{server}{'&' if '?' in server else '?'}collection=scale_{size}"

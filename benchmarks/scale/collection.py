@@ -1,9 +1,8 @@
 """A large collection: real text repeated with changes, and the vectors of real sentences likewise.
 
-20,000 sentences of the development sets are encoded once. Up to 100,000 sentences, each copy of a document
-has about one word in ten changed for another one of the document, and the vectors of its sentences are turned
-by a random angle of about 27 degrees. Beyond that, documents are repeated under other ids, and the vectors of
-their rows are turned by about 14 degrees.
+20,000 sentences of the development sets are encoded once. Each copy of a document has about one word in ten
+changed for another one of the document, and the vectors of its sentences are turned by a random angle of
+about 27 degrees.
 """
 
 import random
@@ -20,9 +19,9 @@ from precise_rag.sentences import split_sentences
 from precise_rag.types import Document, FloatArray, IntArray
 from precise_rag.vectors import unit_rows
 
-REAL, DISTINCT = 20_000, 100_000
-_SENTENCES, _ROWS = 0.5, 0.25
-"""Tangents of the angles."""
+REAL = 20_000
+_TANGENT = 0.5
+"""That of the angles."""
 _WORD = re.compile(r"(?<= )[a-z]{4,}(?= )")
 
 
@@ -47,10 +46,7 @@ class LargeCollection:
                 break
 
     def batches(self, n_sentences: int) -> Iterator[list[Document]]:
-        """Documents of about this many sentences, some at a time; only those of the last batch are known.
-
-        n_sentences: at most `DISTINCT`.
-        """
+        """Documents of about this many sentences, some at a time; only those of the last batch are known."""
         left = n_sentences
         for copy in count():
             for first in range(0, len(self._real), 64):
@@ -71,7 +67,7 @@ class LargeCollection:
         for (start, stop), text, vector in zip(split_sentences(document.text), texts, vectors, strict=True):
             if copy:
                 text = _WORD.sub(lambda m: drawn.choice(words) if drawn.random() < 0.2 else m[0], text)
-                vector = turned(vector[None], rng, _SENTENCES)[0]
+                vector = turned(vector[None], rng)[0]
             self._known[text.strip()] = vector
             pieces += [document.text[end:start], text]
             end = stop
@@ -94,9 +90,9 @@ class LargeCollection:
         return np.array([len(text) // 4 for text in texts], dtype=np.int64)
 
 
-def turned(vectors: FloatArray, rng: np.random.Generator, tangent: float = _ROWS) -> FloatArray:
+def turned(vectors: FloatArray, rng: np.random.Generator) -> FloatArray:
     """(n, d) vectors turned by a random angle each; their lengths stay."""
     noise = rng.standard_normal(size=vectors.shape, dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    noise *= tangent * lengths / np.linalg.norm(noise, axis=1, keepdims=True)
+    noise *= _TANGENT * lengths / np.linalg.norm(noise, axis=1, keepdims=True)
     return unit_rows(vectors + noise) * lengths

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from precise_rag.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 Words = Mapping[str, str]
 """What users may write in place of each of our words, separated by spaces."""
 
@@ -61,6 +62,12 @@ def named_by(words: Words, *groups: type) -> Callable[[F], F]:
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+def with_option_words(kind: type[T]) -> type[T]:
+    """Return the class; its constructor names the right option in place of a word in `OPTION_WORDS`."""
+    kind.__init__ = named_by(OPTION_WORDS)(kind.__init__)  # type: ignore[method-assign]
+    return kind
 
 
 def check_search_options(call: str, search: Callable[..., Any], given: Iterable[str]) -> None:

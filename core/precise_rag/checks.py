@@ -2,8 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
+from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -125,24 +124,3 @@ def shown(value: Any) -> str:
     except ValueError:  # an int with thousands of digits
         text = "a huge number"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def renamed(**options: str) -> Callable[[T], T]:
-    """Return a class decorator: an option under a former name raises an InputError that says the new one.
-
-    options: the new name of each option by its former one.
-    """
-
-    def decorate(kind: Any) -> Any:
-        given = kind.__init__
-
-        @wraps(given)
-        def checked(self: object, *args: Any, **named: Any) -> None:
-            for former in options.keys() & named.keys():
-                raise InputError(f"{kind.__name__} has no option {former!r}; it is now {options[former]!r}")
-            given(self, *args, **named)
-
-        kind.__init__ = checked
-        return kind
-
-    return decorate

@@ -47,11 +47,17 @@ def test_none_passes_where_it_means_something() -> None:
     ("kind", "former", "now"),
     [
         (ProbabilitySelector, "ratio", "share_of_best"),
+        (ProbabilitySelector, "floor", "min_score"),
         (GradientSelector, "floor", "min_score"),
         (DynamicThreshold, "floor", "min_score"),
         (RedundancyFilter, "threshold", "similarity_threshold"),
     ],
 )
-def test_an_option_under_its_former_name_says_the_new_one(kind: Any, former: str, now: str) -> None:
-    with pytest.raises(InputError, match=f"{kind.__name__} has no option '{former}'; it is now '{now}'"):
+def test_an_option_under_a_former_name_says_the_present_one(kind: Any, former: str, now: str) -> None:
+    with pytest.raises(InputError, match=f"{kind.__name__} has no argument '{former}'; write {now}="):
         kind(**{former: 0.5})
+
+
+def test_an_unknown_option_is_told_which_there_are() -> None:
+    with pytest.raises(InputError, match="GradientSelector has no argument 'colour'; it takes min_k"):
+        GradientSelector(colour=3)  # type: ignore[call-arg]

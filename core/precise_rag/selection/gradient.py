@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from precise_rag.checks import check_number, renamed, shown
+from precise_rag._arguments import with_option_words
+from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
@@ -38,7 +39,7 @@ def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: 
     return len(scores)
 
 
-@renamed(floor="min_score", of_best="share_of_best")
+@with_option_words
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientSelector:
     """Selector that keeps the best candidates up to the first sharp drop of the score.

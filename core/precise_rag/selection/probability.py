@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from precise_rag.checks import check_number, renamed
+from precise_rag._arguments import with_option_words
+from precise_rag.checks import check_number
 from precise_rag.selection.names import name_bearers
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import estimate_tokens
@@ -14,7 +15,7 @@ Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 
 
-@renamed(ratio="share_of_best", threshold="min_score")
+@with_option_words
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbabilitySelector:
     """Selector that keeps candidates while they are worth their tokens.

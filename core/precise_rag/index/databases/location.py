@@ -15,9 +15,9 @@ LOCATIONS = "NAME.lance, postgresql://… or qdrant:http://…"
 
 
 def is_database(location: str | Path) -> bool:
-    """Whether a location is that of a database, and not a folder of an index."""
+    """Whether a location means a database, or is a URL; any other is the folder of an index."""
     text = location if isinstance(location, str) else str(as_path("location", location))
-    return text.rstrip("/").endswith(".lance") or text.startswith((*_POSTGRES, _QDRANT, _MILVUS))
+    return text.rstrip("/").endswith(".lance") or text.startswith((_QDRANT, _MILVUS)) or "://" in text
 
 
 def load_engine(location: str | Path, **options: Any) -> Engine:

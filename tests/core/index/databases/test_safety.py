@@ -460,6 +460,13 @@ def test_a_location_of_milvus_names_from_store(location: str) -> None:
             opened(location)
 
 
+@pytest.mark.parametrize("location", ["mongodb://host/db", "https://host/rows"])
+def test_another_url_is_not_taken_for_a_folder(location: str) -> None:
+    for opened in (load_index, lambda path: DatabaseIndex(path, HashEncoder())):
+        with pytest.raises(InputError, match=r"is not a database; give NAME\.lance, postgresql"):
+            opened(location)
+
+
 def test_a_folder_may_have_the_name_of_a_database() -> None:
     assert not is_database("postgres")
     assert not is_database("postgresql")

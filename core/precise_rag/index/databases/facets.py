@@ -45,16 +45,6 @@ def item_label(field: str, value: object) -> str:
     return json.dumps([field, [canonical(value)]])
 
 
-def number_label(field: str) -> str:
-    """The label of documents whose field is a number; `labels` has none of these."""
-    return json.dumps([field, {"is": "number"}])
-
-
-def text_label(field: str) -> str:
-    """The label of documents whose field is a string; `labels` has none of these."""
-    return json.dumps([field, {"is": "text"}])
-
-
 def numbers(metadata: Mapping[str, Any]) -> dict[str, str]:
     """The fields that have a number, each as `sortable` text: engines compare numbers as floats."""
     return {

@@ -1,4 +1,15 @@
-"""Indexes: they store documents and return scored candidates for a query."""
+"""Indexes: they store documents and return scored candidates for a query.
+
+scheme.py, sentence_scheme.py       what sets kinds apart: the columns of their rows, and how rows score
+dense.py, bm25.py, hybrid.py, sentence_context.py, word_sentence.py   a kind each: settings, scheme, class
+document_index.py                   a scheme and its documents, saved in a folder
+sentence_search.py, sentence_index.py   what a search of sentences takes, and how it is answered in memory
+rows/        documents in segments, their changes, and snapshots that searches read
+arrays/      the columns and what is computed with them: vectors, words, context, groups
+storage/     the folder of a saved index: lock, manifest, checked files
+databases/   the same search over rows in LanceDB, PostgreSQL or Qdrant
+load.py, export.py                  opening what is saved; vectors for stores of the frameworks
+"""
 
 from precise_rag.index.arrays.passages import Passages
 from precise_rag.index.bm25 import BM25Index

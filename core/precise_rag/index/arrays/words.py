@@ -3,6 +3,7 @@
 import re
 import sys
 import unicodedata
+import zlib
 from collections.abc import Iterable, Sequence
 from itertools import compress, pairwise
 from typing import Any
@@ -12,10 +13,13 @@ import numpy.typing as npt
 
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.forms import Form, ensure
+from precise_rag.index.arrays.stop_words import load_stop_words
 from precise_rag.types import IntArray
 
 WORD_FORMS = {"words.values": Form("i", 1), "words.lengths": Form("i", 1)}
 """The forms of the columns of `Vocabulary.columns`."""
+MOST_NUMBERS = 2**29
+"""The largest number of a word; the smallest is 1."""
 WORD_COLUMNS = ("words.values", "heading_words.values")
 """Columns that hold numbers of words."""
 
@@ -42,6 +46,17 @@ def split_words(text: str) -> list[str]:
         else:
             words.append(word)
     return words
+
+
+def word_number(word: str) -> int:
+    """The number of a word: a hash, so that no vocabulary has to be shared between writers."""
+    return zlib.crc32(word.encode("utf-8", "surrogatepass")) % MOST_NUMBERS + 1
+
+
+def word_numbers(text: str, stop_words: str | tuple[str, ...]) -> IntArray:
+    """Numbers of the words of a text, as they come."""
+    left_out = load_stop_words(stop_words)
+    return np.array([word_number(w) for w in split_words(text) if w not in left_out], dtype=np.int64)
 
 
 class Vocabulary:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from precise_rag.index.arrays.bm25_matrix import BM25Settings
 from precise_rag.index.arrays.forms import check_numbers, ensure
 from precise_rag.index.arrays.postings import idf
+from precise_rag.index.arrays.words import MOST_NUMBERS
 from precise_rag.index.databases.checked import reading
-from precise_rag.index.databases.words import MOST_NUMBERS
 from precise_rag.ragged import slice_places
 from precise_rag.types import FloatArray, IntArray
 

@@ -11,7 +11,7 @@ import numpy as np
 from precise_rag.encoded import encode_documents
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.heading_columns import WEIGHT, headings_above
-from precise_rag.index.databases.words import word_numbers
+from precise_rag.index.arrays.words import word_numbers
 from precise_rag.protocols import Encoder
 from precise_rag.titles import joined_titles
 from precise_rag.types import Document, FloatArray, IntArray, SentenceTable, Titles

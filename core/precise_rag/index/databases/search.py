@@ -18,11 +18,11 @@ from precise_rag.filters import Filter
 from precise_rag.filters.values import ID
 from precise_rag.index.arrays.postings import idf
 from precise_rag.index.arrays.top import top_rows
+from precise_rag.index.arrays.words import word_numbers
 from precise_rag.index.databases.checked import DamagedRowError
 from precise_rag.index.databases.counted import Usual, bm25, usual
 from precise_rag.index.databases.engine import FoundSentence, Pool, View
 from precise_rag.index.databases.found import consecutive, joined, passage_of
-from precise_rag.index.databases.words import word_numbers
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
 from precise_rag.index.rows.matching import warn_of_unknown_field
 from precise_rag.index.rows.neighbours import rows_around

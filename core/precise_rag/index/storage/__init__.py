@@ -4,7 +4,6 @@ folder.py    writes the folder, in one step and under the lock
 loading.py   reads it
 manifest.py  what the index is, with the size, shape and checksum of each file
 files.py     the arrays and documents
-layout.py    what the arrays of each kind of index must look like
 lock.py      one writer at a time, across processes and threads
-trust.py     what a saved index may not decide
+settings.py  its settings, which load no models
 """

@@ -9,12 +9,12 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag.index.arrays.draws import lottery
 from precise_rag.index.arrays.forms import check_finite, check_numbers, ensure
+from precise_rag.index.arrays.words import MOST_NUMBERS
 from precise_rag.index.databases import facets
 from precise_rag.index.databases.checked import reading
 from precise_rag.index.databases.counted import CountedRows, counted_rows, ends_of
 from precise_rag.index.databases.engine import FoundSentence, StoredDocument, StoredSentence
 from precise_rag.index.databases.found import as_found
-from precise_rag.index.databases.words import MOST_NUMBERS
 from precise_rag.types import FloatArray, IntArray
 
 _PLACE = ("doc_id", "place", "start", "end", "n_tokens", "passage_start", "passage_end")

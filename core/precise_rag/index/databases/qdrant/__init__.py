@@ -19,8 +19,7 @@ store.py     reads and writes points
 records.py   rows and heads
 points.py    the same as points
 filters.py   filters as Qdrant's
-client.py    the client, opened when it is needed
-location.py  reads "qdrant:https://host:6333?collection=name"
+client.py    reads "qdrant:https://host:6333?collection=name"; the client, opened when it is needed
 """
 
 from precise_rag.index.databases.qdrant.engine import QdrantEngine

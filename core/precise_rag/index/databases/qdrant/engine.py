@@ -13,8 +13,7 @@ from precise_rag._extras import require
 from precise_rag._processes import ProcessLock
 from precise_rag.errors import DatabaseError
 from precise_rag.index.databases.engine import Engine, StoredDocument
-from precise_rag.index.databases.qdrant.client import ServerClient
-from precise_rag.index.databases.qdrant.location import Location
+from precise_rag.index.databases.qdrant.client import Location, ServerClient
 from precise_rag.index.databases.qdrant.records import Head, Row, is_settled, new_version, row_key
 from precise_rag.index.databases.qdrant.store import QdrantStore
 from precise_rag.index.databases.qdrant.view import QdrantView

@@ -1,0 +1,228 @@
+"""Models and servers that take too long: a call ends in time, and what goes on is left behind."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from precise_rag._worker import Worker
+from precise_rag.candidate_filters import RelevanceFilter
+from precise_rag.encoders.openai import OpenAIEncoder
+from precise_rag.errors import (
+    BudgetExceeded,
+    LLMConnectionError,
+    LLMError,
+    ModelError,
+)
+from precise_rag.feedback import FeedbackController
+from precise_rag.llm import Budget, OpenAIChat, load_llm
+from precise_rag.rerank import CohereReranker
+from precise_rag.testing import ScriptedLLM
+from precise_rag.trace import Trace
+from precise_rag.types import Completion, Message
+from support.chat_server import ChatServer, Reply, fails, says
+from support.feedback import answering
+from support.misbehaving import ACCEPTED, CANDIDATES, PROMPT, QUESTION, client
+
+
+@pytest.mark.parametrize(
+    "reply", [says("late", stall=30.0), fails(429, retry_after="30"), Reply(endless=0.02)]
+)
+def test_a_synchronous_call_ends_with_the_budget(reply: Reply) -> None:
+    started = time.monotonic()
+    with client([reply], timeout=60.0, max_retries=2) as llm:
+        engine = answering(llm, budget=Budget(seconds=0.3))
+        with pytest.raises(BudgetExceeded, match=r"all 0\.3 used; the call that was running was left behind"):
+            engine.answer(QUESTION, candidates=CANDIDATES)
+    assert time.monotonic() - started < 10  # not the 30 seconds and more that the server takes
+
+
+def test_a_client_that_was_left_behind_sends_no_further_request() -> None:
+    with ChatServer([fails(500, retry_after_ms="400")]) as server:
+        before = {thread.ident for thread in threading.enumerate()}
+        llm = OpenAIChat("m", base_url=server.url, timeout=60.0, max_retries=5)
+        with pytest.raises(BudgetExceeded):
+            answering(llm, budget=Budget(seconds=0.2)).answer(QUESTION, candidates=CANDIDATES)
+        for thread in threading.enumerate():
+            if thread.ident not in before and thread.name == "precise-rag call":
+                thread.join(5.0)
+        assert len(server.requests) <= 1
+        llm.close()
+
+
+DRIPS = {
+    "the head": [b"HTTP/1.1 200 OK\r\nX-Drip: ", b"x"],
+    "the body": [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b" "],
+    "a stream": [b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ", b"x"],
+}
+
+
+@contextmanager
+def dripping(head: bytes, drop: bytes) -> Iterator[str]:
+    """A server that sends the head, and then one drop after another without end."""
+    ended = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        while not ended.is_set():
+            with suppress(OSError):
+                connection, _ = listener.accept()
+                threading.Thread(target=drip, args=(connection,), daemon=True).start()
+
+    def drip(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(2**16)
+            connection.sendall(head)
+            while not ended.wait(0.05):
+                connection.sendall(drop)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        finally:
+            ended.set()
+
+
+def ends_soon(task: Callable[[], Any], error: type[Exception]) -> None:
+    """Fails, and does not hang, if the task has not raised the error after many times its time limit."""
+    worker = Worker()
+    outcome = worker.submit(task)
+    worker.close()
+    with pytest.raises(error):
+        outcome.result(30)
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+def test_a_reply_that_drips_ends_in_time_for_every_client(drip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("precise_rag.limited_http.STREAM_TIMES", 1)
+    options: dict[str, Any] = {"api_key": "key", "timeout": 0.5, "max_retries": 0}
+
+    async def acomplete(llm: OpenAIChat) -> None:
+        try:
+            await llm.acomplete(PROMPT)
+        finally:
+            await llm.aclose()
+
+    async def astream(llm: OpenAIChat) -> None:
+        try:
+            async for _ in llm.astream(PROMPT):
+                pass
+        finally:
+            await llm.aclose()
+
+    with dripping(*DRIPS[drip]) as url:
+        llm = OpenAIChat("m", base_url=url, **options)
+        ends_soon(lambda: llm.complete(PROMPT), LLMError)
+        ends_soon(lambda: list(llm.stream(PROMPT)), LLMError)
+        ends_soon(lambda: asyncio.run(acomplete(llm)), LLMError)
+        ends_soon(lambda: asyncio.run(astream(llm)), LLMError)
+        encoder = OpenAIEncoder("e", base_url=url, **options)
+        ends_soon(lambda: encoder.encode(["text"]), ModelError)
+        with CohereReranker(base_url=url.removesuffix("/v1"), **options) as cohere:
+            ends_soon(lambda: cohere.score(QUESTION, CANDIDATES), LLMConnectionError)
+        llm.close()
+
+
+@pytest.mark.parametrize("live", [False, True])
+async def test_an_asynchronous_call_of_any_model_ends_without_a_budget(
+    live: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Drips(ScriptedLLM):
+        async def acomplete(self, *args: Any, **kwargs: Any) -> Completion:
+            await asyncio.sleep(30)
+            raise AssertionError
+
+        async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
+            while True:
+                await asyncio.sleep(0.01)
+                yield "x"
+
+    monkeypatch.setattr("precise_rag.llm.budget.MOST_CALL_SECONDS", 0.2)
+    controller = FeedbackController(max_rounds=0)
+    engine = answering(Drips([]), controller=controller)
+
+    async def ask() -> None:
+        async with aclosing(engine.astream(QUESTION, candidates=CANDIDATES, live_final=live)) as pieces:
+            async for _ in pieces:
+                pass
+
+    with pytest.raises(LLMConnectionError, match="did not answer in time"):
+        await asyncio.wait_for(ask(), 20)
+
+
+def test_a_foreign_model_is_left_behind_and_the_draft_is_kept() -> None:
+    release = threading.Event()
+
+    def model(prompt: str) -> str:
+        if "adjustment" in prompt:
+            release.wait(30.0)
+            return ACCEPTED
+        return "Ada kept it."
+
+    answer = answering(load_llm(model), budget=Budget(seconds=0.3)).answer(QUESTION, candidates=CANDIDATES)
+    release.set()
+    assert answer.text == "Ada kept it."
+    assert answer.note.startswith("the answer is not judged: seconds over budget: all 0.3 used")
+    assert [call.role for call in answer.trace.calls] == ["answer", "judge"] if answer.trace else False
+
+
+def test_a_live_stream_ends_with_the_budget_and_leaves_its_call() -> None:
+    controller = FeedbackController(max_rounds=1)
+    with client([says("ready"), says("one two three four", stall=30.0)], timeout=60.0) as llm:
+        llm.complete(
+            [Message("user", "Ready?")]
+        )  # what is imported for the first call takes no time of the budget
+        engine = answering(llm, controller=controller, budget=Budget(seconds=2.0))
+        trace = Trace(QUESTION)
+        items = engine.stream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True)
+        assert [next(items), next(items)] == ["one ", "two "]
+        with pytest.raises(BudgetExceeded, match="left behind"):
+            next(items)
+    (call,) = trace.calls
+    assert call.error.startswith("BudgetExceeded")
+    assert (call.text, call.output_tokens, call.usage_estimated) == ("one two ", 2, True)
+
+
+async def test_an_asynchronous_function_model_is_left_behind_too() -> None:
+    release = threading.Event()
+
+    def model(prompt: str) -> str:
+        release.wait(30.0)
+        return "late"
+
+    with pytest.raises(BudgetExceeded):
+        await answering(load_llm(model), budget=Budget(seconds=0.1)).aanswer(QUESTION, candidates=CANDIDATES)
+    release.set()
+
+
+def test_an_event_loop_does_not_wait_for_a_model_that_was_left_behind() -> None:
+    release = threading.Event()
+
+    async def ask() -> None:
+        with pytest.raises(BudgetExceeded):
+            await answering(load_llm(lambda prompt: release.wait(30.0)), budget=Budget(seconds=0.1)).aanswer(
+                QUESTION, candidates=CANDIDATES
+            )
+
+    asyncio.run(ask())
+    assert not release.is_set()
+    release.set()
+
+
+def test_the_relevance_filter_holds_its_seconds_in_synchronous_calls() -> None:
+    release = threading.Event()
+
+    def model(prompt: str) -> str:
+        release.wait(30.0)
+        return "{}"
+
+    relevance = RelevanceFilter(load_llm(model), batch_size=1, budget=Budget(seconds=0.2))
+    selection = relevance.filter(QUESTION, CANDIDATES)
+    release.set()
+    assert all("seconds over budget" in reason for reason in selection.reasons)

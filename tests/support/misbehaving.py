@@ -1,0 +1,46 @@
+"""A question with its candidates, and a client of a server that misbehaves."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from precise_rag.llm import OpenAIChat
+from precise_rag.types import Candidate, Message
+from support.chat_server import ChatServer
+
+QUESTION = "Who kept the light?"
+
+
+PROMPT = (Message("user", QUESTION),)
+
+
+ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
+
+
+TEXTS = ["The light was kept by Ada.", "Bo kept it later.", "Cy kept the boats.", "Di painted the door."]
+
+
+CANDIDATES = [Candidate(f"d{n}", 0, len(t), t, 0.9 - n / 10, "probability") for n, t in enumerate(TEXTS)]
+
+
+@contextmanager
+def client(script: Any, **options: Any) -> Iterator[OpenAIChat]:
+    with ChatServer(script) as server:
+        llm = OpenAIChat("m", base_url=server.url, **{"timeout": 5.0, "max_retries": 0, **options})
+        try:
+            yield llm
+        finally:
+            llm.close()
+
+
+def scores(messages: Sequence[Message], refused: Callable[[str], Exception | None]) -> str | Exception:
+    text = messages[1].content
+    if error := refused(text):
+        return error
+    keys = [line.split()[2] for line in text.splitlines() if " chunk " in line and "end of" not in line]
+    item = {"base": 0.7, "reflection": 0.7, "critic": 0.7}
+    return json.dumps({"scores": [{"id": key, **item} for key in keys]})
+
+
+MANY = [Candidate(f"c{n}", 0, 8, f"Chunk {n:02}", 1 - n / 100, "probability") for n in range(10)]

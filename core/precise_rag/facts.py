@@ -13,6 +13,8 @@ those without a value are left out:
     above                the title and the headings above it
     reason               why the last selection kept it
     sentences            of an excerpt: start, end, score and reason of each selected sentence in it
+    page                 the page on which it begins, from 1
+    boxes                of a PDF: [page, x0, top, x1, bottom] of each line, in points from the upper left
     foreign_score        the score that another component had given it before
 """
 
@@ -25,6 +27,7 @@ from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
 
 from precise_rag.metadata_keys import FACTS_KEY
+from precise_rag.pages import boxes_of, page_at
 from precise_rag.types import UNSCORED, Candidate, Excerpt, ScoreScale, Span, finite_score
 
 _PIECES = UUID("5d0c1b52-6f5c-5a3e-9b1e-0f1f6c2f7a41")
@@ -62,6 +65,10 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
         facts["n_tokens"] = int(candidate.n_tokens)
     if candidate.passage is not None:
         facts["passage"] = [int(offset) for offset in candidate.passage]
+    if (page := page_at(candidate.metadata, candidate.start)) is not None:
+        facts["page"] = page
+    if boxes := boxes_of(candidate.metadata, candidate.start, candidate.end):
+        facts["boxes"] = [list(box) for box in boxes]
     if candidate.above:
         facts["above"] = list(candidate.above)
     if reason:

@@ -12,7 +12,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import VectorStoreIndex
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import Document as LlamaIndexDocument
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 
 import langchain_precise
 import llamaindex_precise
@@ -32,6 +32,7 @@ from precise_rag.errors import InputError
 from precise_rag.facts import piece_id
 from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.index.rows import nearest
+from precise_rag.pages import boxes_of, write_boxes
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.rewriting import merge_searches
 from precise_rag.segmentation import GreedySegmenter
@@ -578,3 +579,21 @@ def test_headings_inside_a_text_stand_above_its_evidence_in_both():
 def _placed(piece, text):
     facts = read_facts(piece)
     return facts["doc_id"], facts["start"], facts["end"], text, facts["score"]
+
+
+def test_both_frameworks_have_the_page_and_the_boxes_of_a_pdf() -> None:
+    text = TEXTS["mill"]
+    written = {"pages": [0, 40], "boxes": write_boxes([(0, (72, 90, 510, 104)), (40, (72, 72, 300, 86))])}
+    index = HybridIndex.build(
+        [Document("mill.pdf", text, {"headings": [[0, 1, "Mill"]], **written})], HashEncoder()
+    )
+    nodes = llamaindex_precise.PreciseRetriever.from_index(index).retrieve(QUESTIONS[0])
+    found = langchain_precise.PreciseRetriever.from_index(index).invoke(QUESTIONS[0])
+    assert nodes
+    for node, document in zip(nodes, found, strict=True):
+        facts = read_facts(node)
+        assert facts == read_facts(document)
+        assert facts["page"] == (1 if facts["start"] < 40 else 2)
+        assert facts["boxes"] == [list(box) for box in boxes_of(written, facts["start"], facts["end"])]
+        assert "boxes" not in node.metadata | document.metadata
+        assert "headings" not in node.node.get_content(MetadataMode.LLM)

@@ -43,15 +43,14 @@ class Problems:
 
     def show_files(self) -> None:
         """Say on standard error how many files were skipped, and why, and which were read oddly."""
-        reasons: dict[str, list[str]] = {}
+        reasons: dict[tuple[str, str], list[str]] = {}
         for report in self.files:
-            if report.status == "skipped":
-                reasons.setdefault(report.why, []).append(report.path)
-            elif report.status == "read" and report.why:
-                warn(f"note: {report.path}: {report.why}")
-        for why, paths in reasons.items():
+            if report.status in ("skipped", "read") and report.why:
+                reasons.setdefault((report.status, report.why), []).append(report.path)
+        for (status, why), paths in reasons.items():
             more = ", …" if len(paths) > _SOME else ""
-            warn(f"skipped {len(paths)}, {why}: {', '.join(paths[:_SOME])}{more}")
+            named = f"{', '.join(paths[:_SOME])}{more}"
+            warn(f"skipped {len(paths)}, {why}: {named}" if status == "skipped" else f"note: {named}: {why}")
 
 
 def path_argument(text: str) -> Path:

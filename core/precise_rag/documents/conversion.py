@@ -1,4 +1,4 @@
-"""HTML, PDF, Word, PowerPoint, EPUB and notebooks as Markdown.
+"""HTML, PDF, office files, EPUB and notebooks as Markdown.
 
 The converter runs in a process of its own: a file that makes it crash, hang or grow costs that file only.
 """
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from precise_rag.documents.kinds import ARCHIVES
+from precise_rag.documents.kinds import ARCHIVES, BINARY
 from precise_rag.documents.opening import decode
 from precise_rag.errors import InputError, MissingExtra
 
@@ -49,11 +49,15 @@ _MOST_ENTRIES = 50_000
 
 
 class Converted(NamedTuple):
-    """A file as Markdown. title: empty if it has none. pages: where each page or slide begins."""
+    """A file as Markdown. title: empty if it has none. pages: where each page or slide begins.
+
+    boxes: where the lines of a PDF are, see `precise_rag.pages`.
+    """
 
     text: str
     title: str
     pages: tuple[int, ...]
+    boxes: str = ""
 
 
 class Patience:
@@ -93,7 +97,7 @@ def convert(data: bytes, file: Path, max_bytes: int, patience: Patience) -> Conv
     suffix = file.suffix.lower()
     if suffix in ARCHIVES:
         _check_archive(data, file, max_bytes)
-    elif suffix != ".pdf":
+    elif suffix not in BINARY:
         data = decode(data, file)[0].encode("utf-8", "replace")
     with patience.spend(file) as seconds:
         reply = _CONVERTER.ask(data, {"suffix": suffix, "most": max_bytes}, seconds)
@@ -108,7 +112,7 @@ def convert(data: bytes, file: Path, max_bytes: int, patience: Patience) -> Conv
         raise InputError(
             f"{file}: holds more than {max_bytes:,} bytes of text; raise the limit (--max-bytes)"
         )
-    return Converted(reply["text"], reply["title"], tuple(reply["pages"]))
+    return Converted(reply["text"], reply["title"], tuple(reply["pages"]), reply.get("boxes", ""))
 
 
 def _check_archive(data: bytes, file: Path, max_bytes: int) -> None:

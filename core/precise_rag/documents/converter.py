@@ -14,7 +14,8 @@ import sys
 import warnings
 from typing import Any, BinaryIO
 
-_NEEDED = ("markitdown", "mammoth", "pdfplumber", "pptx")
+_NEEDED = ("markitdown", "mammoth", "pdfplumber", "pptx", "python_calamine", "striprtf")
+_OFFICE = (".odt", ".rtf", ".xlsx", ".xlsb", ".xls", ".ods")
 _MOST_MEMORY = 4 * 2**30
 _REFUSED = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "pty.")
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
@@ -79,8 +80,11 @@ def _convert(converters: dict[str, Any], suffix: str, stream: BinaryIO) -> dict[
     if kind == ".pdf":
         from precise_rag.documents.pdf import pdf_markdown
 
-        text, pages = pdf_markdown(stream)
-        return {"text": text, "pages": pages, "title": ""}
+        text, pages, boxes = pdf_markdown(stream)
+        return {"text": text, "pages": pages, "title": "", "boxes": boxes}
+    if kind in _OFFICE:
+        text, title = _office(kind, stream)
+        return {"text": text, "pages": [], "title": title}
     from markitdown import StreamInfo
 
     about = StreamInfo(extension=kind, charset="utf-8")
@@ -88,6 +92,16 @@ def _convert(converters: dict[str, Any], suffix: str, stream: BinaryIO) -> dict[
     found = converters[kind].convert(stream, about, **options)
     text, pages = _slides(found.markdown) if kind == ".pptx" else (found.markdown, [])
     return {"text": text, "pages": pages, "title": " ".join((found.title or "").split())}
+
+
+def _office(kind: str, stream: BinaryIO) -> tuple[str, str]:
+    """The text and the title of an office file."""
+    from precise_rag.documents import office
+
+    if kind == ".odt":
+        return office.opendocument_markdown(stream)
+    text = office.rtf_text(stream.read()) if kind == ".rtf" else office.spreadsheet_markdown(stream)
+    return text, ""
 
 
 def _slides(markdown: str) -> tuple[str, list[int]]:

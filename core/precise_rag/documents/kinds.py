@@ -1,15 +1,20 @@
 """What the name of a file says about its content."""
 
+import re
 from typing import Literal
 
-Kind = Literal["text", "markup", "code", "records", "json", "table", "converted"]
+Kind = Literal["text", "markup", "code", "manual", "records", "json", "table", "converted"]
 """text: read as it is. markup: the same, with headings. code: source code or settings, read as it is.
-records: JSON Lines. json: one JSON value. table: rows of values. converted: needs a converter."""
+manual: the source of a manual page, if its first line says so. records: JSON Lines. json: one JSON value.
+table: rows of values. converted: needs a converter."""
 
 RECORDS = (".jsonl", ".jsonl.gz", ".ndjson")
-CONVERTED = (".html", ".htm", ".xhtml", ".pdf", ".docx", ".pptx", ".epub", ".ipynb")
-ARCHIVES = (".docx", ".pptx", ".epub")
+_SHEETS = (".xlsx", ".xlsb", ".xls", ".ods")
+CONVERTED = (".html", ".htm", ".xhtml", ".pdf", ".docx", ".odt", ".rtf", *_SHEETS, ".pptx", ".epub", ".ipynb")
+ARCHIVES = (".docx", ".odt", ".xlsx", ".xlsb", ".ods", ".pptx", ".epub")
 """Converted files that are zip archives."""
+BINARY = (".pdf", ".xls", ".rtf")
+"""Other converted files whose bytes are no text in one encoding."""
 TRAINING = (".txt", ".md", ".jsonl", ".jsonl.gz")
 """What a segmentation model can be trained on."""
 
@@ -33,9 +38,13 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(CONVERTED, "converted"),
 }
 
+_MANUAL = re.compile(r".\.(?:[1-8][a-z]{0,4}|man)(?:\.gz)?\Z")
+"""The end of the name of a manual page: the section and what it is about."""
+
 READABLE = (
-    "text, Markdown, reStructuredText, HTML, PDF, Word (.docx), PowerPoint (.pptx), EPUB, CSV, JSON, "
-    "JSON Lines (.jsonl, .jsonl.gz), notebooks or source code"
+    "text, Markdown, reStructuredText, HTML, PDF, Word (.docx), OpenDocument (.odt, .ods), Rich Text (.rtf), "
+    "Excel (.xlsx, .xls), PowerPoint (.pptx), EPUB, CSV, JSON, JSON Lines (.jsonl, .jsonl.gz), manual pages, "
+    "notebooks or source code"
 )
 """The kinds of files that can be read, in words."""
 
@@ -46,6 +55,8 @@ def kind_of(name: str) -> Kind | None:
     if lower.endswith(".jsonl.gz"):
         return "records"
     stem, dot, last = lower.rpartition(".")
+    if _MANUAL.search(lower):
+        return "manual"
     if dot and stem:
         return _KINDS.get(f".{last}")
     return "text" if lower in _NAMES.split() else None

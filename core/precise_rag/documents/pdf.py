@@ -6,7 +6,10 @@ Runs in the converter's process.
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
+
+from precise_rag.documents.office import markdown_table
+from precise_rag.pages import write_boxes
 
 _LARGER = 1.15
 """A line is a heading if its letters are larger than the letters of the text by this factor …"""
@@ -17,74 +20,102 @@ _BETWEEN = "\n\n"
 """Between two pages."""
 _NO_HEADING = re.compile(r"^#+(?= )")
 """What would make a heading of a line of text."""
-_BLANK_LINES = re.compile(r"\n{3,}")
 _SPACE = 0.15
 """Distance between two letters that is a space, as a share of their size; many files have no other spaces."""
 _GAP = 0.6
 """Space between two lines that begins a paragraph, as a share of a line's height."""
 
 
-def pdf_markdown(stream: BinaryIO) -> tuple[str, list[int]]:
-    """Return the text of a PDF as Markdown, and the offset at which each page begins."""
+def pdf_markdown(stream: BinaryIO) -> tuple[str, list[int], str]:
+    """Return the text of a PDF as Markdown, the offset at which each page begins, and the boxes of its lines.
+
+    The boxes are the text of `precise_rag.pages`.
+    """
     import pdfplumber
 
-    pages: list[list[Any]] = []
+    pages: list[list[_Line]] = []
     with pdfplumber.open(stream) as pdf:
         for page in pdf.pages:
-            pages.append(list(_parts(page)))
+            pages.append(list(_lines(page)))
             page.close()
     sizes = Counter[float]()
-    for part in (part for page in pages for part in page if isinstance(part, dict)):
-        sizes[part["size"]] += len(part["text"])
+    for line in (line for page in pages for line in page if line.size is not None):
+        sizes[line.size or 0.0] += len(line.text)
     body = sizes.most_common(1)[0][0] if sizes else 0.0
     larger = sorted((size for size in sizes if size > body * _LARGER), reverse=True)
-    starts, at, texts = [], 0, []
+    starts, texts, boxes, at = [], [], [], 0
     for page in pages:
         starts.append(at)
-        texts.append(_BLANK_LINES.sub("\n\n", "".join(_written(page, larger))).strip())
-        at += len(texts[-1]) + len(_BETWEEN)
-    return _BETWEEN.join(texts), starts
+        text = ""
+        for between, words, line in _written(page, larger):
+            text += between if text else ""
+            boxes.append((at + len(text), line.box))
+            text += words
+        texts.append(text)
+        at += len(text) + len(_BETWEEN)
+    return _BETWEEN.join(texts), starts, write_boxes(boxes)
 
 
-def _parts(page: Any) -> Iterator[Any]:
-    """The lines of a page, each a dict, and its tables, each Markdown; from top to bottom."""
+class _Line(NamedTuple):
+    """A line of text, or a row of a table as Markdown. size: of its letters; None for a row.
+
+    box: left, upper, right and lower edge. begins: whether it is the first row of a table.
+    """
+
+    text: str
+    box: tuple[float, float, float, float]
+    size: float | None = None
+    begins: bool = False
+
+
+def _lines(page: Any) -> Iterator[_Line]:
+    """The lines of a page and the rows of its tables, from top to bottom."""
     tables = page.find_tables()
-    boxes = [(table.bbox[1], table) for table in tables]
+    boxes = sorted(((table.bbox[1], table) for table in tables), key=lambda found: found[0])
 
     def outside(thing: Any) -> bool:
         x, y = (thing["x0"] + thing["x1"]) / 2, (thing["top"] + thing["bottom"]) / 2
         return not any(t.bbox[0] <= x <= t.bbox[2] and t.bbox[1] <= y <= t.bbox[3] for t in tables)
 
     text = page.filter(lambda thing: thing["object_type"] != "char" or outside(thing))
-    lines = text.extract_text_lines(x_tolerance_ratio=_SPACE)
-    for line in lines:
+    for line in text.extract_text_lines(x_tolerance_ratio=_SPACE):
         while boxes and boxes[0][0] < line["top"]:
-            yield _table(boxes.pop(0)[1].extract(x_tolerance_ratio=_SPACE))
-        sizes = Counter(round(char["size"], 1) for char in line["chars"])
-        yield {**line, "chars": None, "size": sizes.most_common(1)[0][0]}
+            yield from _table(boxes.pop(0)[1])
+        if words := line["text"].strip():
+            sizes = Counter(round(char["size"], 1) for char in line["chars"])
+            yield _Line(words, _edges(line), sizes.most_common(1)[0][0])
     for _, table in boxes:
-        yield _table(table.extract(x_tolerance_ratio=_SPACE))
+        yield from _table(table)
 
 
-def _written(page: Sequence[Any], larger: Sequence[float]) -> Iterator[str]:
-    last: Any = None
-    for part in page:
-        if isinstance(part, str):
-            yield f"\n\n{part}"
-        elif part["size"] in larger and len(part["text"]) <= _LONGEST_HEADING:
-            level = min(larger.index(part["size"]) + 1, _MOST_LEVELS)
-            yield f"\n\n{'#' * level} {part['text'].strip()}\n\n"
+def _edges(line: Any) -> tuple[float, float, float, float]:
+    return line["x0"], line["top"], line["x1"], line["bottom"]
+
+
+def _table(table: Any) -> Iterator[_Line]:
+    """The rows of a table, each with its place; the head has the rule below it."""
+    cells = table.extract(x_tolerance_ratio=_SPACE)
+    found = [(row, place.bbox) for row, place in zip(cells, table.rows, strict=True) if any(row)]
+    written = markdown_table([row for row, _ in found]).split("\n")
+    for number, ((_, box), text) in enumerate(zip(found, [written[0], *written[2:]], strict=False)):
+        yield _Line(text if number else "\n".join(written[:2]), box, begins=number == 0)
+
+
+def _written(page: Sequence[_Line], larger: Sequence[float]) -> Iterator[tuple[str, str, _Line]]:
+    """What stands before each line of a page, the line as it is written, and the line."""
+    last: _Line | None = None
+    was_heading = False
+    for line in page:
+        is_heading = line.size in larger and len(line.text) <= _LONGEST_HEADING
+        if line.size is None:
+            between, text = "\n\n" if line.begins else "\n", line.text
+        elif is_heading:
+            level = min(larger.index(line.size) + 1, _MOST_LEVELS)
+            between, text = "\n\n", f"{'#' * level} {line.text}"
         else:
-            near = isinstance(last, dict) and last["size"] == part["size"]
-            gap = near and part["top"] - last["bottom"] > _GAP * (last["bottom"] - last["top"])
-            yield "\n\n" if gap or isinstance(last, str) else "\n" if near else ""
-            yield _NO_HEADING.sub(r"\\\g<0>", part["text"].strip())
-        last = part
-
-
-def _table(rows: Sequence[Sequence[str | None]]) -> str:
-    cells = [[" ".join((cell or "").split()).replace("|", r"\|") for cell in row] for row in rows if row]
-    if not cells:
-        return ""
-    lines = [cells[0], ["---"] * len(cells[0]), *cells[1:]]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            goes_on = last is not None and last.size is not None and not was_heading
+            is_near = last is None or line.box[1] - last.box[3] <= _GAP * (last.box[3] - last.box[1])
+            between = "\n" if goes_on and is_near else "\n\n"
+            text = _NO_HEADING.sub(r"\\\g<0>", line.text)
+        yield between, text, line
+        last, was_heading = line, is_heading

@@ -1,15 +1,17 @@
 """The page and the headings of a place in a document, from the document's metadata.
 
-`read_documents` keeps them in the metadata: "pages" has the offset at which each page begins, "headings" has
-[offset, level, title] of each heading.
+`read_documents` keeps them in the metadata: "headings" has [offset, level, title] of each heading; see
+`precise_rag.pages` for "pages" and "boxes".
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from precise_rag.metadata_keys import BOXES_KEY, PAGES_KEY
+from precise_rag.pages import Box, boxes_of, page_at
 from precise_rag.structure import read_structure
 from precise_rag.structure.blocks import heading_title
+from precise_rag.structure.code import language_of
 
 
 class Place(NamedTuple):
@@ -17,12 +19,15 @@ class Place(NamedTuple):
 
     doc_id: the document's id.
     page: the page or slide on which it begins, from 1; None if the document has none.
-    headings: the titles of the headings above it, outermost first.
+    headings: the titles of the headings above it, outermost first; in source code, the classes and functions
+        around it.
+    boxes: the rectangles of its lines, if the document is a PDF.
     """
 
     doc_id: str
     page: int | None = None
     headings: tuple[str, ...] = ()
+    boxes: tuple[Box, ...] = ()
 
     def __str__(self) -> str:
         page = "" if self.page is None else f", page {self.page}"
@@ -35,15 +40,16 @@ def place_of(piece: Any) -> Place:
     Documents that `read_documents` did not make have no pages and headings.
     """
     metadata = piece.metadata
-    pages = metadata.get("pages")
-    page = (
-        bisect_right(pages, piece.start) if isinstance(pages, list | tuple) and _are_offsets(pages) else None
+    return Place(
+        piece.doc_id,
+        page_at(metadata, piece.start),
+        _headings(metadata.get("headings"), piece.start) or _around(piece),
+        boxes_of(metadata, piece.start, piece.end),
     )
-    return Place(piece.doc_id, page or None, _headings(metadata.get("headings"), piece.start))
 
 
-def places(text: str, pages: Sequence[int] = ()) -> Mapping[str, Any]:
-    """Return the metadata that `place_of` reads. pages: the offset of each page, ascending."""
+def places(text: str, pages: Sequence[int] = (), boxes: str = "") -> Mapping[str, Any]:
+    """Return the metadata that `place_of` reads. pages, boxes: see `precise_rag.pages`."""
     blocks = read_structure(text, "markdown" if pages else None).blocks
     headings = [
         [block.start, block.level, heading_title(text[block.start : block.end])]
@@ -51,11 +57,15 @@ def places(text: str, pages: Sequence[int] = ()) -> Mapping[str, Any]:
         if block.kind == "heading"
     ]
     found: dict[str, Any] = {"headings": headings} if headings else {}
-    return {**found, "pages": list(pages)} if pages else found
+    found |= {PAGES_KEY: list(pages)} if pages else {}
+    return found | ({BOXES_KEY: boxes} if boxes else {})
 
 
-def _are_offsets(pages: Sequence[Any]) -> bool:
-    return all(isinstance(page, int) for page in pages)
+def _around(piece: Any) -> tuple[str, ...]:
+    """What an index knows of the headings of source code, without the name of the file."""
+    above = tuple(getattr(getattr(piece, "excerpt", piece), "above", ()))
+    name = piece.doc_id.rpartition("/")[2]
+    return above[1:] if above[:1] == (name,) and language_of(name) else ()
 
 
 def _headings(found: Any, start: int) -> tuple[str, ...]:

@@ -1,20 +1,25 @@
 """Files in, documents out; every file is accounted for."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from precise_rag.checks import as_path, check_number
 from precise_rag.documents.conversion import MAX_SECONDS, Patience, close_converter, convert
 from precise_rag.documents.folders import FileReport, OnFile, Report, document_files, raise_error
-from precise_rag.documents.kinds import kind_of
+from precise_rag.documents.kinds import Kind, kind_of
+from precise_rag.documents.manual import is_manual, manual_text
 from precise_rag.documents.opening import MAX_FILE_BYTES, decode, read_at_most, read_bytes
 from precise_rag.documents.places import places
 from precise_rag.documents.records import from_record, json_documents, names_record, read_json_lines
 from precise_rag.documents.tables import table_documents
 from precise_rag.errors import InputError, MissingExtra
+from precise_rag.structure.code import has_parser, language_of
 from precise_rag.types import Document
+
+_FIRST_BYTES = 4096
+"""In which a manual page says that it is one."""
 
 
 class _How(NamedTuple):
@@ -26,6 +31,10 @@ class _How(NamedTuple):
     report: Report
     on_file: OnFile
     inside: Path | None = None
+
+
+class _NotRead(Exception):
+    """A file is of another kind than its name says, and is skipped."""
 
 
 def read_documents(
@@ -42,9 +51,9 @@ def read_documents(
     """Read documents from files and folders.
 
     paths: files; folders, which are read at any depth; or patterns such as "docs/**/*.md". Read are text,
-        Markdown, reStructuredText, CSV, JSON, JSON Lines and source code, and with the extra "documents"
-        HTML, PDF, Word, PowerPoint, EPUB and notebooks. In a folder, hidden files, those that a .gitignore
-        names and those of other kinds are skipped.
+        Markdown, reStructuredText, CSV, JSON, JSON Lines, manual pages and source code, and with the extra
+        "documents" HTML, PDF, Word, OpenDocument, Rich Text, spreadsheets, PowerPoint, EPUB and notebooks. In
+        a folder, hidden files, those that a .gitignore names and those of other kinds are skipped.
     follow_links: read symbolic links that lead out of a given folder. By default they are errors.
     max_bytes: largest size of a file, also after unpacking.
     max_seconds: most time that all files together may take that cannot be converted, and at most two minutes
@@ -60,8 +69,9 @@ def read_documents(
     are given, their names come first. Each line of a .jsonl file is one document: an object with "text", or
     with `"sections": [{"paragraphs": […]}]` instead, and optionally "id" (default: the number of the line).
     So is each row of a CSV file with a column "text" and each record of a JSON file with "text". The other
-    fields become metadata. The metadata "source" names the file, "pages" and "headings" are for `place_of`.
-    Fields of a record with these names, or with others of ours, are in the metadata "record", a mapping.
+    fields become metadata. The metadata "source" names the file; "pages", "headings" and "boxes" are for
+    `place_of`. Fields of a record with these names, or with others of ours, are in the metadata "record", a
+    mapping.
     A file that is not UTF-8 is read in the encoding that fits it best (extra "documents"). A file without
     content is a document without text.
     Returns an iterator over the documents, sorted by path within each folder.
@@ -121,6 +131,9 @@ def _read_file(file: Path, name: str, how: _How, seen: dict[str, str]) -> Iterat
             seen[document.id] = place
             found.append(document.id)
             yield document
+    except _NotRead as why:
+        how.on_file(FileReport(str(file), "skipped", str(why)))
+        return
     except MissingExtra as error:
         failed(InputError(str(error)))
     except InputError as error:
@@ -144,18 +157,28 @@ def _documents(file: Path, name: str, how: _How, remarks: list[str]) -> Iterator
     if kind == "converted":
         yield _converted(data, file, name, how), str(file)
         return
+    if kind == "manual" and not is_manual(data[:_FIRST_BYTES].decode("latin-1")):
+        raise _NotRead("not a manual page, as its name says")
     text, encoding = decode(data, file)
     if not encoding.startswith("utf-8"):
         remarks.append(f"read as {encoding}")
-    if kind == "json":
-        found = json_documents(text, name, file, how.own_ids)
-    elif kind == "table":
-        found = table_documents(text, name, file, how.own_ids)
-    else:
-        headings = places(text) if kind == "markup" else {}
-        found = iter((Document(name, text, {"source": name, **headings}),))
-    for document in found:
+    if (language := language_of(file.name)) and not has_parser(language):
+        remarks.append(f"its functions are not told apart; for {language}: pip install 'precise-rag[code]'")
+    for document in _of_text(text, kind, file, name, how):
         yield document, str(file)
+
+
+def _of_text(text: str, kind: Kind | None, file: Path, name: str, how: _How) -> Iterator[Document]:
+    """The documents of a text of this kind."""
+    if kind == "json":
+        return json_documents(text, name, file, how.own_ids)
+    if kind == "table":
+        return table_documents(text, name, file, how.own_ids)
+    title = ""
+    if kind == "manual":
+        text, title = manual_text(text)
+    headings = places(text) if kind in ("markup", "manual") else {}
+    return iter((Document(name, text, _described(name, title, headings)),))
 
 
 def _lines(file: Path, name: str, how: _How) -> Iterator[tuple[Document, str]]:
@@ -172,8 +195,13 @@ def _lines(file: Path, name: str, how: _How) -> Iterator[tuple[Document, str]]:
 
 
 def _converted(data: bytes, file: Path, name: str, how: _How) -> Document:
-    text, title, pages = convert(data, file, how.max_bytes, how.patience)
+    text, title, pages, boxes = convert(data, file, how.max_bytes, how.patience)
     if not text.strip():
-        raise InputError(f"{file}: no text was found in it; scanned pages need text recognition first")
-    metadata = {"source": name} | ({"title": title} if title else {})
-    return Document(name, text, {**metadata, **places(text, pages)})
+        scanned = "; scanned pages need text recognition first" if file.suffix.lower() == ".pdf" else ""
+        raise InputError(f"{file}: no text was found in it{scanned}")
+    return Document(name, text, _described(name, title, places(text, pages, boxes)))
+
+
+def _described(name: str, title: str, where: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a file: its name, its title if it has one, and its places."""
+    return {"source": name} | ({"title": title} if title else {}) | dict(where)

@@ -14,7 +14,7 @@ from precise_rag.types import Document
 
 _RECORD_FIELDS = ("id", "text", "sections", "sentences")
 """Fields of a record that do not become metadata."""
-_OWN_FIELDS = ("source", "pages", "headings", "record", "relevance_score")
+_OWN_FIELDS = ("source", "pages", "boxes", "headings", "record", "relevance_score")
 """Metadata that say where a text is from and how it is ranked: they are ours, never a record's …"""
 _OWN_BEGINNINGS = ("precise", "$")
 """… and so is metadata with such a name."""

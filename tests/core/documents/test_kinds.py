@@ -11,7 +11,9 @@ from precise_rag import Document, read_documents
 from precise_rag.documents import FileReport, conversion, place_of
 from precise_rag.documents.conversion import Patience, close_converter, convert
 from precise_rag.errors import InputError
-from precise_rag.types import Chunk
+from precise_rag.facts import candidate_facts, read_facts, write_facts
+from precise_rag.pages import Box
+from precise_rag.types import Candidate, Chunk
 
 TABLE = "| Route | Price |\n| --- | --- |\n| Island | 12 |"
 HTML = (
@@ -67,6 +69,46 @@ def write_pdf(file: Path) -> None:
     platypus.SimpleDocTemplate(str(file)).build(parts)
 
 
+ODF = "urn:oasis:names:tc:opendocument:xmlns"
+ODF_CELLS = "".join(
+    "<table:table-row>"
+    + "".join(
+        f'<table:table-cell office:value-type="string"><text:p>{cell}</text:p></table:table-cell>'
+        for cell in row
+    )
+    + "</table:table-row>"
+    for row in (("Route", "Price"), ("Island", "12"))
+)
+ODF_TABLE = f'<table:table table:name="Fares">{ODF_CELLS}</table:table>'
+
+
+def write_open_document(file: Path, kind: str, body: str) -> None:
+    names = " ".join(f'xmlns:{name}="{ODF}:{name}:1.0"' for name in ("office", "text", "table"))
+    with zipfile.ZipFile(file, "w") as made:
+        made.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        made.writestr(
+            "content.xml",
+            f"<office:document-content {names}><office:body><office:{kind}>{body}</office:{kind}>"
+            "</office:body></office:document-content>",
+        )
+        made.writestr(
+            "META-INF/manifest.xml",
+            '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"/>',
+        )
+
+
+def write_odt(file: Path) -> None:
+    write_open_document(
+        file,
+        "text",
+        '<text:h text:outline-level="1">Fares</text:h><text:p>Adults pay<text:s/>12 euros.</text:p>'
+        f"{ODF_TABLE}<text:list><text:list-item><text:p>Bring a <text:span>ticket</text:span>.</text:p>"
+        "<text:list><text:list-item><text:p>Or a card.</text:p></text:list-item></text:list>"
+        "</text:list-item></text:list>"
+        '<text:h text:outline-level="2">Night ferry</text:h><text:p>The last_ferry leaves at 23:40.</text:p>',
+    )
+
+
 def write_epub(file: Path) -> None:
     container = '<rootfiles><rootfile full-path="c.opf"/></rootfiles>'
     package = (
@@ -96,6 +138,7 @@ WRITERS = {
     "a.docx": (write_docx, None),
     "a.pptx": (write_pptx, 2),
     "a.pdf": (write_pdf, 2),
+    "a.odt": (write_odt, None),
     "a.epub": (write_epub, None),
     "a.rst": (write_rst, None),
     "a.markdown": (write_markdown, None),
@@ -283,3 +326,35 @@ def test_a_reply_is_no_longer_than_the_limit(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("<hr>" * 1_000)
     with pytest.raises(InputError, match="holds more than 4,500 bytes of text"):
         list(read_documents(tmp_path, max_bytes=4_500))
+
+
+def test_rows_of_tables_in_a_pdf_have_pages_and_boxes(tmp_path: Path) -> None:
+    pytest.importorskip("markitdown")
+    write_pdf(tmp_path / "a.pdf")
+    (document,) = read_documents(tmp_path)
+
+    def boxes(words: str) -> tuple[Box, ...]:
+        at = document.text.index(words)
+        piece = Chunk("a.pdf", at, at + len(words), words, metadata=document.metadata)
+        assert read_facts({"precise": write_facts(candidate_facts(as_candidate(piece)))})["boxes"] == [
+            list(box) for box in place_of(piece).boxes
+        ]
+        return place_of(piece).boxes
+
+    (heading,), (row,), (last,) = boxes("Fares"), boxes("| Island | 12 |"), boxes("The last_ferry")
+    assert (heading.page, row.page, last.page) == (1, 1, 2)
+    assert 72 <= heading.x0 < heading.x1 < 523
+    assert heading.top < heading.bottom <= row.top < row.bottom < 200
+    assert [box.page for box in boxes(document.text)] == [1, 1, 1, 1, 2, 2]
+
+
+def as_candidate(piece: Chunk) -> Candidate:
+    return Candidate(
+        piece.doc_id,
+        piece.start,
+        piece.end,
+        piece.text,
+        score=1.0,
+        score_scale="rank",
+        metadata=piece.metadata,
+    )

@@ -238,7 +238,7 @@ class RedundancyCompressor(SelectionCompressor):
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the encoder now, not at the first query."""
-        encoder = None if self.embeddings is None else load_encoder(self.embeddings)
+        encoder = None if self.embeddings is None else load_encoder(self.embeddings, argument="embeddings")
         self._filter = RedundancyFilter(
             similarity_threshold=self.similarity_threshold, prefilter=self.prefilter, encoder=encoder
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from precise_rag._arguments import check_kind
+from precise_rag._arguments import check_items
 from precise_rag.facts import (
     candidate_facts,
     copied,
@@ -47,7 +47,7 @@ _FOREIGN_SCORE = "relevance_score"
 
 def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
     """Return a core document for each document, with the names of `document_names`."""
-    documents = list(documents)
+    documents = check_items("documents", documents, Document, "LangChain documents")
     return [
         CoreDocument(name, document.page_content, without_own_keys(document.metadata))
         for name, document in zip(document_names(documents), documents, strict=True)
@@ -59,9 +59,7 @@ def document_names(documents: Iterable[Document]) -> list[str]:
 
     If an id comes again, `#2`, `#3` … is added.
     """
-    documents = list(documents)
-    for document in documents:
-        check_kind("documents", document, Document, "LangChain documents")
+    documents = check_items("documents", documents, Document, "LangChain documents")
     return distinct_names((document.id or _content_id(document), None) for document in documents)
 
 

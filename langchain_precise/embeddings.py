@@ -18,7 +18,7 @@ class PreciseEmbeddings(Embeddings):
 
     @own_words
     def __init__(self, model: Any = DEFAULT_ENCODER, device: str | None = None) -> None:
-        self.encoder = load_encoder(model, device)
+        self.encoder = load_encoder(model, device, argument="model")
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector of unit length per text, in order."""

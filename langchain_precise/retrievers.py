@@ -85,7 +85,9 @@ class IndexRetriever(OwnWords, BaseRetriever):
         k, search_kwargs: as for the constructor.
         settings: of the index.
         """
-        index = cls.index_class.build(to_core_documents(documents), load_encoder(embeddings), **settings)
+        index = cls.index_class.build(
+            to_core_documents(documents), load_encoder(embeddings, argument="embeddings"), **settings
+        )
         return cls.from_index(index, k=k, search_kwargs=search_kwargs)
 
     @classmethod
@@ -187,7 +189,7 @@ class HybridRetriever(IndexRetriever):
         embeddings: as for `from_documents`; the one that the collection was made with.
         settings: of `DatabaseIndex`, such as `filter_statistics="matching"`.
         """
-        index = DatabaseIndex(location, load_encoder(embeddings), **settings)
+        index = DatabaseIndex(location, load_encoder(embeddings, argument="embeddings"), **settings)
         return cls.from_index(index, k=k, search_kwargs=search_kwargs)
 
 
@@ -234,7 +236,8 @@ class PreciseRetriever(OwnWords, BaseRetriever):
         k, search_kwargs: as for the constructor.
         options: of `PreciseRAG.from_documents`, such as `preset="sage"`.
         """
-        rag = PreciseRAG.from_documents(to_core_documents(documents), encoder=embeddings, **options)
+        encoder = load_encoder(embeddings, argument="embeddings")
+        rag = PreciseRAG.from_documents(to_core_documents(documents), encoder=encoder, **options)
         return cls(rag=rag, k=k, search_kwargs=search_kwargs)
 
     @classmethod

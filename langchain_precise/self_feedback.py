@@ -20,7 +20,7 @@ from langchain_precise.questions import Question, read_question
 from langchain_precise.source import source_of
 from langchain_precise.words import own_words
 from precise_rag.answer import Answer
-from precise_rag.encoders import DEFAULT_ENCODER
+from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.pipeline import Estimate, PreciseRAG, check_pipeline
 from precise_rag.trace import Trace
@@ -134,7 +134,8 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
             encoder.
         options: of `PreciseRAG.from_documents`, such as `preset="chunkrag"`.
         """
-        rag = PreciseRAG.from_documents(to_core_documents(documents), llm, encoder=embeddings, **options)
+        encoder = load_encoder(embeddings, argument="embeddings")
+        rag = PreciseRAG.from_documents(to_core_documents(documents), llm, encoder=encoder, **options)
         return cls(rag=rag, live_final=live_final)
 
     def estimate(self, input: ChainInput) -> Estimate:

@@ -166,7 +166,9 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
             add_start_index=add_start_index,
             strip_whitespace=strip_whitespace,
         )
-        self.embeddings = None if embeddings is None else ContextEmbeddings(load_encoder(embeddings))
+        self.embeddings = (
+            None if embeddings is None else ContextEmbeddings(load_encoder(embeddings, argument="embeddings"))
+        )
         check_number("whole", whole, least=0, most=1)
         self._whole = whole
 
@@ -236,7 +238,7 @@ class GreedySemanticTextSplitter(SpanTextSplitter):
         if length_function is not None:
             options["length_function"] = partial(_lengths, length_function)
         super().__init__(
-            GreedySegmenter(load_encoder(embeddings), **options),
+            GreedySegmenter(load_encoder(embeddings, argument="embeddings"), **options),
             add_start_index=add_start_index,
             strip_whitespace=strip_whitespace,
         )
@@ -272,7 +274,7 @@ class SentenceContextTextSplitter(SpanTextSplitter):
         super().__init__(None, add_start_index=add_start_index, strip_whitespace=True)
         self._settings: dict[str, Any] = {"alpha": alpha, "context": context, "passages": passages}
         ContextSettings(**self._settings)  # checks them
-        self.embeddings = ContextEmbeddings(load_encoder(embeddings))
+        self.embeddings = ContextEmbeddings(load_encoder(embeddings, argument="embeddings"))
         self._window = window_metadata_key
 
     def _chunks(self, texts: Sequence[str]) -> Iterable[Sequence[Chunk]]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from precise_rag._arguments import OPTION_WORDS, check_names, named_by
+from precise_rag._arguments import OPTION_WORDS, check_names, named_by, own_errors
 
 WORDS = OPTION_WORDS | {
     "embeddings": "encoder embed_model embedding embedding_model embedding_function",
@@ -19,6 +19,12 @@ WORDS = OPTION_WORDS | {
 }
 """What users of other components write for each of our words."""
 
+WANTED = {
+    "index": "an index of precise-rag",
+    "retriever": "a LangChain retriever, or another Runnable from a question to documents",
+}
+"""What to pass for an argument, where pydantic's own words do not say it."""
+
 own_words = named_by(WORDS)
 """Decorator of methods that take LangChain's words."""
 
@@ -28,4 +34,5 @@ class OwnWords:
 
     def __init__(self, *args: Any, **fields: Any) -> None:
         check_names(type(self).__name__, fields, type(self).model_fields, WORDS)  # type: ignore[attr-defined]
-        super().__init__(*args, **fields)
+        with own_errors(type(self).__name__, WANTED):
+            super().__init__(*args, **fields)

@@ -7,8 +7,8 @@ from llama_index.core.bridge.pydantic import ConfigDict
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import BaseComponent
 
-from llamaindex_precise.words import WORDS
-from precise_rag._arguments import check_names
+from llamaindex_precise.words import WANTED, WORDS
+from precise_rag._arguments import check_names, own_errors
 from precise_rag._pickling import check_picklable
 from precise_rag.errors import InputError
 
@@ -24,7 +24,8 @@ class SettingsComponent(BaseComponent):
 
     def __init__(self, **settings: Any) -> None:
         check_names(type(self).__name__, settings, type(self).model_fields, WORDS)
-        super().__init__(**settings)
+        with own_errors(type(self).__name__, WANTED):
+            super().__init__(**settings)
 
     @classmethod
     def class_name(cls) -> str:

@@ -29,7 +29,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from precise_rag._arguments import check_kind
+from precise_rag._arguments import check_items, check_kind
 from precise_rag.facts import (
     candidate_facts,
     copied,
@@ -88,8 +88,7 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     Nodes without text, such as images, cannot be found.
     """
     documents = []
-    for node in nodes:
-        check_kind("documents", node, BaseNode, "LlamaIndex documents or nodes")
+    for node in check_items("documents", nodes, BaseNode, "LlamaIndex documents or nodes"):
         layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
         layout |= {"source": root_source(node).node_id, "offset": root_offset(node)}
         metadata = without_own_keys(node.metadata)

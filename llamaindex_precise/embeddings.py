@@ -73,4 +73,4 @@ def resolve_encoder(embed_model: EmbedModel = None, name: str = "") -> Encoder:
         embed_model = Settings._embed_model
         if name and (embed_model is None or resolve_encoder(embed_model).name != name):
             return load_encoder(name)
-    return load_encoder(DEFAULT_ENCODER if embed_model is None else embed_model)
+    return load_encoder(DEFAULT_ENCODER if embed_model is None else embed_model, argument="embed_model")

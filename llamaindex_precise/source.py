@@ -9,6 +9,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llamaindex_precise.convert import own_texts, to_candidates
 from llamaindex_precise.retrievers import IndexRetriever
+from precise_rag._arguments import check_items
 from precise_rag.checks import check_methods
 from precise_rag.errors import InputError
 from precise_rag.protocols import Neighbours
@@ -113,6 +114,9 @@ def source_of(
     """Return a retriever as a source, which knows sentences if nothing stands between it and its index."""
     advice = "pass a LlamaIndex retriever, such as index.as_retriever()"
     check_methods("retriever", retriever, ("retrieve", "aretrieve"), advice)
+    node_postprocessors = check_items(
+        "node_postprocessors", node_postprocessors, BaseNodePostprocessor, "LlamaIndex postprocessors"
+    )
     index = getattr(retriever, "index", None)
     knows = isinstance(retriever, IndexRetriever) and isinstance(index, Neighbours)
     return (SentenceSource if knows and not node_postprocessors else RetrieverSource)(

@@ -17,5 +17,11 @@ WORDS = OPTION_WORDS | {
 }
 """What users of other components write for each of our words."""
 
+WANTED = {
+    "embed_model": "a LlamaIndex embedding, an encoder, or the name or folder of one",
+    "callback_manager": "a CallbackManager",
+}
+"""What to pass for an argument, where pydantic's own words do not say it."""
+
 own_words = named_by(WORDS)
 """Decorator of methods that take LlamaIndex's words."""

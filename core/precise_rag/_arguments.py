@@ -1,11 +1,12 @@
 """Checks of the names and kinds of arguments, with the word to write in place of a wrong one."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
-from precise_rag.errors import InputError
+from precise_rag.errors import InputError, PreciseRagError
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -87,9 +88,53 @@ def check_kind(name: str, value: object, kind: type, wanted: str) -> None:
     name: what the value is. wanted: what to pass.
     """
     if not isinstance(value, kind):
-        source = type(value).__module__.partition(".")[0]
-        origin = "" if source == "builtins" else f" of {source}"
-        raise InputError(f"{name} must be {wanted}, got {type(value).__name__}{origin}")
+        raise InputError(f"{name} must be {wanted}, got {given_kind(value)}")
+
+
+def check_items(name: str, values: Iterable[T], kind: type, wanted: str) -> list[T]:
+    """Return the items of an iterable. Raises InputError if it is none, or an item is not of this kind.
+
+    name: what the items are. wanted: what to pass.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a list of {wanted}, got {given_kind(values)}")
+    items = list(values)
+    for item in items:
+        check_kind(name, item, kind, wanted)
+    return items
+
+
+@contextmanager
+def own_errors(call: str, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Raise an InputError that names the argument in place of pydantic's error.
+
+    call: what is called, for the message. wanted: what to pass for an argument; default: as pydantic says.
+    An error of ours that pydantic wrapped is raised as it was.
+    """
+    try:
+        yield
+    except ValueError as error:
+        found = getattr(error, "errors", None)
+        if isinstance(error, InputError) or not callable(found):
+            raise
+        problems = found()
+        for problem in problems:
+            cause = problem.get("ctx", {}).get("error")
+            if isinstance(cause, PreciseRagError):
+                raise cause from None
+        first = problems[0]
+        name = str(first["loc"][0]) if first["loc"] else "the argument"
+        if first["type"] == "missing":
+            raise InputError(f"{call} needs {name}=") from None
+        says = str(first["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
+        rule = wanted.get(name, says)
+        raise InputError(f"{name} must be {rule}, got {given_kind(first['input'])}") from None
+
+
+def given_kind(value: object) -> str:
+    """Return the kind of a value for a message, with the package that it is from."""
+    source = type(value).__module__.partition(".")[0]
+    return type(value).__name__ + ("" if source == "builtins" else f" of {source}")
 
 
 def _called(owner: Any, function: Callable[..., Any]) -> str:

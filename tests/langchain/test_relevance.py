@@ -79,7 +79,7 @@ async def test_model_calls_are_children_of_the_compressor(scripted_chat):
 
 
 def test_something_that_is_no_model_is_refused():
-    with pytest.raises(ValueError, match="language model"):
+    with pytest.raises(ValueError, match="llm must be the name of a model"):
         RelevanceFilterCompressor(llm=object())
     with pytest.raises(ValueError, match="batch_size"):
         RelevanceFilterCompressor(llm=ScriptedLLM([]), batch_size=0)

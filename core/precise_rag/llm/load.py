@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from precise_rag._arguments import given_kind
 from precise_rag.errors import InputError
 from precise_rag.llm.framework import LangChainLLM, LlamaIndexLLM
 from precise_rag.llm.function import FunctionLLM
@@ -9,7 +10,7 @@ from precise_rag.llm.openai import OpenAIChat
 from precise_rag.protocols import LLM
 
 
-def load_llm(source: Any) -> LLM:
+def load_llm(source: Any, *, argument: str = "llm") -> LLM:
     """Return `source` as an LLM. No framework is imported until its own object is called.
 
     source: one of
@@ -20,6 +21,7 @@ def load_llm(source: Any) -> LLM:
       parameter has an annotation other than `str`, such as `Sequence[Message]`, it gets a sequence of
       Message instead.
 
+    argument: name of the argument that had it, for the error.
     Raises InputError for anything else.
     A plain function that is awaited runs in a thread, and cancelling does not stop it; pass an async
     function if it should.
@@ -35,7 +37,6 @@ def load_llm(source: Any) -> LLM:
     if callable(source) and not isinstance(source, type):
         return FunctionLLM(source)
     raise InputError(
-        f"cannot use a {type(source).__name__} as a language model; pass a model name, "
-        "a LlamaIndex LLM, a LangChain chat model, a function from prompt to text, "
-        "or an object with name, complete and acomplete"
+        f"{argument} must be the name of a model, a LlamaIndex LLM, a LangChain chat model, a function from "
+        f"prompt to text, or an object with name, complete and acomplete, got {given_kind(source)}"
     )

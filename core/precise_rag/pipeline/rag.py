@@ -116,7 +116,7 @@ class PreciseRAG(Portable):
         self.max_tokens = max_tokens
         self.order: Order = order or chosen.order
         self.llm = None if llm is None else load_llm(llm)
-        self.judge = self.llm if judge is None else load_llm(judge)
+        self.judge = self.llm if judge is None else load_llm(judge, argument="judge")
         self.budget = budget or Budget()
         self.wording = Wording(
             style=style, judge_style=judge_prompt or chosen.judge_prompt, instructions=prompts or {}

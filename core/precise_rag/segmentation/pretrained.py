@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ PACKAGED = {"small": "segmentation-small", "sage-minilm": "segmentation-sage-min
 
 
 def load_model(
-    name: str | Path, *, device: str | None = None, encoder: Any = None
+    name: str | Path, *, device: str | Sequence[str] | None = None, encoder: Any = None
 ) -> tuple[BoundaryModel, dict[str, Any]]:
     """Load a model, and the segmenter options that it was made for.
 
-    name: of a packaged model, or a folder. device, encoder: as in `SageModel.load`.
+    name: of a packaged model, or a folder.
+    device: where its networks run; default: CUDA if there is one. encoder: as in `SageModel.load`.
     Raises ModelError if the model does not exist, or its files are damaged or foreign.
     """
     folder = model_folder(name)
@@ -31,7 +33,7 @@ def load_model(
     check_config(folder, config, {"family": TEXT, "options": OBJECT})
     family = config["family"]
     if family == "small":
-        model = SmallModel.load(folder)
+        model = SmallModel.load(folder, device=device)
         return model, dict(model.config["options"])
     if family == "sage":
         sage = SageModel.load(folder, encoder=encoder, device=device)
@@ -46,6 +48,7 @@ def model_folder(name: str | Path) -> Path:
         folder = packaged_model(PACKAGED[str(name)])
     if not (folder / "config.json").is_file():
         raise ModelError(
-            f"name must be {', '.join(PACKAGED)} or a folder that `precise train` wrote, got {str(name)!r}"
+            f"there is no segmentation model {str(name)!r}; pass {', '.join(PACKAGED)}, or a folder that "
+            "`precise train` wrote"
         )
     return folder

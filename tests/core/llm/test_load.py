@@ -18,7 +18,7 @@ def test_an_llm_is_returned_unchanged_and_a_name_is_an_openai_model():
 
 @pytest.mark.parametrize("thing", [3, None, object(), dict])
 def test_other_things_are_refused(thing):
-    with pytest.raises(InputError, match="as a language model"):
+    with pytest.raises(InputError, match="llm must be the name of a model"):
         load_llm(thing)
 
 

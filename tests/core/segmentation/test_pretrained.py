@@ -23,5 +23,5 @@ def test_damaged_foreign_and_missing_models_are_refused(tmp_path: Path) -> None:
     (foreign / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(ModelError, match="family"):
         Segmenter.from_pretrained(foreign)
-    with pytest.raises(ModelError, match="name must be small, sage-minilm or a folder"):
+    with pytest.raises(ModelError, match="no segmentation model 'huge'; pass small, sage-minilm, or a"):
         Segmenter.from_pretrained("huge")

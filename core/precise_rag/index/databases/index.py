@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from typing_extensions import override
 
 from precise_rag._pickling import Portable
-from precise_rag.checks import shown
+from precise_rag.checks import check_methods, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.arrays.forms import ensure
@@ -61,6 +61,8 @@ class DatabaseIndex(SentenceSearch, Portable):
 
     def __init__(self, engine: Engine | str | Path, encoder: Encoder, **settings: Any) -> None:
         self.engine: Engine = load_engine(engine) if isinstance(engine, str | Path) else engine
+        advice = "pass a location, such as a folder or postgresql://…, or an engine"
+        check_methods("location", self.engine, ("settings", "view", "write"), advice)
         if encoder is None:
             raise InputError("DatabaseIndex needs an encoder; pass encoder=load_encoder()")
         self.encoder = encoder

@@ -240,8 +240,8 @@ def _compared(report: Mapping[str, Any], start: str, out: Path) -> str:
     before, after = (f"{figures['loss']:.4f}" for figures in (report["start"], report))
     if report["epoch"] == 0:
         return (
-            f"use {start}: no epoch was better on the held-out documents (loss {before}), so {out} is a copy "
-            "of it; more documents may help"
+            f"use {start}: no epoch was better on the held-out documents by more than chance (loss "
+            f"{before}), so {out} is a copy of it; more documents may help"
         )
     areas = ", ".join(
         f"{name} {report['start'][key]:.3f} before, {report[key]:.3f} now"

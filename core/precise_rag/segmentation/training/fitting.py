@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,9 @@ from precise_rag.errors import InputError
 from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus, area_under_curve
 from precise_rag.segmentation.training.labelled_documents import UNKNOWN
 from precise_rag.types import FloatArray
+
+_LONG = ("domains", "documents")
+"""Figures that a progress bar leaves out."""
 
 _WARM_UP = 0.1
 """Share of the steps in which the learning rate rises."""
@@ -89,8 +92,9 @@ def fit(
 
     network: has the parameters. forward: runs it on a batch. checkpoint: folder for the state after
     each epoch. is_trained: whether the network is a trained one, which is then epoch 0, with figures under
-    "start"; it may be the best. A run that finds a checkpoint of the same settings resumes from it, and
-    ends with the same weights as an uninterrupted run. Raises InputError if the settings differ.
+    "start". It is the best unless an epoch is surely better, see `surely_better`. A run that finds a
+    checkpoint of the same settings resumes from it, and ends with the same weights as an uninterrupted run.
+    Raises InputError if the settings differ.
     """
     rng = np.random.default_rng(settings.seed)
     torch.manual_seed(settings.seed)
@@ -127,11 +131,46 @@ def fit(
             bar.set_postfix(loss=f"{loss.item():.4f}")
         figures = held_out_figures(network, forward, corpus, settings)
         history.append({"epoch": epoch + 1, "train_loss": total / len(plan[epoch]), **figures})
-        bar.write(json.dumps({k: v for k, v in history[-1].items() if k != "domains"}))
+        bar.write(json.dumps({k: v for k, v in history[-1].items() if k not in _LONG}))
         state.save(history)
-    best = min(history, key=lambda figures: figures["loss"])
     state.load_best()
-    return {**best, "start": history[0]} if is_trained else best
+    best, start = ({**figures} for figures in (best_epoch(history), history[0]))
+    for figures in (best, start):
+        figures.pop("documents", None)
+    return {**best, "start": start} if is_trained else best
+
+
+def best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the figures of the epoch with the lowest loss.
+
+    If training went on from a trained model, epoch 0, only epochs that are surely better than it count.
+    """
+    start = history[0]
+    goes_on = start["epoch"] == 0
+    return min(
+        (
+            figures
+            for figures in history
+            if figures is start
+            or not goes_on
+            or surely_better(np.array(start["documents"]), np.array(figures["documents"]))
+        ),
+        key=lambda figures: float(figures["loss"]),
+    )
+
+
+def surely_better(before: FloatArray, after: FloatArray) -> bool:
+    """Return whether the mean loss over documents fell by more than chance explains.
+
+    before, after: (d,) losses of the same documents. The 95 % interval of the mean difference (Student's t)
+    must be below zero; with fewer than three documents nothing is sure.
+    """
+    gain = before - after
+    free = len(gain) - 1
+    if free < 2:
+        return False
+    quantile = 1.96 + 2.372 / free + 2.823 / free**2 + 2.556 / free**3  # t at .975, expanded in 1 / free
+    return float(gain.mean()) > quantile * float(gain.std(ddof=1)) / math.sqrt(len(gain))
 
 
 def held_out_figures(
@@ -139,7 +178,8 @@ def held_out_figures(
 ) -> dict[str, Any]:
     """Return the loss and the areas under the curve on the held-out documents, in all and by domain."""
     logits, loss = held_out_logits(network, forward, corpus, settings)
-    return {"loss": loss, **areas_by_domain(logits, corpus)}
+    documents = _losses_by_document(logits, corpus, settings.loss)
+    return {"loss": loss, **areas_by_domain(logits, corpus), "documents": documents}
 
 
 def held_out_logits(
@@ -155,6 +195,21 @@ def held_out_logits(
             losses.append(_loss(out, batch, settings.loss).item())
             logits[batch.sentences] = out[torch.from_numpy(batch.places)].cpu().numpy()
     return logits, float(np.mean(losses)) if losses else float("nan")
+
+
+def _losses_by_document(logits: FloatArray, corpus: TrainingCorpus, kind: str) -> list[float]:
+    """Return the mean loss of each held-out document that has labels, in order."""
+    losses = []
+    for place in np.flatnonzero(corpus.held_out).tolist():
+        rows = slice(int(corpus.starts[place]), int(corpus.starts[place + 1]))
+        known = corpus.targets[rows] != UNKNOWN
+        if known.any():
+            chosen, labels = (
+                torch.from_numpy(logits[rows][known]),
+                torch.from_numpy(corpus.targets[rows][known]),
+            )
+            losses.append(round(_mean_loss(chosen, labels.float(), kind).item(), 6))
+    return losses
 
 
 def areas_by_domain(logits: FloatArray, corpus: TrainingCorpus) -> dict[str, Any]:
@@ -179,7 +234,10 @@ def _loss(logits: Tensor, batch: Batch, kind: str) -> Tensor:
     targets = torch.from_numpy(batch.targets).to(logits.device)
     known = targets != UNKNOWN
     chosen = logits[torch.from_numpy(batch.places).to(logits.device)][known]
-    labels = targets[known].float()
+    return _mean_loss(chosen, targets[known].float(), kind)
+
+
+def _mean_loss(chosen: Tensor, labels: Tensor, kind: str) -> Tensor:
     if kind == "mse":
         return F.mse_loss(chosen.sigmoid(), labels)
     return F.binary_cross_entropy_with_logits(chosen, labels)
@@ -248,7 +306,7 @@ class _Checkpoint:
         weights = {
             name: value.detach().cpu().contiguous() for name, value in self.network.state_dict().items()
         }
-        if history[-1]["loss"] == min(figures["loss"] for figures in history):
+        if best_epoch(history) is history[-1]:
             save_file(weights, self.folder / "best.safetensors")
         save_file(weights, self.folder / "last.safetensors")
         state = self.optimizer.state_dict()["state"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -224,14 +224,36 @@ def small_network(model: SmallModel) -> SmallNetwork:
     return network
 
 
+def sage_network(config: Mapping[str, Any], tensors: Mapping[str, Any]) -> SageNetwork:
+    """Return the network of a saved model: the inverse of `sage_tensors`.
+
+    config, tensors: as SageModel reads them.
+    """
+    sizes = {field.name: config[field.name] for field in fields(SageConfig)}
+    c = SageConfig(**{**sizes, "features": tuple(sizes["features"]), "windows": tuple(sizes["windows"])})
+    network = SageNetwork(c)
+    given = {name: torch.from_numpy(np.array(tensors[name])) for name in network.state_dict()}
+    for scale, columns in _scaled_columns(c):
+        given["gap.weight"][:, columns] /= scale
+    if c.context:
+        given["inner.weight"] /= c.dimension**0.5
+    network.load_state_dict(given)
+    return network
+
+
+def _scaled_columns(c: SageConfig) -> Iterator[tuple[float, slice]]:
+    """Yield by how much each feature's columns of the head are scaled, and where they are."""
+    scale = c.dimension**0.5
+    for place, name in enumerate(c.features):
+        yield scale**2 if name == "x1*x2" else scale, slice(place * c.dimension, (place + 1) * c.dimension)
+
+
 def sage_tensors(network: SageNetwork) -> dict[str, Any]:
     """Return the network's weights as the arrays that SageModel reads; they include the vectors' scale."""
     c = network.config
     tensors = {name: value.detach().cpu().numpy().copy() for name, value in network.state_dict().items()}
-    scale = c.dimension**0.5
-    for place, name in enumerate(c.features):
-        columns = slice(place * c.dimension, (place + 1) * c.dimension)
-        tensors["gap.weight"][:, columns] *= scale**2 if name == "x1*x2" else scale
+    for scale, columns in _scaled_columns(c):
+        tensors["gap.weight"][:, columns] *= scale
     if c.context:
-        tensors["inner.weight"] *= scale
+        tensors["inner.weight"] *= c.dimension**0.5
     return tensors

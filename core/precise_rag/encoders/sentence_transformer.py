@@ -18,10 +18,12 @@ from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.encoders.token_ids import ModelInputs
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
-from precise_rag.types import FloatArray
+from precise_rag.types import FloatArray, IntArray
 
 _BATCH_TOKENS = {"cpu": 4_096}
 _GPU_BATCH_TOKENS = 65_536
+_WAITING = 16
+"""Batches whose vectors may be on their way from a GPU, so that they need little memory there."""
 
 
 class SentenceTransformerEncoder(LocalEncoder):
@@ -83,25 +85,31 @@ class SentenceTransformerEncoder(LocalEncoder):
     def _encode(
         self, texts: Sequence[str], encode: Callable[[list[int]], Any], show_progress: bool = False
     ) -> FloatArray:
-        """Encode in batches by length; the device is waited for once, at the end."""
+        """Encode in batches by length.
+
+        Vectors leave a GPU while it computes the next batch; every _WAITING batches it is waited for.
+        """
         model = self._loaded()
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        order, batches = [], []
+        order: list[IntArray] = []
+        batches: list[Any] = []
         lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
         limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
-        with progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text") as progress:
+        device = model.device
+        bar = progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text")
+        with bar as progress, fast_precision(device.type):
             for batch in batches_by_length(lengths, limit):
-                device = model.device.type
-                with self._lock, native_work(device), fast_precision(device):
-                    batches.append(encode(batch.tolist()))
+                with self._lock, native_work(device.type):
+                    batches.append(leaving(encode(batch.tolist())))
                 order.append(batch)
+                if len(order) == _WAITING:
+                    rows[np.concatenate(order)] = arrived(batches, device)
+                    order, batches = [], []
                 progress.update(len(batch))
-            with native_work(model.device.type):
-                rows[np.concatenate(order)] = (
-                    require("torch", extra="torch").cat(batches).float().cpu().numpy()
-                )
+            if order:
+                rows[np.concatenate(order)] = arrived(batches, device)
         return encoded_rows(rows, len(texts), source=self.name)
 
     @staticmethod
@@ -120,6 +128,21 @@ class SentenceTransformerEncoder(LocalEncoder):
                     self._inputs = ModelInputs.of(model, self._tokenizer)
                 self._model = model
         return self._model
+
+
+def leaving(rows: Any) -> Any:
+    """Return a tensor in float32 on its way to the CPU: from CUDA to pinned memory, without waiting."""
+    return rows.float().to("cpu", non_blocking=rows.device.type == "cuda")
+
+
+def arrived(parts: Sequence[Any], device: Any) -> FloatArray:
+    """Wait for a device, and return the rows of tensors that were `leaving` it."""
+    torch = require("torch", extra="torch")
+    with native_work(device.type):
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        rows: FloatArray = torch.cat(list(parts)).numpy()
+    return rows
 
 
 def bfloat16_is_fast(device_type: str) -> bool:

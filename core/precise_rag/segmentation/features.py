@@ -14,7 +14,7 @@ from precise_rag.vectors import linear, unit_rows
 _BLOCK = 512
 """Sentences of a block, whose numbers stay in the processor's cache."""
 
-_REACH = 16
+REACH = 16
 """Sentences on each side of a gap that can change its logits: the widest window or convolution."""
 
 
@@ -50,11 +50,14 @@ class Block(NamedTuple):
     rows: slice
 
 
-def blocks(n_sentences: int) -> Iterator[Block]:
-    """Split a document into blocks whose logits are the same as in the whole document."""
-    for start in range(0, n_sentences, _BLOCK):
-        end = min(start + _BLOCK, n_sentences)
-        first, last = max(start - _REACH, 0), min(end + _REACH + 1, n_sentences)
+def blocks(n_sentences: int, size: int = _BLOCK) -> Iterator[Block]:
+    """Split a document into blocks whose logits are the same as in the whole document.
+
+    size: sentences of a block; default: as many as stay in the cache of a processor.
+    """
+    for start in range(0, n_sentences, size):
+        end = min(start + size, n_sentences)
+        first, last = max(start - REACH, 0), min(end + REACH + 1, n_sentences)
         stop = min(end, n_sentences - 1)
         yield Block(slice(first, last), slice(start, stop), slice(start - first, stop - first))
 

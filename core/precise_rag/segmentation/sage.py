@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from precise_rag._processes import PerProcess
 from precise_rag.checkpoints.checks import FLAG, TEXT, Rule, check_config, check_tensors, each, one_of, whole
 from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
 from precise_rag.encoded import count_tokens, encode_documents
@@ -31,6 +32,7 @@ from precise_rag.segmentation.features import (
     shifted,
     with_context,
 )
+from precise_rag.segmentation.on_device import BLOCK, SageOnDevice, network_device
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 from precise_rag.vectors import linear
@@ -64,7 +66,7 @@ class SageModel:
         tensors: dict[str, Any],
         folder: Path,
         encoder: Any,
-        device: str | None,
+        device: str | Sequence[str] | None,
         small: SmallModel | None,
     ) -> None:
         self.config = config
@@ -73,10 +75,11 @@ class SageModel:
         self._own = folder / config["encoder"]
         self._source = encoder or (self._own if self._own.is_dir() else config["encoder"])
         self._device = device
+        self._on_device: PerProcess[SageOnDevice] = PerProcess()
         self._small = small
 
     @classmethod
-    def load(cls, folder: Path, *, encoder: Any = None, device: str | None = None) -> Self:
+    def load(cls, folder: Path, *, encoder: Any = None, device: str | Sequence[str] | None = None) -> Self:
         """Load the model saved in `folder`.
 
         encoder: the encoder to use in place of the one named in the config. device: where it runs, such
@@ -89,7 +92,7 @@ class SageModel:
         if "words" in config:
             check_config(folder, config["words"], _WORDS)
         check_tensors(folder, tensors, _shapes(config))
-        return cls(config, tensors, folder, encoder, device, _small_model(config.get("words")))
+        return cls(config, tensors, folder, encoder, device, _small_model(config.get("words"), device))
 
     @staticmethod
     def save(folder: Path, config: dict[str, Any], tensors: dict[str, FloatArray]) -> None:
@@ -129,8 +132,13 @@ class SageModel:
             )
         n = len(sentences)
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
-        for block in blocks(n):
-            logits[block.gaps] = self._logits(vectors[block.sentences])[block.rows]
+        device = network_device(self._device) if n > 1 else None
+        head = None
+        if device is not None:
+            head = self._on_device.get(lambda: SageOnDevice(self.config, self._tensors, device))
+        for block in blocks(n) if head is None else blocks(n, BLOCK):
+            found = self._logits if head is None else head.logits
+            logits[block.gaps] = found(vectors[block.sentences])[block.rows]
         if self._small is not None:
             logits = blend(logits, self._small.predict(sentences).logits, self._tensors["blend"])
         return BoundaryLogits(logits, np.maximum(counts, 1))
@@ -169,11 +177,11 @@ def blend(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatAr
     return blended
 
 
-def _small_model(wanted: dict[str, str] | None) -> SmallModel | None:
+def _small_model(wanted: dict[str, str] | None, device: str | Sequence[str] | None) -> SmallModel | None:
     """Load the packaged small model that a head is blended with; ModelError if it has changed since."""
     if wanted is None:
         return None
-    model = SmallModel.load(packaged_model(wanted["model"]))
+    model = SmallModel.load(packaged_model(wanted["model"]), device=device)
     if model.weights_sha256 != wanted["weights_sha256"]:
         raise ModelError(
             f"the packaged {wanted['model']} must have sha256 {wanted['weights_sha256']}, as when this model "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -68,7 +68,7 @@ class Segmenter:
         cls,
         name: str | Path = "small",
         *,
-        device: str | None = None,
+        device: str | Sequence[str] | None = None,
         encoder: Any = None,
         splitter: SentenceSplitter | None = None,
         count_tokens: CountTokens | None = None,
@@ -76,7 +76,7 @@ class Segmenter:
     ) -> Self:
         """Load a packaged model ("small", "sage-minilm") or one in a folder that `precise train` wrote.
 
-        device: where an encoder runs, such as "cpu"; default: CUDA if there is one.
+        device: where the model and its encoder run, such as "cpu"; default: CUDA if there is one.
         encoder: replaces the encoder named in a model that reads sentence vectors.
         splitter, count_tokens: as for `Segmenter`.
         options: fields of SegmenterOptions; they override the model's own defaults.

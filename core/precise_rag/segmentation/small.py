@@ -1,4 +1,4 @@
-"""The `small` model at inference: numpy only."""
+"""The `small` model at inference: numpy on a CPU, torch on a GPU."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from precise_rag._processes import PerProcess
 from precise_rag.checkpoints.checks import check_config, check_tensors, whole
 from precise_rag.checkpoints.quantized import dequantized, quantized
 from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
@@ -23,6 +24,7 @@ from precise_rag.segmentation.features import (
     shifted,
     with_context,
 )
+from precise_rag.segmentation.on_device import BLOCK, SmallOnDevice, network_device
 from precise_rag.segmentation.word_pieces import WordPieces
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 from precise_rag.vectors import linear, unit_rows
@@ -39,11 +41,20 @@ class SmallModel:
     """Boundary model on static token vectors, the first and last tokens of sentences, and their context.
 
     It needs no encoder. The logits of a gap depend only on the 16 sentences before and after it.
+    device: where its network runs; default: CUDA if there is one, see `network_device`.
     """
 
     encoder = None
 
-    def __init__(self, config: dict[str, Any], tensors: dict[str, Any], word_pieces: WordPieces) -> None:
+    def __init__(
+        self,
+        config: dict[str, Any],
+        tensors: dict[str, Any],
+        word_pieces: WordPieces,
+        device: str | Sequence[str] | None = None,
+    ) -> None:
+        self.device = device
+        self._on_device: PerProcess[SmallOnDevice] = PerProcess()
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
         self.word_pieces = word_pieces
@@ -51,7 +62,7 @@ class SmallModel:
         self._weighted = self.tensors["vectors"] * self.tensors["weights"]
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
+    def load(cls, folder: Path, *, device: str | Sequence[str] | None = None) -> Self:
         """Load the model saved in `folder`. Raises ModelError if a file is missing, damaged or foreign."""
         config, tensors = load_checkpoint(folder)
         check_config(folder, config, _RULES)
@@ -61,7 +72,7 @@ class SmallModel:
         except (UnicodeDecodeError, KeyError) as error:
             raise ModelError(f"{folder / 'vocabulary.txt'} is not a vocabulary: {error!r}") from error
         check_tensors(folder, tensors, _shapes(config, len(word_pieces.pieces)))
-        return cls(config, tensors, word_pieces)
+        return cls(config, tensors, word_pieces, device)
 
     @staticmethod
     def save(
@@ -81,9 +92,12 @@ class SmallModel:
         n = len(sentences)
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
         counts = np.zeros(n, dtype=np.int64)
-        for block in blocks(n):
+        device = network_device(self.device) if n > 1 else None
+        network = None if device is None else self._on_device.get(lambda: SmallOnDevice(self, device))
+        for block in blocks(n) if network is None else blocks(n, BLOCK):
             ids, offsets, counts[block.sentences] = self.word_pieces.encode(sentences[block.sentences])
-            logits[block.gaps] = self._logits(ids, offsets)[block.rows]
+            found = self._logits(ids, offsets) if network is None else network.logits(ids, offsets)
+            logits[block.gaps] = found[block.rows]
         return BoundaryLogits(logits, counts)
 
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.encoders import load_encoder
+from precise_rag.encoders import load_encoder, sentence_transformer
 from precise_rag.encoders.bert_files import float32_folder
 from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.packaged import packaged_minilm
@@ -92,3 +92,32 @@ def test_batches_hold_a_limited_number_of_tokens_longest_texts_first() -> None:
 
 def test_a_text_above_the_limit_is_a_batch_by_itself() -> None:
     assert [batch.tolist() for batch in batches_by_length(np.array([99]), limit=12)] == [[0]]
+
+
+def test_vectors_leave_the_device_in_groups_and_precision_is_chosen_once_a_call(
+    minilm: SentenceTransformerEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches of at most 12 tokens, of which 2 may wait: the rows are as without limits, in order."""
+    texts = [f"{'word ' * (place % 7)}number {place}" for place in range(30)]
+    expected = minilm.encode(texts)
+    waited: list[int] = []
+    chosen: list[str] = []
+    arrived, precision = sentence_transformer.arrived, sentence_transformer.fast_precision
+
+    def note_wait(parts: list[object], device: object) -> object:
+        waited.append(len(parts))
+        return arrived(parts, device)
+
+    def note_choice(device_type: str) -> object:
+        chosen.append(device_type)
+        return precision(device_type)
+
+    monkeypatch.setattr(sentence_transformer, "arrived", note_wait)
+    monkeypatch.setattr(sentence_transformer, "fast_precision", note_choice)
+    monkeypatch.setitem(sentence_transformer._BATCH_TOKENS, "cpu", 12)
+    monkeypatch.setattr(sentence_transformer, "_WAITING", 2)
+    np.testing.assert_allclose(minilm.encode(texts), expected, atol=0.01)
+    assert len(waited) > 5
+    assert set(waited) <= {1, 2}
+    assert waited[:-1] == [2] * (len(waited) - 1)
+    assert chosen == ["cpu"]

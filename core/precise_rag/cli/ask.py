@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from precise_rag.answer import Answer
@@ -21,7 +22,8 @@ from precise_rag.cli.output import (
     write_file,
 )
 from precise_rag.cli.saved_index import add_index_options, open_index
-from precise_rag.documents import place_of
+from precise_rag.documents import place_of, read_text
+from precise_rag.documents.records import parse_json
 from precise_rag.errors import InputError
 from precise_rag.filters import Filter, parse_assignments
 from precise_rag.llm import Budget, OpenAIChat
@@ -29,6 +31,8 @@ from precise_rag.pipeline import PreciseRAG
 from precise_rag.selection import GradientSelector, ProbabilitySelector
 from precise_rag.trace import Bill, PriceTable, Trace
 from precise_rag.viz.terminal import visible_line
+from precise_rag.viz.trace_comparison import trace_comparison_page
+from precise_rag.viz.trace_page import read_record
 
 _NO_MODEL = (
     "Shown is the context for a language model. For an answer, name one with --llm (its key: OPENAI_API_KEY; "
@@ -121,6 +125,12 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="write what each stage did to an .html or .json file",
     )
+    parser.add_argument(
+        "--compare",
+        type=path_argument,
+        metavar="FILE",
+        help="an earlier trace, a .json file, to show beside this one on the page of --trace",
+    )
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.set_defaults(run=run)
 
@@ -151,12 +161,28 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _estimate(rag, wanted, args)
     trace = Trace(args.question)
+    earlier = _earlier_trace(args.compare) if args.compare else None
     try:
         _print_answer(rag.answer(args.question, filter=wanted, trace=trace), trace, args)
     finally:  # whatever was paid for is in the trace
         if args.trace:
-            write_file(args.trace, trace.to_html() if args.trace.suffix == ".html" else trace.to_json())
+            write_file(args.trace, _trace_file(trace, earlier, args))
     return 0
+
+
+def _earlier_trace(file: Path) -> dict[str, Any]:
+    """The record in a file. Raises InputError for any other file."""
+    record = parse_json(read_text(file), str(file))
+    if not isinstance(record, dict):
+        raise InputError(f"{file}: not a trace; --trace FILE.json writes one")
+    read_record(record)
+    return record
+
+
+def _trace_file(trace: Trace, earlier: dict[str, Any] | None, args: argparse.Namespace) -> str:
+    if earlier is not None:
+        return trace_comparison_page(earlier, trace.to_dict(), (args.compare.stem, args.trace.stem))
+    return trace.to_html() if args.trace.suffix == ".html" else trace.to_json()
 
 
 def _selector(args: argparse.Namespace) -> ProbabilitySelector | GradientSelector:
@@ -177,6 +203,8 @@ def _check_outputs(args: argparse.Namespace) -> None:
             "no question; give one in quotes (a conversation needs a terminal, and none of --json, --trace "
             "and --dry-run)"
         )
+    if args.compare and (args.trace is None or args.trace.suffix != ".html"):
+        raise InputError("--compare needs the page to write; add --trace FILE.html")
     if args.trace:
         if args.trace.suffix not in (".html", ".json"):
             raise InputError(f"--trace must end in .html or .json, got {args.trace}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from precise_rag.answer import Answer, Round
-from precise_rag.context import Passage, context_passages, shown_passages
+from precise_rag.context import Passage, context_passages, passage_tokens, shown_passages
 from precise_rag.errors import (
     BudgetExceeded,
     ContentFilterError,
@@ -228,6 +228,7 @@ class FeedbackConversation:
         best = self.rounds[-1] if shown else self.controller.best(self.rounds)
         trace.answer = best.text
         passages = self._passages(best.selection)
+        trace.send([passage.excerpt for passage in passages], passage_tokens)
         numbers = [] if self.options or self.wording.style != "open" else cited_numbers(best.text)
         if unknown := [f"[{number}]" for number in numbers if not 1 <= number <= len(passages)]:
             trace.notes.append(

@@ -398,6 +398,7 @@ class PreciseRAG(Portable):
         trace = session.trace
         selection = self._within(self.path.select(search.text, ranked, session), search, session)
         passages = context_passages(selection, self.order)
+        trace.send([passage.excerpt for passage in passages], search.piece_tokens)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)
         note = "no language model is configured, so this is the selected context"
         return Answer(

@@ -13,9 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from precise_rag.excerpts import PieceTokens, no_piece_tokens
+from precise_rag.pages import page_at
+from precise_rag.titles import joined_titles, new_sections, titles_above
+from precise_rag.tokens import estimate_tokens
 from precise_rag.trace.plain import plain, to_json
-from precise_rag.types import Candidate, Decision, Judgement, Message, Selection
+from precise_rag.types import Candidate, Decision, Excerpt, Judgement, Message, Selection
 from precise_rag.viz.page import framed
+from precise_rag.viz.trace_comparison import trace_comparison_page
 from precise_rag.viz.trace_page import trace_page
 
 _log = logging.getLogger(__name__)
@@ -138,6 +143,51 @@ class RoundRecord:
         return _plain_record(record)
 
 
+@dataclass(frozen=True, slots=True)
+class ExcerptRecord:
+    """An excerpt that was sent.
+
+    number: from 1. title_tokens: of the titles that are written above it. around_tokens: what a framework or
+    prompt writes around it. answers: parts of its document, as (start, end), that an answer was read from.
+    """
+
+    number: int
+    excerpt: Excerpt
+    title_tokens: int = 0
+    around_tokens: int = 0
+    answers: tuple[tuple[int, int], ...] = ()
+
+    def to_dict(self, include_text: bool = True) -> dict[str, Any]:
+        """Return the record as plain values."""
+        one = self.excerpt
+        record: dict[str, Any] = {
+            "number": self.number,
+            "doc_id": one.doc_id,
+            "start": one.start,
+            "end": one.end,
+            "page": page_at(one.metadata, one.start),
+            "above": [],
+            "tokens": {
+                "text": estimate_tokens(one.text),
+                "titles": self.title_tokens,
+                "around": self.around_tokens,
+            },
+            "sentences": [
+                {
+                    "start": decision.candidate.start,
+                    "end": decision.candidate.end,
+                    "rank": decision.rank,
+                    "score": decision.candidate.score,
+                    "reason": _without_text(decision.reason, include_text),
+                }
+                for decision in one.sentences
+            ],
+        }
+        if include_text:
+            record |= {"text": one.text, "above": list(titles_above(one)), "answers": list(self.answers)}
+        return _plain_record(record)
+
+
 Record = StageRecord | CallRecord | RoundRecord
 """One entry of a trace, as an observer receives it."""
 
@@ -158,6 +208,7 @@ class Trace:
         worker thread (the search of asynchronous methods), it is called in that thread.
 
     The code that creates the trace sets `settings` (of the whole run) and `answer` (the final text).
+    `context` has the excerpts that were sent, see `send`.
     """
 
     def __init__(self, question: str, *, observer: Callable[[Record], None] | None = None) -> None:
@@ -165,6 +216,7 @@ class Trace:
         self.stages: list[StageRecord] = []
         self.calls: list[CallRecord] = []
         self.rounds: list[RoundRecord] = []
+        self.context: tuple[ExcerptRecord, ...] = ()
         self.notes: list[str] = []
         self.settings: dict[str, Any] = {}
         self.answer = ""
@@ -207,6 +259,17 @@ class Trace:
         except Exception:  # the record is of a call that was paid for
             _log.warning("the observer of a trace failed for a %s", type(record).__name__, exc_info=True)
 
+    def send(self, excerpts: Sequence[Excerpt], piece_tokens: PieceTokens = no_piece_tokens) -> None:
+        """Set `context`: the excerpts that are sent. piece_tokens: what is written around each."""
+        self.context = tuple(
+            ExcerptRecord(number, excerpt, estimate_tokens(joined_titles(titles)), piece_tokens(excerpt))
+            for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), 1)
+        )
+
+    def compare(self, other: "Trace", names: tuple[str, str] = ("A", "B")) -> str:
+        """Return an HTML page of this trace and another one, side by side. names: of the two."""
+        return trace_comparison_page(self.to_dict(), other.to_dict(), names)
+
     @contextmanager
     def stage(self, name: str, *, round: int | None = None, **settings: Any) -> Iterator[OpenStage]:
         """Time a stage and add its record. A stage that raises leaves no record.
@@ -234,6 +297,7 @@ class Trace:
             "notes": [_without_text(note, include_text) for note in self.notes],
         }
         return _plain_record(record) | {
+            "context": [excerpt.to_dict(include_text) for excerpt in self.context],
             "stages": [stage.to_dict(include_text) for stage in self.stages],
             "rounds": [turn.to_dict(include_text) for turn in self.rounds],
             "calls": [call.to_dict(include_text) for call in self.calls],
@@ -244,7 +308,7 @@ class Trace:
         return to_json(self.to_dict(include_text), indent=indent)
 
     def to_html(self, include_text: bool = True) -> str:
-        """Return an HTML page: the answer, score curves with the cut, feedback rounds, calls and cost."""
+        """Return an HTML page: what was sent, in its documents, times, ranks, reasons, calls and cost."""
         return trace_page(self.to_dict(include_text))
 
     def _repr_html_(self) -> str:

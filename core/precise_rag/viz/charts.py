@@ -39,6 +39,7 @@ def line_chart(
     points: Mapping[str, tuple[float, float]] | None = None,
     width: int = 760,
     height: int = 380,
+    has_names: bool = True,
 ) -> str:
     """Draw lines over a logarithmic x axis, each with its name at its end.
 
@@ -46,8 +47,9 @@ def line_chart(
     muted: names of the lines to draw in grey.
     points: name to an (x, y) value to draw as a diamond. Its name stands above on the left if the point
         is in the right half, otherwise below on the right, where a rising line leaves room.
+    has_names: False leaves the names to `chart_legend`.
     """
-    left, right, top, bottom = 52, 260, 30, 44
+    left, right, top, bottom = 52, 260 if has_names else 20, 30, 44
     points = points or {}
     every = [*(point for line in series.values() for point in line), *points.values()]
     xs = sorted({x for line in series.values() for x, _ in line})
@@ -82,6 +84,8 @@ def line_chart(
             parts.extend(
                 f'<circle cx="{px(x):.1f}" cy="{py(y):.1f}" r="3" fill="{colour}"/>' for x, y in line
             )
+        if not has_names:
+            continue
         end = px(line[-1][0])
         parts.append(
             f'<polyline points="{end + 4:.1f},{ends[name]:.1f} {end + 14:.1f},{place:.1f}" '
@@ -98,6 +102,16 @@ def line_chart(
     return _svg(width, height, f"{y_label} by {x_label}; at {far:,.0f}: {ending}", parts)
 
 
+def chart_legend(series: Mapping[str, Sequence[tuple[float, float]]], muted: Sequence[str] = ()) -> str:
+    """Return the names of the lines of a `line_chart` as a list, with their colours and last values."""
+    colours = _colours(list(series), muted)
+    items = "".join(
+        f'<li><i style="background:{colours[name]}"></i>{escape(name)} {line[-1][1]:.0f}</li>'
+        for name, line in sorted(series.items(), key=lambda one: -one[1][-1][1])
+    )
+    return f'<ul class="legend-of">{items}</ul>'
+
+
 class ScoredRank(NamedTuple):
     """One bar of a score curve: a candidate's rank and score, and whether and why it was kept."""
 
@@ -108,15 +122,18 @@ class ScoredRank(NamedTuple):
     has_evidence: bool = False
 
 
-def score_curve(ranks: Sequence[ScoredRank], title: str = "", *, small: bool = False) -> str:
+def score_curve(
+    ranks: Sequence[ScoredRank], title: str = "", *, small: bool = False, width: int = 720
+) -> str:
     """Draw scores by rank as bars, with a dashed line after the last kept candidate.
 
     small: a picture of 236 by 96 with the title and no axes, to stand beside its like.
+    width: of the picture if it is not small.
     Returns an empty string without ranks.
     """
     if not ranks:
         return ""
-    width, height = (236, 96) if small else (720, 190)
+    width, height = (236, 96) if small else (width, 190)
     left, top, bottom = (8, 20, 8) if small else (52, 24, 24)
     scores = [one.score for one in ranks]
     low, high = min(0.0, *scores), max(0.0, *scores)
@@ -130,7 +147,7 @@ def score_curve(ranks: Sequence[ScoredRank], title: str = "", *, small: bool = F
         parts.append(_text(left, 13, shorten(title, 34)))
     else:
         parts += [_text(left - 6, py(level) + 4, f"{level:.3g}", "end") for level in sorted({low, high})]
-        every = max(1, len(ranks) // 12)
+        every = max(1, -(-len(ranks) * 60 // width))
         parts += [
             _text(left + (n + 0.5) * step, height - 7, str(ranks[n].rank), "middle")
             for n in range(0, len(ranks), every)
@@ -151,7 +168,9 @@ def score_curve(ranks: Sequence[ScoredRank], title: str = "", *, small: bool = F
         parts.append(_vertical("cut", x, top - 4, height - bottom))
         if not small:
             side, anchor = (6, "start") if x < width * 0.5 else (-6, "end")
-            parts.append(_text(x + side, top - 8, shorten(ranks[cut].reason, 55), anchor, css="cut-label"))
+            parts.append(
+                _text(x + side, top - 8, shorten(ranks[cut].reason, width // 13), anchor, css="cut-label")
+            )
     n_kept = sum(one.kept for one in ranks)
     ends = f"; the last kept is rank {ranks[cut - 1].rank}" if cut else ""
     about = f"{title}: " if title else ""
@@ -159,14 +178,20 @@ def score_curve(ranks: Sequence[ScoredRank], title: str = "", *, small: bool = F
 
 
 def gap_curve(
-    scores: Sequence[float], cuts: Mapping[int, str], *, threshold: float, first: int, last: int
+    scores: Sequence[float],
+    cuts: Mapping[int, str],
+    *,
+    threshold: float,
+    first: int,
+    last: int,
+    width: int = 900,
 ) -> str:
     """Draw the scores of the gaps `first` to `last - 1` of a document, with the threshold and the cuts.
 
     scores: of all gaps, in [0, 1]; gap i is after sentence i, from 0.
     cuts: gap to the address that its mark links to.
     """
-    width, height, left, top, bottom = 900, 150, 34, 10, 18
+    height, left, top, bottom = 150, 34, 10, 18
     step = (width - left - 6) / max(last - first, 1)
     depth = height - top - bottom
 

@@ -8,16 +8,19 @@ from precise_rag.titles import joined_titles
 from precise_rag.types import Document
 from precise_rag.viz.charts import gap_curve
 from precise_rag.viz.cut_reasons import REASONS
-from precise_rag.viz.page import code, html_page, soft, wide
+from precise_rag.viz.page import code, html_page, soft, two_sizes
 
 _MOST_POINTS = 400
 """Gaps drawn in one row of the curve; longer documents get several rows."""
 
+_MOST_ON_PHONE = 150
+
 _LEGEND = (
     "The curve shows the probability that two neighbouring sentences belong together; the dashed line is "
-    "the threshold. The small figures in the text are the same scores. The text is cut where the score is "
-    "low, as far as the lengths of the chunks and the structure of the text allow it: a heading stays with "
-    "what follows it, a lead-in with its list or code, and a table or code block in one piece."
+    "the threshold. A dot in the text is a place under it; a pointer over a dot shows the score. The text is "
+    "cut where the score is low, as far as the lengths of the chunks and the structure of the text allow it: "
+    "a heading stays with what follows it, a lead-in with its list or code, and a table or code block in one "
+    "piece."
 )
 
 
@@ -32,19 +35,22 @@ def segmentation_page(document: Document, found: Segmentation, options: Segmente
     facts = f"{sizes} · read as {found.structure.format} · {settings}"
     scores = [float(score) for score in found.scores]
     cuts = {gap: f"#chunk{number}" for number, gap in enumerate(found.cuts.tolist(), start=2)}
-    rows = [
-        wide(
+
+    def curves(most: int, width: int) -> str:
+        return "".join(
             gap_curve(
                 scores,
                 cuts,
                 threshold=options.threshold,
                 first=first,
-                last=min(first + _MOST_POINTS, len(scores)),
+                last=min(first + most, len(scores)),
+                width=width,
             )
+            for first in range(0, len(scores), most)
         )
-        for first in range(0, len(scores), _MOST_POINTS)
-    ]
-    return html_page(document.id, soft(facts), *rows, soft(_LEGEND), *_chunks(document, found, options))
+
+    rows = two_sizes(curves(_MOST_POINTS, 900), curves(_MOST_ON_PHONE, 340))
+    return html_page(document.id, soft(facts), rows, soft(_LEGEND), *_chunks(document, found, options))
 
 
 def _chunks(document: Document, found: Segmentation, options: SegmenterOptions) -> list[str]:
@@ -66,26 +72,20 @@ def _chunks(document: Document, found: Segmentation, options: SegmenterOptions) 
 def _block(
     document: Document, found: Segmentation, rows: list[int], last: int, options: SegmenterOptions
 ) -> str:
-    """The sentences of one block, with its kind; code and tables keep their lines."""
+    """The sentences of one block; code and tables keep their lines."""
     block = found.structure.blocks[int(found.blocks[rows[0]])]
     gap = _gap(found, rows[-1], options) if rows[-1] + 1 < last else ""
-    label = (
-        "" if block.kind == "paragraph" else f'<small class="kind">{_label(block.kind, block.level)}</small>'
-    )
     if block.kind in ("code", "table"):
         text = document.text[int(found.spans[rows[0], 0]) : int(found.spans[rows[-1], 1])]
-        return f"{label}{code(text)}{gap}"
+        return f"{code(text)}{gap}"
     sentences = "".join(
         _sentence(
             document.text[slice(*found.spans[row])], _gap(found, row, options) if row + 1 < last else ""
         )
         for row in rows
     )
-    return f'{label}<span class="{block.kind}">{sentences}</span>'
-
-
-def _label(kind: str, level: int) -> str:
-    return f"{kind} {level}" if level else kind
+    name = f"{block.kind} {block.level}" if block.level else block.kind
+    return f'<span class="{block.kind}" title="{name}">{sentences}</span>'
 
 
 def _sentence(text: str, gap: str) -> str:
@@ -95,6 +95,8 @@ def _sentence(text: str, gap: str) -> str:
 
 
 def _gap(found: Segmentation, row: int, options: SegmenterOptions) -> str:
+    """A dot where the text could be cut; nothing elsewhere."""
     score = float(found.scores[row])
-    below = " below" if score < options.threshold else ""
-    return f'<small class="gap{below}">{score:.2f}</small>'
+    if score >= options.threshold:
+        return ""
+    return f'<small class="gap below" title="{score:.2f}" aria-label="gap of {score:.2f}">·</small>'

@@ -5,14 +5,14 @@ record without texts becomes a page without texts.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 from precise_rag.errors import InputError
-from precise_rag.viz.charts import ScoredRank, score_curve
-from precise_rag.viz.page import Html, folded, html_page, soft, table, wide
+from precise_rag.viz.page import folded, html_page, soft, table
+from precise_rag.viz.trace_context import context_section
+from precise_rag.viz.trace_stages import selection_section, time_line
 
 _CUT_OFF = {"length": "cut off by the length limit", "content_filter": "cut off by the content filter"}
 _MOST_CHARACTERS, _MOST_ITEMS = 4_000_000, 20_000
@@ -66,8 +66,20 @@ def trace_page(record: Mapping[str, Any]) -> str:
 
     Long texts and lists are cut, and the page says how much was left out.
     """
+    return _shown(record, _page)
+
+
+def read_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record with long texts and lists cut. Raises InputError if `Trace.to_dict` did not make it."""
+    return _shown(record, lambda record: {**_Room().cut(record), "stages": _Room().cut(record["stages"])})
+
+
+_Shown = TypeVar("_Shown")
+
+
+def _shown(record: Mapping[str, Any], show: Callable[[Mapping[str, Any]], _Shown]) -> _Shown:
     try:
-        return _page(record)
+        return show(record)
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise InputError(
             f"the record must be one that Trace.to_dict made ({type(error).__name__}: {error})"
@@ -77,80 +89,44 @@ def trace_page(record: Mapping[str, Any]) -> str:
 def _page(whole: Mapping[str, Any]) -> str:
     room = _Room()
     record = room.cut(whole)
-    selections = [stage for stage in record["stages"] if stage["stage"] == "selection"]
+    stages = record["stages"]
+    selections = [stage for stage in stages if stage["stage"] == "selection"]
+    several = len(selections) > 1
     return html_page(
         record.get("question", "A question"),
         soft(room.note),
         _answer(record),
+        context_section(record),
         _facts(record),
+        time_line(stages, record["calls"]),
         _rounds(record["rounds"]),
-        *(_selection(stage, several=len(selections) > 1) for stage in selections),
-        _stages(record["stages"]),
+        *(selection_section(stage, stages, is_one_of_several=several) for stage in selections),
         _calls(record["calls"]),
         _settings(record["settings"]),
     )
 
 
 def _answer(record: Mapping[str, Any]) -> str:
-    """The answer; if no model was asked it is the context, which the reader opens."""
-    answer = f'<div class="panel answer">{escape(record["answer"])}</div>' if record.get("answer") else ""
-    shown = answer if record["calls"] or not answer else folded("context", answer)
-    return shown + soft("; ".join(record["notes"]))
+    """The answer of a model; without one it is the context, which has a section of its own."""
+    is_context = not record["calls"] and record.get("context")
+    is_shown = record.get("answer") and not is_context
+    answer = f'<div class="panel answer">{escape(record["answer"])}</div>' if is_shown else ""
+    return answer + soft("; ".join(record["notes"]))
 
 
 def _facts(record: Mapping[str, Any]) -> str:
     about = "about " if record["usage_estimated"] else ""
-    facts = {"milliseconds": _number(record["ms"], ",.0f")}
-    if record["calls"]:
-        facts |= {
-            "rounds": str(len(record["rounds"])),
-            "model calls": str(len(record["calls"])),
-            "tokens in": about + _number(record["input_tokens"], ",.0f"),
-            "tokens out": about + _number(record["output_tokens"], ",.0f"),
-            "cost": _cost(record["cost"]),
-        }
+    if not record["calls"]:
+        return ""
+    facts = {
+        "rounds": str(len(record["rounds"])),
+        "model calls": str(len(record["calls"])),
+        "tokens in": about + _number(record["input_tokens"], ",.0f"),
+        "tokens out": about + _number(record["output_tokens"], ",.0f"),
+        "cost": _cost(record["cost"]),
+    }
     items = "".join(f"<li><b>{value}</b>{name}</li>" for name, value in facts.items())
     return f'<ul class="facts">{items}</ul>'
-
-
-def _selection(stage: Mapping[str, Any], *, several: bool) -> str:
-    candidates = stage["candidates"]
-    kept = [candidate for candidate in candidates if candidate["kept"]]
-    dropped = [candidate for candidate in candidates if not candidate["kept"]]
-    where = f"Round {stage['round']}: " if several else ""
-    ranks = [
-        ScoredRank(c["rank"], float(c["score"]), c["kept"], c["reason"])
-        for c in candidates
-        if isfinite(float(c["score"]))
-    ]
-    return "".join(
-        (
-            f"<h2>{where}{len(kept)} of {len(candidates)} pieces kept{_tokens(kept)}</h2>",
-            soft(_pairs(stage["settings"])),
-            wide(score_curve(ranks)) if ranks else "",
-            _candidates(kept) if kept else "",
-            folded(f"{len(dropped)} dropped", _candidates(dropped)) if dropped else "",
-        )
-    )
-
-
-def _tokens(kept: Iterable[Mapping[str, Any]]) -> str:
-    """How many tokens the kept pieces have; nothing if they were not counted."""
-    counts = [candidate["n_tokens"] for candidate in kept]
-    return f", {sum(counts):,} tokens" if counts and None not in counts else ""
-
-
-def _candidates(candidates: Iterable[Mapping[str, Any]]) -> str:
-    rows = (
-        (
-            candidate["rank"],
-            _number(candidate["score"], ".4g"),
-            Html(f'<span class="soft">{escape(candidate["id"])}</span> {escape(candidate.get("text", ""))}'),
-            candidate["reason"],
-        )
-        for candidate in candidates
-    )
-    return table([("rank", "num"), ("score", "num"), ("piece", "text"), ("why", "note")], rows)
 
 
 def _rounds(rounds: Sequence[Mapping[str, Any]]) -> str:
@@ -178,29 +154,6 @@ def _rounds(rounds: Sequence[Mapping[str, Any]]) -> str:
         for turn in rounds
     )
     return f"<h2>Feedback</h2>{table(columns, rows)}"
-
-
-def _stages(stages: Sequence[Mapping[str, Any]]) -> str:
-    columns = [
-        ("stage", "name"),
-        ("round", "num"),
-        ("ms", "num"),
-        ("kept", "num"),
-        ("settings", "note"),
-        ("note", "note"),
-    ]
-    rows = (
-        (
-            stage["stage"],
-            "" if stage["round"] is None else stage["round"],
-            _number(stage["ms"], ",.1f"),
-            f"{sum(c['kept'] for c in stage['candidates'])} of {len(stage['candidates'])}",
-            _pairs(stage["settings"]),
-            stage["note"],
-        )
-        for stage in stages
-    )
-    return f"<h2>Stages</h2>{table(columns, rows)}"
 
 
 def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
@@ -252,10 +205,6 @@ def _settings(settings: Mapping[str, Any]) -> str:
 
 def _panel(name: str, text: str) -> str:
     return f'{soft(name)}<pre class="panel">{escape(text)}</pre>'
-
-
-def _pairs(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _cost(cost: float | str | None) -> str:

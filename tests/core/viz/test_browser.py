@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from precise_rag.evaluation import circumstances, evaluate, load_plan, render_re
 from precise_rag.segmentation import Segmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.trace import StageRecord, Trace
-from precise_rag.types import Candidate, Document, Selection, Span
+from precise_rag.types import Candidate, Decision, Document, Excerpt, Selection, Span
 from precise_rag.viz.comparison import comparison_page
 from precise_rag.viz.segmentation_page import segmentation_page
 from support.formats import DOCUMENTS
@@ -65,6 +66,9 @@ SMALL_LABELS = """least => [...document.querySelectorAll('svg text')]
 UNNAMED = """() => [...document.querySelectorAll('svg, img')]
   .filter(picture => !(picture.getAttribute('aria-label') || picture.getAttribute('alt')))
   .map(picture => picture.outerHTML.slice(0, 80))"""
+CUT_OFF = """() => [...document.querySelectorAll('.wide, table, ol, ul')]
+  .filter(box => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
+  .map(box => box.textContent.slice(0, 80))"""
 OPEN_ALL = "() => document.querySelectorAll('details').forEach(one => one.open = true)"
 
 
@@ -83,10 +87,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     found = Candidate("d" * 90, 0, len(code), code, 0.5, "probability")
     searched = Trace("Where is " + "x" * 200 + "?")
     searched.answer = code
+    searched.send([Excerpt(**asdict(found), sentences=(Decision(1, found, True, "worth 0.5"),))], lambda _: 5)
     searched.add(StageRecord("selection", Selection.keep_all([found] * 60, "worth 0.5"), 0.1))
     return {
         "answer": full_trace().to_html(),
         "search": searched.to_html(),
+        "traces": searched.compare(full_trace(), ("a long name" * 5, "b")),
         "segmentation": segmentation_page(document, segmenter.explain(document), segmenter.options),
         "comparison": comparison_page(document, (cut, cut)),
         "report": render_report([outcome], circumstances(0), folder),
@@ -103,7 +109,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["answer", "search", "segmentation", "comparison", "report"])
+@pytest.mark.parametrize("name", ["answer", "search", "traces", "segmentation", "comparison", "report"])
 def test_a_page_can_be_read(
     name: str, width: int, scheme: str, pages: dict[str, str], browser: Any, tmp_path: Path
 ) -> None:
@@ -121,5 +127,6 @@ def test_a_page_can_be_read(
     assert page.evaluate(FAINT_WORDS, LEAST_CONTRAST) == []
     assert page.evaluate(SMALL_LABELS, LEAST_PIXELS) == []
     assert page.evaluate(UNNAMED) == []
+    assert page.evaluate(CUT_OFF) == []
     assert asked == [file.as_uri()]
     context.close()

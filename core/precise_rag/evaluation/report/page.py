@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from precise_rag.evaluation.report.tables import (
 from precise_rag.evaluation.runs.evaluate import Outcome
 from precise_rag.evaluation.runs.measurer import Row
 from precise_rag.evaluation.runs.run import Piece, Run
-from precise_rag.viz.charts import ScoredRank, line_chart, score_curve
-from precise_rag.viz.page import Html, folded, html_page, shorten, soft, table, wide
+from precise_rag.viz.charts import ScoredRank, chart_legend, line_chart, score_curve
+from precise_rag.viz.page import Html, folded, html_page, shorten, soft, table, two_sizes
 
 _N_CURVES = 6
 _N_EXAMPLES = 5
@@ -70,7 +71,8 @@ def _recall_chart(outcome: Outcome) -> str:
     }
     stock = [run.settings.name for run in outcome.runs if run.settings.is_stock]
     muted = stock if len(stock) < len(series) else ()
-    return wide(line_chart(series, x_label="tokens sent", y_label="evidence that arrives", muted=muted))
+    draw = partial(line_chart, series, x_label="tokens sent", y_label="evidence that arrives", muted=muted)
+    return two_sizes(draw(), draw(width=340, height=260, has_names=False) + chart_legend(series, muted))
 
 
 def _tables(outcome: Outcome) -> str:

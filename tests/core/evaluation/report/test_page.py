@@ -51,7 +51,8 @@ def test_every_picture_has_a_text_alternative(outcome: Outcome) -> None:
     assert labels[0] == (
         "evidence that arrives by tokens sent; at 40: whole documents 0%, sentences 100%, ours 100%"
     )
-    assert "Who built the mill?: scores by rank" in str(labels[1])
+    assert labels[1] == labels[0], "the same picture for a phone"
+    assert "Who built the mill?: scores by rank" in str(labels[2])
 
 
 def test_the_report_without_evidence_has_no_recall_chart(plan: Plan, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from mcp.client.stdio import stdio_client
 
 
 async def load_tools(client: Client) -> list[BaseTool]:
-    """The tools of the server: search, read, filter and prune."""
+    """The tools of the server: search, read, collections and prune."""
 
     def load(tool: Any) -> BaseTool:
         async def call(**given: Any) -> str:

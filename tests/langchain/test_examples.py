@@ -62,7 +62,7 @@ async def test_an_agent_s_tools_search_through_the_protocol():
     server = make_server(PreciseRAG.from_documents(documents, preset="paretorag", encoder=HashEncoder(64)))
     async with mcp.Client(server) as client:
         tools = {tool.name: tool for tool in await load("langchain_mcp").load_tools(client)}
-        assert set(tools) == {"search", "read", "filter", "prune"}
+        assert set(tools) == {"search", "read", "collections", "prune"}
         found = await tools["search"].ainvoke({"question": "Who keeps the lamp?"})
         assert "Ilse Brandt keeps it." in found
         assert "lit at dusk" in await tools["read"].ainvoke({"document": "lamp", "place": 0})

@@ -6,13 +6,13 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Self
 
-from precise_rag.cli.output import warn
+from precise_rag.cli.output import is_terminal, warn
 from precise_rag.errors import InputError
 
 TOKEN_VARIABLE = "PRECISE_SERVE_TOKEN"
@@ -54,7 +54,7 @@ def add_http_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help=f"file with the token that clients must send (default: {TOKEN_VARIABLE}; beyond this machine, "
-        "a new one, which is printed)",
+        "on a terminal a new one, which is printed)",
     )
 
 
@@ -77,7 +77,8 @@ class Doors:
     def of(cls, args: argparse.Namespace) -> Self:
         """Return what the options say. Raises InputError for what cannot be.
 
-        Beyond this machine there is always a token; one that is made here is printed on standard error.
+        Beyond this machine there is always a token. Without one, a new one is printed if standard error is a
+        terminal; in a log it would stay.
         """
         is_local = _is_loopback(args.host)
         names = [_bracketed(name) for name in args.allow_host]
@@ -90,6 +91,11 @@ class Doors:
             names = [_bracketed(args.host)]
         token = _given_token(args.token_file)
         if not token and not (is_local and not args.allow_host):
+            if not is_terminal("stderr"):  # a log is no place for it
+                raise InputError(
+                    f"beyond this machine clients need a token; put one in {TOKEN_VARIABLE} or --token-file, "
+                    "such as that of: openssl rand -hex 32"
+                )
             token = secrets.token_urlsafe(32)
             warn(f"token for clients, sent as 'Authorization: Bearer TOKEN': {token}")
         hosts = [*_LOCAL, *names]
@@ -114,21 +120,56 @@ class Doors:
                 f"cannot listen at {self.host}:{self.port}: {reason}; give another --port"
             ) from error
 
-    def guarded(self, app: App) -> App:
-        """Return an application that answers requests without the token with status 401."""
+    def guarded(self, app: App, *, open_paths: Sequence[str] = ()) -> App:
+        """Return an application that answers requests without the token with status 401.
+
+        open_paths: paths that need none.
+        """
         if not self.token:
             return app
         expected = f"bearer {self.token}".encode()
 
         async def guard(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-            if scope["type"] == "lifespan" or _has_token(scope, expected):
+            if scope["type"] == "lifespan" or scope["path"] in open_paths or _has_token(scope, expected):
                 await app(scope, receive, send)
-                return
-            headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
-            await send({"type": "http.response.start", "status": 401, "headers": headers})
-            await send({"type": "http.response.body", "body": b""})
+            else:
+                await _refuse(send, 401, [(b"www-authenticate", b"Bearer")])
 
         return guard
+
+    def checked(self, app: App) -> App:
+        """Return an application that answers foreign values of Host with status 421, of Origin with 403."""
+
+        async def check(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+            if scope["type"] != "lifespan":
+                host, origin = _header(scope, b"host"), _header(scope, b"origin")
+                if not _is_known(host, self.hosts):
+                    await _refuse(send, 421)
+                    return
+                if origin and not _is_known(origin, self.origins):
+                    await _refuse(send, 403)
+                    return
+            await app(scope, receive, send)
+
+        return check
+
+
+async def _refuse(send: Any, status: int, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    """Answer with a status and nothing else."""
+    shown = [*headers, (b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": status, "headers": shown})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _header(scope: MutableMapping[str, Any], name: bytes) -> str:
+    """The value of a header, in small letters; of several none is right."""
+    return b" ".join(value for given, value in scope["headers"] if given == name).decode("latin-1").lower()
+
+
+def _is_known(value: str, known: Sequence[str]) -> bool:
+    """Whether a value is among those known, of which one that ends with ":*" has any port."""
+    before, _, port = value.rpartition(":")
+    return value in known or (port.isascii() and port.isdigit() and f"{before}:*" in known)
 
 
 def _has_token(scope: MutableMapping[str, Any], expected: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import os
 import re
 import signal
@@ -20,8 +21,10 @@ from typing import Any
 import pytest
 
 from precise_rag import Document, PreciseRAG
+from precise_rag.cli.agent_texts import fields_of
 from precise_rag.cli.agent_tools import make_server
 from precise_rag.cli.http_doors import TOKEN_VARIABLE, Doors, add_http_options
+from precise_rag.cli.saved_index import named_index_argument
 from precise_rag.cli.serve import http_server
 from precise_rag.errors import InputError
 from precise_rag.selection import KeepAll
@@ -51,7 +54,7 @@ def server() -> Any:
 async def test_an_agent_searches_reads_and_filters() -> None:
     async with mcp.Client(server()) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == {"search", "read", "filter", "prune"}
+        assert set(tools) == {"search", "read", "collections", "prune"}
         assert all(tool.description for tool in tools.values())
         assert all(tool.annotations.read_only_hint for tool in tools.values())
         asked: dict[str, Any] = {"question": "Who keeps the lamp?"}
@@ -68,8 +71,10 @@ async def test_an_agent_searches_reads_and_filters() -> None:
         around = await client.call_tool("read", {"document": "lamp.md", "place": best["start"]})
         assert around.content[0].text == f"characters 0 to {len(TEXT)} of {len(TEXT)}\n{TEXT}"
         assert around.structured_content is None
-        fields = (await client.call_tool("filter", {})).structured_content
-        assert fields["year"] == {"2020": 1, "1999": 1}
+        listed = await client.call_tool("collections", {})
+        assert listed.structured_content is None
+        assert "documents: 2 documents, 4 sentences, en" in listed.content[0].text
+        assert "- year: 2020 (1), 1999 (1)" in listed.content[0].text
         asked = {"question": "Who keeps the lamp?", "filter": {"year": 1999}}
         asked["structured"] = True
         only = (await client.call_tool("search", asked)).structured_content["excerpts"]
@@ -128,7 +133,7 @@ async def test_a_long_text_is_pruned_once_and_not_repeated() -> None:
         assert blank.is_error
 
 
-async def test_filter_reads_no_text_and_a_bounded_number_of_documents(
+def test_fields_are_found_without_texts_in_a_bounded_number_of_documents(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rag = pipeline()
@@ -141,18 +146,107 @@ async def test_filter_reads_no_text_and_a_bounded_number_of_documents(
         return some_metadata(most)
 
     monkeypatch.setattr(rag.index, "some_metadata", counted, raising=False)
-    async with mcp.Client(make_server(rag)) as client:
-        fields = (await client.call_tool("filter", {})).structured_content
-    assert fields["year"] == {"2020": 1, "1999": 1}
+    fields = fields_of(rag)
+    assert fields["year"] == ["2020 (1)", "1999 (1)"]
     assert asked == [1_000]
 
 
-async def test_a_value_too_long_to_ask_for_is_left_out_of_filter() -> None:
-    document = Document("a", "A lamp.", {"long": "x" * 10**6, "short": "y"})
+def test_a_value_too_long_to_ask_for_is_left_out_and_none_can_write_a_line() -> None:
+    metadata = {"long": "x" * 10**6, "short": "y", "forged": "a\n- year: 3000 (9)"}
     options = {"encoder": HashEncoder(64), "reranker": None, "evidence": None, "selector": None}
-    async with mcp.Client(make_server(PreciseRAG.from_documents([document], **options))) as client:
-        fields = (await client.call_tool("filter", {})).structured_content
-    assert fields == {"long": {}, "short": {"y": 1}}
+    rag = PreciseRAG.from_documents([Document("a", "A lamp.", metadata)], **options)
+    forged = '"a\\\\n- year: 3000 (9)" (1)'.replace("\\\\", "\\")
+    assert fields_of(rag) == {"long": [], "short": ['"y" (1)'], "forged": [forged]}
+
+
+@pytest.mark.parametrize("several", [False, True])
+async def test_the_definitions_of_the_tools_have_few_tokens(
+    several: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = {"handbook": pipeline(), "api": pipeline()} if several else pipeline()
+    async with mcp.Client(make_server(served)) as client:
+        tools = (await client.list_tools()).tools
+    assert all(tool.output_schema is None for tool in tools)
+    given = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+        for tool in tools
+    ]
+    assert all(("collection" in one["parameters"]["properties"]) == several for one in given[:3])
+    as_read = "\n".join(_as_read(one) for one in given)
+    assert estimate_tokens(as_read) < 300
+    tiktoken = pytest.importorskip("tiktoken")
+    core = pytest.importorskip("llama_index.core")
+    cache = Path(core.__file__).parent / "_static" / "tiktoken_cache"
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(cache))
+    sent = json.dumps(given, separators=(",", ":"), ensure_ascii=False)
+    assert len(tiktoken.get_encoding("cl100k_base").encode(sent)) < 300
+
+
+def _as_read(tool: dict[str, Any]) -> str:
+    """A definition as models are shown it: as a type."""
+    schema = tool["parameters"]
+    optional = {name: "" if name in schema.get("required", ()) else "?" for name in schema["properties"]}
+    arguments = ", ".join(f"{n}{optional[n]}: {kind['type']}" for n, kind in schema["properties"].items())
+    return f"// {tool['description']}\ntype {tool['name']} = (_: {{ {arguments} }}) => any;"
+
+
+async def test_several_collections_are_listed_and_chosen_by_name() -> None:
+    german = Document("fluss.md", "Der Otter schläft am Fluss. Im März kommt das Hochwasser.", {"year": 1999})
+    options = {"encoder": HashEncoder(64), "reranker": None, "evidence": None, "selector": None}
+    served = {"handbook": pipeline(), "fluss": PreciseRAG.from_documents([german], **options)}
+    async with mcp.Client(make_server(served)) as client:
+
+        async def reply(tool: str, **asked: Any) -> str:
+            return str((await client.call_tool(tool, asked)).content[0].text)
+
+        assert await reply("collections") == (
+            "handbook: 2 documents, 4 sentences, en; fields: year, source\n"
+            "fluss: 1 documents, 2 sentences, de; fields: year"
+        )
+        assert "1999 (1)" in await reply("collections", collection="fluss")
+        assert "Otter" in await reply("search", question="Wo schläft er?", collection="fluss")
+        around = await reply("read", document="fluss.md", place=3, collection="fluss")
+        assert "Hochwasser" in around
+        missing = "search: collection is missing; it is one of: handbook, fluss"
+        assert await reply("search", question="Who?") == missing
+        assert "there is no collection 'x'; it is one of" in await reply("collections", collection="x")
+
+
+async def test_arguments_that_cannot_be_are_one_line_without_their_values() -> None:
+    async with mcp.Client(server()) as client:
+        for asked, message in (
+            ({}, "search: question: Field required"),
+            ({"question": "Who?", "max_tokens": "sekret"}, "search: max_tokens: Input should be a valid"),
+        ):
+            result = await client.call_tool("search", asked)
+            assert result.is_error
+            assert result.content[0].text.startswith(message)
+            assert "sekret" not in result.content[0].text
+            assert "\n" not in result.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("docs/handbook", "handbook"),
+        ("api=docs/handbook/", "api"),
+        ("collection.lance", "collection"),
+        ("a=b=c", "a"),
+        ("my docs", "my-docs"),
+        (".", "documents"),
+    ],
+)
+def test_an_index_has_a_name(given: str, name: str) -> None:
+    assert named_index_argument(given)[0] == name
+
+
+def test_two_indexes_of_one_name_are_one_line(folder: Path, precise: Any) -> None:
+    code, out, err = precise("serve", folder / "index", folder / "index")
+    assert (code, out) == (1, "")
+    assert err == "precise: two indexes are called 'index'; give them names: NAME=INDEX\n"
+    code, _, err = precise("serve")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "name the INDEX" in err
 
 
 class Gate:
@@ -285,6 +379,7 @@ def test_this_machine_needs_no_token_and_others_get_a_new_one_that_is_printed_on
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    monkeypatch.setattr("precise_rag.cli.http_doors.is_terminal", lambda name: True)
     assert doors().token == doors("--host", "::1").token == doors("--host", "localhost").token == ""
     assert capsys.readouterr().err == ""
     for options in (["--host", "192.0.2.7"], ["--allow-host", "search.example.com"]):
@@ -307,6 +402,7 @@ def test_a_token_is_read_from_a_file_before_the_environment(
 @pytest.mark.parametrize(
     ("options", "token", "message"),
     [
+        (["--host", "192.0.2.7"], None, "beyond this machine clients need a token"),
         (["--host", "0.0.0.0"], None, "--allow-host NAME"),
         (["--host", "::"], None, "--allow-host NAME"),
         (["--allow-host", "*"], None, "--allow-host must be a name"),
@@ -377,7 +473,7 @@ async def test_the_command_serves_http_on_this_machine_only(address: str) -> Non
         place = {"document": best["document"], "place": best["start"]}
         around = (await client.call_tool("read", place)).content[0].text
         assert around.splitlines()[1].startswith("The lamp is lit at dusk.")
-        assert (await client.call_tool("filter", {})).structured_content["source"]["lamp.txt"] == 1
+        assert '"lamp.txt" (1)' in (await client.call_tool("collections", {})).content[0].text
     headers = {"Host": "example.com", "Content-Type": "application/json"}
     elsewhere = urllib.request.Request(address, data=b"{}", headers=headers)
     with pytest.raises(urllib.error.HTTPError, match="421"):

@@ -166,15 +166,15 @@ _LEFT = {
 }
 
 
-def merge_searches(found: Iterable[Sequence[Candidate]]) -> list[Candidate]:
+def merge_searches(results: Iterable[Sequence[Candidate]]) -> list[Candidate]:
     """Merge the results of several searches into one list, best first, by reciprocal rank fusion.
 
-    found: the candidates of each search.
+    results: the candidates of each search.
     The score of a candidate is the sum of `1 / (60 + rank)` over the searches, on the "rank" scale; its
     other fields are those of the first search that found it. A single search keeps its scores.
     Source: Cormack, Clarke and Buettcher, Reciprocal rank fusion, SIGIR 2009.
     """
-    searches = [best_first(candidates) for candidates in found]
+    searches = [best_first(candidates) for candidates in results]
     if len(searches) == 1:
         return searches[0]
     first: dict[str, Candidate] = {}

@@ -218,12 +218,12 @@ def _repeats(query: str, candidates: Sequence[Candidate]) -> dict[str, str]:
         return frozenset(asked.intersection(read_words(above).stems))
 
     first: dict[tuple[str, frozenset[str]], str] = {}
-    found = {}
+    originals = {}
     for candidate in candidates:
         key = plain_text(candidate.text), named(joined_titles(titles_above(candidate)))
         if first.setdefault(key, candidate.id) != candidate.id:
-            found[candidate.id] = first[key]
-    return found
+            originals[candidate.id] = first[key]
+    return originals
 
 
 def _why_it_waits(is_passed: bool, n_places: int) -> str:

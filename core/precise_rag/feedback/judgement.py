@@ -25,33 +25,33 @@ def parse_judgement(text: str) -> Judgement:
     If there are several, the last one counts, because models reason before they conclude. A score is
     rounded down: 8.9 is 8. An adjustment that is missing or unreadable is 0.
     """
-    objects = [_plain_keys(found) for found in json_objects(text)]
-    for found in (*reversed(objects), _from_lines(text)):
-        score = _score(_first(found, _SCORE_KEYS))
+    objects = [_plain_keys(fields) for fields in json_objects(text)]
+    for fields in (*reversed(objects), _from_lines(text)):
+        score = _score(_first(fields, _SCORE_KEYS))
         if score is not None:
-            return Judgement(score, _adjustment(_first(found, _ADJUSTMENT_KEYS)), "parsed", text)
+            return Judgement(score, _adjustment(_first(fields, _ADJUSTMENT_KEYS)), "parsed", text)
     return Judgement(None, 0, "unparsed", text)
 
 
-def _plain_keys(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def _plain_keys(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same object with its keys in lower case and with spaces."""
-    return {str(key).lower().replace("_", " "): item for key, item in found.items()}
+    return {str(key).lower().replace("_", " "): item for key, item in fields.items()}
 
 
 def _from_lines(text: str) -> Mapping[str, Any]:
     scores = _SCORE.findall(text)
     adjustments = _ADJUSTMENT.findall(text)
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if scores:
-        found["score"] = scores[-1]
+        fields["score"] = scores[-1]
     if adjustments:
         number, word = adjustments[-1]
-        found["adjustment"] = number or word
-    return found
+        fields["adjustment"] = number or word
+    return fields
 
 
-def _first(found: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    return next((found[key] for key in keys if key in found), None)
+def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((fields[key] for key in keys if key in fields), None)
 
 
 def _score(value: Any) -> int | None:

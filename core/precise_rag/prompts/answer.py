@@ -91,8 +91,8 @@ def answer_instructions(style: AnswerStyle) -> str:
 
 def cited_numbers(text: str) -> list[int]:
     """Return the numbers that an answer cites, such as [2] or [1, 3], each once, in their order in it."""
-    found = (n for group in _CITATION.findall(text) for n in re.findall(r"\d+", group) if len(n) < 10)
-    return list(dict.fromkeys(map(int, found)))
+    numbers = (n for group in _CITATION.findall(text) for n in re.findall(r"\d+", group) if len(n) < 10)
+    return list(dict.fromkeys(map(int, numbers)))
 
 
 def chosen_option(text: str, options: Sequence[str]) -> int | None:
@@ -103,8 +103,8 @@ def chosen_option(text: str, options: Sequence[str]) -> int | None:
     Returns the option's index, or None if the reply does not name exactly one.
     """
     letters = string.ascii_uppercase[: len(options)]
-    if found := _CHOICE.match(text.strip()):
-        index = letters.find(found[1].upper())
+    if letter := _CHOICE.match(text.strip()):
+        index = letters.find(letter[1].upper())
         return index if index >= 0 else None
     said = [i for i, option in enumerate(options) if option.strip().lower() in text.lower()]
     return said[0] if len(said) == 1 else None

@@ -153,8 +153,8 @@ class SearchContract(ABC):
         index = self.built()
         for query in _QUERIES:
             vector = 3 * HashEncoder().encode_queries([query])[0]
-            found = {c.id: c.score for c in index.search(query, 100, vector=vector)}
-            assert _same(found, _found(index, query))
+            scores = {c.id: c.score for c in index.search(query, 100, vector=vector)}
+            assert _same(scores, _found(index, query))
 
     def test_a_filter_keeps_to_its_documents(self) -> None:
         """A search with a filter returns as many candidates as its documents have, and no others."""
@@ -166,12 +166,12 @@ class SearchContract(ABC):
             ]
             alone = self.built(kept) if any(document.text.strip() for document in kept) else None
             for query in _QUERIES:
-                found = index.search(query, 100, filter=wanted)
-                assert {candidate.doc_id for candidate in found} <= ids
+                matching = index.search(query, 100, filter=wanted)
+                assert {candidate.doc_id for candidate in matching} <= ids
                 expected = alone.search(query, 100) if alone else []
-                assert {candidate.doc_id for candidate in found} == {c.doc_id for c in expected}
+                assert {candidate.doc_id for candidate in matching} == {c.doc_id for c in expected}
                 for top_k in (1, 2):
-                    assert len(index.search(query, top_k, filter=wanted)) == min(top_k, len(found))
+                    assert len(index.search(query, top_k, filter=wanted)) == min(top_k, len(matching))
 
     def test_a_filter_on_an_unknown_field_finds_nothing_and_says_so(
         self, caplog: pytest.LogCaptureFixture
@@ -299,7 +299,7 @@ class SearchContract(ABC):
         def read(_: int) -> bool:
             same = _same if self.counts_are_of_one_state else lambda a, b: a.keys() == b.keys()
             return all(
-                any(same(found, state[i]) for state in states) for i, found in enumerate(_all_found(index))
+                any(same(now, state[i]) for state in states) for i, now in enumerate(_all_found(index))
             )
 
         def write(_: int) -> None:

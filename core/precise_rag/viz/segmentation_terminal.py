@@ -14,11 +14,11 @@ _DIM, _BOLD, _CUT, _WEAK, _OFF = "\033[2m", "\033[1m", "\033[31m", "\033[33m", "
 
 
 def segmentation_lines(
-    document: Document, found: Segmentation, options: SegmenterOptions, *, color: bool = False
+    document: Document, segmentation: Segmentation, options: SegmenterOptions, *, color: bool = False
 ) -> Iterator[str]:
     """Yield one line per sentence with the score of the gap after it, and a heading per chunk.
 
-    found: of `Segmenter.explain`. options: of the segmenter.
+    segmentation: of `Segmenter.explain`. options: of the segmenter.
     Control characters of the document are written as escapes.
     color: use ANSI colours. Scores below the threshold are coloured even where a limit prevents the cut.
     """
@@ -29,22 +29,22 @@ def segmentation_lines(
     settings = (
         f"threshold {options.threshold}, max_tokens {options.max_tokens}, paragraphs {options.paragraphs}"
     )
-    sizes = f"{len(found.spans)} sentences, {len(found.lengths)} chunks"
-    found_in = f"{sizes}, read as {found.structure.format} ({settings})"
-    yield paint(f"{visible_line(document.id)}: {found_in}", _BOLD)
-    cuts = set(found.cuts.tolist())
+    sizes = f"{len(segmentation.spans)} sentences, {len(segmentation.lengths)} chunks"
+    summary = f"{sizes}, read as {segmentation.structure.format} ({settings})"
+    yield paint(f"{visible_line(document.id)}: {summary}", _BOLD)
+    cuts = set(segmentation.cuts.tolist())
     chunk = -1
-    for row, (start, end) in enumerate(found.spans.tolist()):
+    for row, (start, end) in enumerate(segmentation.spans.tolist()):
         if row == 0 or row - 1 in cuts:
             chunk += 1
-            why = f" · {REASONS[found.reasons[chunk - 1]]}" if chunk else ""
+            why = f" · {REASONS[segmentation.reasons[chunk - 1]]}" if chunk else ""
             yield ""
-            yield paint(f"── chunk {chunk + 1} · {found.lengths[chunk]} tokens{why} ──", _BOLD)
-        text = _text(document.text[start:end], found.structure.blocks[int(found.blocks[row])])
-        if row == len(found.spans) - 1:
+            yield paint(f"── chunk {chunk + 1} · {segmentation.lengths[chunk]} tokens{why} ──", _BOLD)
+        text = _text(document.text[start:end], segmentation.structure.blocks[int(segmentation.blocks[row])])
+        if row == len(segmentation.spans) - 1:
             yield f"{'':{_BAR + 7}}{text}"
             continue
-        score = float(found.scores[row])
+        score = float(segmentation.scores[row])
         style = _CUT if row in cuts else _WEAK if score < options.threshold else _DIM
         mark = "✂" if row in cuts else " "
         yield f"{paint(f'{_bar(score)} {score:.2f} {mark}', style)}{text}"

@@ -39,6 +39,7 @@ check: $(VENV)/dev  ## format, lint, types, import rules, generated pages
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini tests
+	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks training
 	$(BIN)/lint-imports
 	$(BIN)/python -m benchmarks.measurements --check
 

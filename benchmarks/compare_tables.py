@@ -153,7 +153,7 @@ def summary(outcomes: Sequence[Outcome], steps: Steps) -> dict:
             **{
                 share: [round(v, 4) for v in (*found.difference, found.p_value)]
                 for share in SHARES
-                for found in (compare_means(outcomes, *pair, share),)
+                for found in (compare_means(outcomes, pair[0], pair[1], share),)
             },
         }
         for part, pair in _known(outcomes, steps)

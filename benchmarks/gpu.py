@@ -174,7 +174,8 @@ def search_faiss(args: Namespace, size: int) -> dict[str, Any]:
 
 def cascade(args: Namespace) -> dict[str, Any]:
     """Questions a second with the same 20 sentences to read: one by one, and 32 at a time."""
-    reranker, asked, texts = load_reranker("cascade", args.device), questions(args), sentences(args)[:20]
+    reranker: Any = load_reranker("cascade", args.device)
+    asked, texts = questions(args), sentences(args)[:20]
     reranker.logits(asked[0], texts)
     alone = timed(args, lambda: [reranker.logits(question, texts) for question in asked])
     with ThreadPoolExecutor(QUESTIONS) as pool:
@@ -191,9 +192,8 @@ def compare(args: Namespace) -> dict[str, Any]:
     """Differences from the CPU: vectors, the cascade's logits, and chunks."""
     texts, asked = sentences(args)[:256], questions(args)[0]
     here, there = (load_encoder(device=device).encode(texts) for device in ("cpu", args.device))
-    first, second = (
-        load_reranker("cascade", device).logits(asked, texts[:20]) for device in ("cpu", args.device)
-    )
+    cascades: list[Any] = [load_reranker("cascade", device) for device in ("cpu", args.device)]
+    first, second = (cascade.logits(asked, texts[:20]) for cascade in cascades)
     text = documents(args)[0].text
     cuts = [
         {chunk.end for chunk in Segmenter.from_pretrained("sage-minilm", device=device).segment(text)}

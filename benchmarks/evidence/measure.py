@@ -130,7 +130,7 @@ def sent(
     likely = [p for p in pieces if p.score >= 0.02 or (p.doc_id, p.start) in found]
     return (
         ProbabilitySelector(share_of_best=ratio)
-        .select((_candidate(p) for p in likely), question.question)
+        .select((_candidate(p) for p in likely), query=question.question)
         .kept
     )
 

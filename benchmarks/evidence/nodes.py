@@ -51,7 +51,7 @@ def measure(asked: Asked, options: Any) -> dict[str, Any]:
     for question in asked.questions:
         chunks = index.search(question.text, N_CHUNKS)
         started = time.process_time()
-        spans = [span.candidate for span in extractor.extract(question.text, chunks).spans]
+        spans = extractor.extract(question.text, chunks).excerpts
         seconds += time.process_time() - started
         before.append(sum(estimate_tokens(c.text) for c in chunks))
         after.append(sum(estimate_tokens(s.text) for s in spans))

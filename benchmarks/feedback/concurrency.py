@@ -219,7 +219,7 @@ async def run(rag: PreciseRAG, args: argparse.Namespace) -> dict:
     await rag.abatch(questions(20), concurrency=10)  # connections, lazily loaded models
     rows = [await measure(rag, questions(args.questions), users) for users in USERS]
     memory = await growth(rag, questions(args.long), users=10)
-    await rag.loop.llm.aclose()
+    await rag.llm.aclose()
     return {"users": rows, "resident_mb_each_100_questions": memory}
 
 

@@ -87,14 +87,14 @@ def measure(dataset: Dataset, encoder: Encoder) -> dict:
     plain = DenseIndex.build(dataset.documents, encoder, chunks="sentences")
     results: dict = {"sentences": len(plain)}
     for name in ("naive", *METHODS):
-        if name == "naive":
-            index, share = plain, 1.0
-        else:
-            index = WordSentenceIndex.build(dataset.documents, encoder, **METHODS[name])
-            passing = [len(index.candidate_rows(question.text)) for question in dataset.questions]
+        index: DenseIndex | WordSentenceIndex = plain
+        share = 1.0
+        if name != "naive":
+            index = by_word = WordSentenceIndex.build(dataset.documents, encoder, **METHODS[name])
+            passing = [len(by_word.candidate_rows(question.text)) for question in dataset.questions]
             share = float(np.mean(passing)) / len(index)
-        if name == "recursive":
-            results["filter"] = filter_speeds(index, dataset)
+            if name == "recursive":
+                results["filter"] = filter_speeds(by_word, dataset)
         found, per_second = search_all(dataset, vectors, index.search)
         ranked = {id: passages.ids(pieces) for id, pieces in found.items()}
         scores = ranking_scores(relevant, ranked)
@@ -115,7 +115,7 @@ def filter_speeds(index: WordSentenceIndex, dataset: Dataset, n_questions: int =
     between = time.perf_counter()
     loops = []
     for question in questions:
-        asked = set(index._tokens([question])[0].tolist())
+        asked = set(index.scheme._tokens([question])[0].tolist())
         loops.append([i for i, row in enumerate(rows) if row & asked])
     seconds = between - started, time.perf_counter() - between
     assert arrays == loops

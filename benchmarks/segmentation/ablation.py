@@ -261,7 +261,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("vectors.sqlite"), help="vectors computed before")
     args = parser.parse_args()
     feature_sets = list(FEATURES) if args.features == "each" else [FEATURES[-1]]
-    encoder = load_encoder("all-MiniLM-L6-v2")
+    encoder: Any = load_encoder("all-MiniLM-L6-v2")
     documents = list(read_labelled(*args.files))
     train, held_out = map(Side, draw(documents, args.sentences, args.held_out_sentences))
     known = Side(draw(documents, args.frozen_sentences, 0)[0])

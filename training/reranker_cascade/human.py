@@ -45,7 +45,7 @@ the best that are found are added."""
 N_KEPT = 24
 """Lists kept out of training, of each collection and kind, at most."""
 
-Search = Callable[[str, str | None], list[Candidate]]
+Search = Callable[..., list[Candidate]]
 """Takes a query, and the id of the document that alone is searched, or None."""
 
 

@@ -13,6 +13,7 @@ import argparse
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +103,7 @@ def main() -> None:
         "--cache", type=Path, default=Path("vectors.sqlite"), help="file that keeps vectors (%(default)s)"
     )
     args = parser.parse_args()
-    int8 = load_encoder(f"int8:{DEFAULT_ENCODER}")
+    int8: Any = load_encoder(f"int8:{DEFAULT_ENCODER}")
     int8.source = DEFAULT_ENCODER  # the head is for its vectors in float32, too
     encoder = CachedEncoder(int8, args.cache)
     settings = TrainingSettings(epochs=10, learning_rate=2e-3, splice=0.4)

@@ -32,7 +32,7 @@ from precise_rag.selection import GradientSelector, ProbabilitySelector
 from precise_rag.trace import Bill, PriceTable, Trace
 from precise_rag.viz.terminal import visible_line
 from precise_rag.viz.trace_comparison import trace_comparison_page
-from precise_rag.viz.trace_page import read_record
+from precise_rag.viz.trace_page import trace_page
 
 _NO_MODEL = (
     "Shown is the context for a language model. For an answer, name one with --llm (its key: OPENAI_API_KEY; "
@@ -175,7 +175,10 @@ def _earlier_trace(file: Path) -> dict[str, Any]:
     record = parse_json(read_text(file), str(file))
     if not isinstance(record, dict):
         raise InputError(f"{file}: not a trace; --trace FILE.json writes one")
-    read_record(record)
+    try:
+        trace_page(record)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
     return record
 
 

@@ -48,7 +48,7 @@ format: $(VENV)/dev  ## format the code and fix what lint can fix
 	$(BIN)/ruff check --fix .
 
 docs: $(VENV)/dev  ## build the documentation into build/site, links checked
-	$(BIN)/mkdocs build --quiet
+	$(BIN)/zensical build
 
 measurements: $(VENV)/dev  ## write docs/measurements.md from the newest results
 	$(BIN)/python -m benchmarks.measurements

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
+from pydantic import PrivateAttr
 
 from langchain_precise.convert import document_names, piece_place
 from langchain_precise.embeddings import PreciseEmbeddings
@@ -167,7 +168,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
             strip_whitespace=strip_whitespace,
         )
         self.embeddings = (
-            None if embeddings is None else ContextEmbeddings(load_encoder(embeddings, argument="embeddings"))
+            None if embeddings is None else ContextEmbeddings(model=load_encoder(embeddings, argument="embeddings"))
         )
         check_number("whole", whole, least=0, most=1)
         self._whole = whole
@@ -196,9 +197,17 @@ class ContextEmbeddings(PreciseEmbeddings):
     model: a name or path, an encoder object, or anything else that `load_encoder` takes.
     """
 
-    def __init__(self, model: Any = DEFAULT_ENCODER) -> None:
-        super().__init__(model)
-        self.vectors: dict[str, FloatArray] = {}
+    _vectors: dict[str, FloatArray] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Return False: it knows pieces, which its settings do not hold."""
+        return False
+
+    @property
+    def vectors(self) -> dict[str, FloatArray]:
+        """The vectors in context, by the text of the piece."""
+        return self._vectors
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vector in context of each text that is a piece, and the encoder's of any other."""
@@ -274,7 +283,7 @@ class SentenceContextTextSplitter(SpanTextSplitter):
         super().__init__(None, add_start_index=add_start_index, strip_whitespace=True)
         self._settings: dict[str, Any] = {"alpha": alpha, "context": context, "passages": passages}
         ContextSettings(**self._settings)  # checks them
-        self.embeddings = ContextEmbeddings(load_encoder(embeddings, argument="embeddings"))
+        self.embeddings = ContextEmbeddings(model=load_encoder(embeddings, argument="embeddings"))
         self._window = window_metadata_key
 
     def _chunks(self, texts: Sequence[str]) -> Iterable[Sequence[Chunk]]:

@@ -1,12 +1,15 @@
 """Tests that try to break things: each ends with the right result or one of our errors, never a hang."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from precise_rag.cli import demo, eval, index, main
 from precise_rag.index.arrays import rough
 from precise_rag.index.rows import nearest
+from support.commands import ENCODER, LAMP, Result
 
 _SECONDS = 300
 
@@ -33,3 +36,29 @@ def no_hang(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs a command with an encoder that needs no model; returns exit code, output and errors."""
+    for module in (index, demo, eval):
+        monkeypatch.setattr(module, "load_encoder", lambda *_, **__: ENCODER)
+    monkeypatch.setattr("precise_rag.index.load.load_packaged_encoder", lambda *_, **__: ENCODER)
+
+    def command(*args: object) -> Result:
+        capsys.readouterr()
+        code = main([str(arg) for arg in args])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder of documents."""
+    folder = tmp_path / "docs"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "lamp.txt").write_text(LAMP)
+    (folder / "sub" / "otter.txt").write_text("Otters sleep by the river. It floods in March.")
+    return folder

@@ -1,7 +1,6 @@
-"""The commands with faults in files, paths and streams: one line, exit code 1, and nothing lost or obeyed."""
+"""The command on faults of files, folders and disks: one line says what is wrong, and nothing is lost."""
 
 import errno
-import io
 import json
 import os
 import random
@@ -11,53 +10,19 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from precise_rag.cli import ask, demo, eval, index, inspect, main, segment
+from precise_rag.cli import ask, inspect, main, segment
 from precise_rag.index import load_index
-from precise_rag.testing import HashEncoder
-from support.chat_server import ChatServer, says
+from support.commands import ENCODER, LAMP, Result, folder, full, one_line
 from support.faults import failing, no_space, not_allowed
 from support.figures import count
 
-Result = tuple[int, str, str]
-LAMP = "The lamp is lit at dusk. Ilse keeps it.\n\nThe road to the pass is closed in winter."
-ENCODER = HashEncoder(16)
 FAULTS = "faults at file operations of saves and commands, old or new state kept"
-ESCAPES = (
-    "\x1b]0;title\x07\x1b]52;c;eA==\x07\x1b[2J\x9b31m\x00\x7f\r\u202etxt.exe\u2066\u2069\u200f\u2028\u061c"
-)
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs a command with an encoder that needs no model; returns exit code, output and errors."""
-    for module in (index, demo, eval):
-        monkeypatch.setattr(module, "load_encoder", lambda *_, **__: ENCODER)
-    monkeypatch.setattr("precise_rag.index.load.load_packaged_encoder", lambda *_, **__: ENCODER)
-
-    def command(*args: object) -> Result:
-        capsys.readouterr()
-        code = main([str(arg) for arg in args])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
-
-
-@pytest.fixture
-def docs(tmp_path: Path) -> Path:
-    """A folder of documents."""
-    folder = tmp_path / "docs"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "lamp.txt").write_text(LAMP)
-    (folder / "sub" / "otter.txt").write_text("Otters sleep by the river. It floods in March.")
-    return folder
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:
@@ -69,17 +34,6 @@ def tree(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-def one_line(result: Result) -> str:
-    """The error of a command that failed as it should."""
-    code, _, err = result
-    assert code == 1, result
-    assert err.startswith("precise: "), result
-    assert err.count("\n") == 1, result
-    assert "fault of precise-rag" not in err, result
-    assert "Traceback" not in err, result
-    return err
-
-
 def pipe(path: Path) -> None:
     os.mkfifo(path)
 
@@ -88,20 +42,12 @@ def endless(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
-def full(path: Path) -> None:
-    path.symlink_to("/dev/full")
-
-
 def broken(path: Path) -> None:
     path.symlink_to("nowhere/at/all")
 
 
 def loop(path: Path) -> None:
     path.symlink_to(path.name)
-
-
-def folder(path: Path) -> None:
-    path.mkdir()
 
 
 def under_a_file(path: Path) -> None:
@@ -122,6 +68,8 @@ def deep(path: Path) -> None:
 
 
 READ = (pipe, endless, full, broken, loop, folder, under_a_file, not_text, nul, deep)
+
+
 COMMANDS: dict[str, list[str]] = {
     "segment": ["segment", "{bad}.jsonl"],
     "inspect": ["inspect", "{bad}.jsonl"],
@@ -398,152 +346,6 @@ def test_an_empty_path_is_not_this_folder(run: Callable[..., Result], docs: Path
             run(*command)
 
 
-def visible_in(text: str) -> list[str]:
-    return [c for c in text if c not in "\n\t" and not c.isprintable() and c not in "\u00a0\u3000"]
-
-
-def test_no_command_passes_controls_to_the_terminal(
-    run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    name = "n" + ESCAPES.replace("\x00", "") + "\nsecond line"
-    text = f"The lamp {ESCAPES} is lit. Ilse {ESCAPES} keeps it.\n\nThe road\r\nis closed {ESCAPES}."
-    record = {"id": "i" + ESCAPES, "text": text, "title": "t" + ESCAPES}
-    (docs / "a.jsonl").write_text(json.dumps(record))
-    (docs / f"{name}.txt").write_text("The otter sleeps. It is wet.")
-    (docs / f"{name}.md").write_bytes(b"\xff")
-    out = tmp_path / f"index {name}"
-    judgement = json.dumps({"score": 9, "adjustment": 0, "reason": "good " + ESCAPES})
-    commands = (
-        ("segment", docs),
-        ("segment", docs, "--json"),
-        ("segment", docs / f"no{name}.txt"),
-        ("inspect", docs / "a.jsonl"),
-        ("inspect", docs / "a.jsonl", "--document", name),
-        ("inspect", docs / f"{name}.txt", "--html", tmp_path / f"{name}.html"),
-        ("index", docs, "--out", out),
-        ("index", docs, "--out", out, "--prune"),
-        ("index", docs / "a.jsonl", "--out", out, "--json"),
-        ("ask", out, "Who keeps the lamp?" + ESCAPES, "--ratio", "0"),
-        ("ask", out, "Who?", "--json", "--ratio", "0"),
-        ("ask", tmp_path / name, "Who?"),
-        ("ask", out, "Who?", "--trace", tmp_path / name),
-        ("demo", docs / "a.jsonl"),
-        ("demo", docs / "a.jsonl", "--question", "q" + ESCAPES, "--json"),
-    )
-    shown = [(command, run(*command)) for command in commands]
-    pytest.importorskip("openai")
-    monkeypatch.setenv("OPENAI_API_KEY", "unused")
-    with ChatServer([says("Ilse " + ESCAPES), says(judgement)]) as server:
-        model = ("--llm", "local-model", "--base-url", server.url, "--ratio", "0")
-        shown.append((("answer",), run("ask", out, "Who keeps the lamp?", *model)))
-        assert len(server.requests) == 2
-    for command, (_, output, errors) in shown:
-        assert visible_in(output + errors) == [], command
-        assert all(line.startswith("precise: ") for line in errors.splitlines()), command
-    assert any(r"\x1b]0;title\x07" in output for _, (_, output, _) in shown)
-
-
-def test_a_wrong_command_line_passes_no_controls_either(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["segment", "a", "-" + ESCAPES], [ESCAPES], ["inspect", "a", "--color", ESCAPES]):
-        with pytest.raises(SystemExit, match="2"):
-            main(command)
-        captured = capsys.readouterr()
-        assert visible_in(captured.out + captured.err) == []
-
-
-class Stream(io.TextIOBase):
-    """A standard output on a full disk, or whose reader has gone."""
-
-    encoding = "utf-8"  # type: ignore[assignment]
-
-    def __init__(self, error: OSError) -> None:
-        self.error = error
-
-    def write(self, text: str) -> int:
-        raise self.error
-
-    def fileno(self) -> int:
-        raise OSError
-
-
-@pytest.fixture
-def paid(
-    run: Callable[..., Result], docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[ChatServer, list[str]]]:
-    """A server whose answers cost money, and a command that asks it."""
-    pytest.importorskip("openai")
-    monkeypatch.setenv("OPENAI_API_KEY", "unused")
-    assert run("index", docs, "--out", tmp_path / "index")[0] == 0
-    judgement = json.dumps({"score": 9, "adjustment": 0, "reason": "complete"})
-    with ChatServer([says("Ilse keeps\nit \ud83d."), says(judgement)]) as server:
-        index = str(tmp_path / "index")
-        model = ["--llm", "local-model", "--base-url", server.url, "--ratio", "0"]
-        yield server, ["ask", index, "Who keeps the lamp?", *model]
-
-
-@pytest.mark.parametrize("trace", ["none/a.html", "folder.html", "a.txt"])
-def test_no_model_is_asked_if_the_trace_cannot_be_written(
-    trace: str, paid: tuple[ChatServer, list[str]], run: Callable[..., Result], tmp_path: Path
-) -> None:
-    server, command = paid
-    (tmp_path / "folder.html").mkdir()
-    one_line(run(*command, "--trace", tmp_path / trace))
-    assert server.requests == []
-
-
-def test_no_model_is_asked_if_output_is_closed(
-    paid: tuple[ChatServer, list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, command = paid
-    monkeypatch.setattr(sys, "stdout", None)
-    assert main(command) == 1
-    assert "standard output is closed" in capsys.readouterr().err
-    assert server.requests == []
-
-
-@pytest.mark.parametrize("options", [(), ("--json",)])
-def test_the_answer_is_printed_before_a_trace_fails(
-    options: tuple[str, ...],
-    paid: tuple[ChatServer, list[str]],
-    run: Callable[..., Result],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    _, command = paid
-    trace = tmp_path / "trace.html"
-    trace.write_text("old")
-
-    def full(self: Path, data: bytes) -> int:
-        raise no_space()
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    result = run(*command, "--trace", trace, *options)
-    assert "No space left on device" in one_line(result)
-    assert "Ilse keeps" in result[1]
-    assert trace.read_text() == "old"
-
-
-@pytest.mark.parametrize("error", [no_space(), BrokenPipeError(errno.EPIPE, "Broken pipe")])
-def test_an_answer_that_output_does_not_take_goes_to_standard_error_and_the_trace(
-    error: OSError,
-    paid: tuple[ChatServer, list[str]],
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    _, command = paid
-    trace = tmp_path / "trace.json"
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", Stream(error))
-        assert main([*command, "--trace", str(trace)]) == 1
-    err = capsys.readouterr().err
-    assert "Answer:\nIlse keeps\nit " in err
-    assert "Ilse keeps" in trace.read_text()
-    assert ("output: No space left on device" in err) == (error.errno == errno.ENOSPC)
-
-
 def start(*args: object, **options: Any) -> "subprocess.Popen[str]":
     script = "import sys; from precise_rag.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", script, *map(str, args)]
@@ -590,30 +392,3 @@ def test_a_killed_run_leaves_an_index_that_the_next_run_takes(
             assert len(list(out.glob("data-*"))) == 1
     assert run("index", docs, "--out", out, "--prune")[0] == 0
     count("kills of `precise index`, none torn", killed)
-
-
-@pytest.mark.parametrize("module", ["precise_rag.cli", "precise_rag.cli.output", "precise_rag.pipeline"])
-def test_an_interrupt_while_the_command_is_imported_is_one_line(module: str) -> None:
-    script = f"""
-import sys
-
-class Interrupt:
-    def find_spec(self, name, path, target=None):
-        if name == {module!r}:
-            raise KeyboardInterrupt
-
-sys.meta_path.insert(0, Interrupt())
-from precise_rag.__main__ import main
-sys.exit(main())
-"""
-    command = [sys.executable, "-c", script, "ask", "index", "Who?", "--llm", "x"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert (run.returncode, run.stdout, run.stderr) == (130, "", "precise: interrupted\n")
-
-
-def test_the_package_is_the_command() -> None:
-    command = [sys.executable, "-m", "precise_rag", "--version"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert run.stdout.startswith("precise-rag ")
-    settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
-    assert settings["project"]["scripts"] == {"precise": "precise_rag.__main__:main"}

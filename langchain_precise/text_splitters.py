@@ -168,7 +168,9 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
             strip_whitespace=strip_whitespace,
         )
         self.embeddings = (
-            None if embeddings is None else ContextEmbeddings(model=load_encoder(embeddings, argument="embeddings"))
+            None
+            if embeddings is None
+            else ContextEmbeddings(model=load_encoder(embeddings, argument="embeddings"))
         )
         check_number("whole", whole, least=0, most=1)
         self._whole = whole

@@ -43,8 +43,14 @@ COLUMNS = ("app", "chunks", "line", "evidence (%)", "tokens", "of stock (%)", "a
 
 
 def held_out(name: str, args: Any) -> tuple[list[Document], list[Question]]:
-    """Documents that nothing was trained on, up to --characters, and questions about them."""
-    dataset = unseen(load_development_set(name, args.data).with_evidence())
+    """Documents that nothing was trained on, up to --characters, and questions about them.
+
+    name: of a development set, or of a part of it by the ids of its documents, as "xquad/de".
+    """
+    stem, _, part = name.partition("/")
+    dataset = unseen(load_development_set(stem, args.data).with_evidence())
+    if part:
+        dataset = dataset.restrict([one.id for one in dataset.documents if f"/{part}/" in one.id])
     asked_about = {e.doc_id for q in dataset.questions for e in q.evidence}
     rng = np.random.default_rng(args.seed)
     documents, size = [], 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from precise_rag.excerpts import Order, excerpts_of
 from precise_rag.prompts import Fence, Shown
-from precise_rag.titles import joined_titles, titles_above
+from precise_rag.titles import joined_titles, titles_above, titles_at_end
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, Selection, Titles
 
@@ -70,7 +70,7 @@ def context_passages(selection: Selection, order: Order = "document") -> tuple[P
 
 def shown_passages(passages: Sequence[Passage]) -> list[Shown]:
     """Return each passage as a prompt shows it: with its heading where another one begins."""
-    above = [(), *(passage.titles for passage in passages)]
+    above = [(), *(titles_at_end(passage.excerpt) for passage in passages)]
     return [
         Shown(passage.text, "" if passage.titles == before else source_of(passage.titles))
         for before, passage in zip(above, passages, strict=False)

@@ -13,7 +13,7 @@ Header 1 … Header 6      the same, as LangChain's MarkdownHeaderTextSplitter a
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from precise_rag.types import Candidate, Titles
+from precise_rag.types import Candidate, Excerpt, Titles
 
 HEADER_PATH = "header_path"
 """Metadata key of the headings above a chunk."""
@@ -42,6 +42,13 @@ def titles_above(candidate: Candidate) -> Titles:
     return candidate.above or titles_of(candidate.metadata)
 
 
+def titles_at_end(candidate: Candidate) -> Titles:
+    """Return the titles above the last sentence of a candidate: an excerpt may hold headings itself."""
+    if isinstance(candidate, Excerpt) and candidate.sentences:
+        return titles_above(candidate.sentences[-1].candidate)
+    return titles_above(candidate)
+
+
 def below(titles: Titles, *further: str) -> Titles:
     """Return titles with further ones below them, each on one line.
 
@@ -64,9 +71,10 @@ def joined_titles(titles: Iterable[str]) -> str:
 
 
 def new_sections(pieces: Sequence[Candidate]) -> list[Titles]:
-    """Return the titles above each piece; none where they are those of the piece before it."""
-    above = [(piece.doc_id, titles_above(piece)) for piece in pieces]
-    return [() if row and above[row - 1] == above[row] else above[row][1] for row in range(len(above))]
+    """Return the titles above each piece; none where the piece before it ends below the same ones."""
+    starts = [(piece.doc_id, titles_above(piece)) for piece in pieces]
+    ends = [(piece.doc_id, titles_at_end(piece)) for piece in pieces]
+    return [() if row and ends[row - 1] == starts[row] else starts[row][1] for row in range(len(starts))]
 
 
 def saved_titles(titles: Iterable[str]) -> str:

@@ -2,8 +2,16 @@ from typing import Any
 
 import pytest
 
-from precise_rag.titles import below, joined_titles, read_titles, saved_titles, titles_above, titles_of
-from precise_rag.types import Candidate
+from precise_rag.titles import (
+    below,
+    joined_titles,
+    new_sections,
+    read_titles,
+    saved_titles,
+    titles_above,
+    titles_of,
+)
+from precise_rag.types import Candidate, Decision, Excerpt
 
 
 @pytest.mark.parametrize(
@@ -38,3 +46,17 @@ def test_long_titles_are_cut() -> None:
 @pytest.mark.parametrize("titles", [(), ("Pump M-7",), ("A > B", "C/D")])
 def test_saved_titles_are_read_back(titles: tuple[str, ...]) -> None:
     assert read_titles(saved_titles(titles)) == titles
+
+
+def test_a_section_is_named_once_also_if_an_excerpt_holds_its_heading() -> None:
+    def excerpt(start: int, first: tuple[str, ...], last: tuple[str, ...]) -> Excerpt:
+        parts = [
+            Candidate("d", start + n, start + n + 1, "x", 0.5, "probability", above=t)
+            for n, t in enumerate((first, last))
+        ]
+        decisions = tuple(Decision(1 + n, part, True, "") for n, part in enumerate(parts))
+        return Excerpt("d", start, start + 2, "xx", 0.5, "probability", above=first, sentences=decisions)
+
+    pump, oil, belt = ("Pump",), ("Pump", "Oil"), ("Pump", "Belt")
+    excerpts = [excerpt(0, pump, oil), excerpt(4, oil, oil), excerpt(8, belt, belt)]
+    assert new_sections(excerpts) == [pump, (), belt]

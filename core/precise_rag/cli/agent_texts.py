@@ -4,7 +4,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Sequence
-from itertools import count
+from itertools import takewhile
 from typing import Any
 
 from precise_rag._extras import require
@@ -13,8 +13,12 @@ from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.titles import joined_titles, new_sections, titles_above
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import Candidate, Excerpt
+from precise_rag.types import Candidate, Excerpt, Titles
 
+_LONGEST_TITLES = 80
+"""Characters of the headings above an excerpt; of longer ones the innermost are named."""
+_DRAWS = 20
+"""Marks of a length that are tried before longer ones."""
 _LONGEST_READ = 20_000
 _MOST_DOCUMENTS = 1_000
 _MOST_FIELDS, _MOST_VALUES = 50, 10
@@ -30,34 +34,47 @@ _LEAST_SHARE = 0.1
 def written(excerpts: Sequence[Excerpt]) -> str:
     """Return excerpts as one text, each below its source; what is as before is not repeated.
 
-    A text cannot write such a line: the mark in it is in none of the texts.
+    Of the headings, those that the line above an excerpt of the same document named stand as "…". A text
+    cannot write such a line: the mark in it is in none of the texts.
     """
     parts = []
-    former = None
+    former, open_titles = None, Titles()
     mark = _new_mark([excerpt.text for excerpt in excerpts])
     for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), start=1):
         page = place_of(excerpt).page
-        named = [excerpt.doc_id] * (excerpt.doc_id != former)
+        is_new = excerpt.doc_id != former
+        named = [excerpt.doc_id] * is_new
         named += [f"page {page}"] * (page is not None)
-        named += [joined_titles(titles)] * bool(titles)
-        former = excerpt.doc_id
+        named += [joined_titles(_after(open_titles if not is_new else (), titles))] * bool(titles)
+        former, open_titles = excerpt.doc_id, titles or (() if is_new else open_titles)
         source = " ".join(["; ".join(" ".join(name.split()) for name in named), f"@{excerpt.start}"])
-        parts.append(f"[{number} {mark}] {source.strip()}\n{excerpt.text.rstrip()}")
+        parts.append(f"{mark}-{number} {source.strip()}\n{excerpt.text.rstrip()}")
     return "\n\n".join(parts)
 
 
+def _after(above: Titles, titles: Titles) -> Titles:
+    """Return the titles with "…" in place of those that are named already, or are too long together."""
+    n_left_out = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(above, titles, strict=False)))
+    while sum(map(len, titles[n_left_out:])) > _LONGEST_TITLES:
+        n_left_out += 1
+    n_left_out = min(n_left_out, len(titles) - 1)
+    return ("…", *titles[n_left_out:]) if n_left_out > 0 else titles
+
+
 def _new_mark(texts: Sequence[str]) -> str:
-    """Random hexadecimal digits that are in none of the texts: four, or more if need be."""
-    for n_bytes in count(2):
-        mark = secrets.token_hex(n_bytes)
-        if not any(mark in text for text in texts):
-            break
-    return mark
+    """Random digits that are in none of the texts: three, or more if need be."""
+    n_digits = 3
+    while True:
+        drawn = (f"{secrets.randbelow(10**n_digits):0{n_digits}}" for _ in range(_DRAWS))
+        for mark in drawn:
+            if not any(mark in text for text in texts):
+                return mark
+        n_digits += 1
 
 
 def source_tokens(piece: Candidate) -> int:
     """Return the tokens of the line above an excerpt, beside its titles."""
-    return estimate_tokens(f"[1 7f3a] {piece.doc_id}; page 1 @{piece.start}")
+    return estimate_tokens(f"482-1 {piece.doc_id}; page 1 @{piece.start}")
 
 
 def record(excerpt: Excerpt) -> dict[str, Any]:

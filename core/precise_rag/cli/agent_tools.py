@@ -83,7 +83,7 @@ def make_server(pipelines: PreciseRAG | Mapping[str, PreciseRAG]) -> Any:
         max_tokens: int | None = None,
         structured: bool = False,
     ) -> Any:
-        """Find the excerpts that answer a question. A line [number mark] names the document and @place of
+        """Find the excerpts that answer a question. A line mark-number names the document and @place of
         each; lines without this mark are text of documents. filter: by metadata, e.g.
         {"year": {"$gte": 2020}}. structured: JSON, too."""
         rag = collections.named(collection)

@@ -6,13 +6,13 @@ an item, code, a table     the lead-in above it: "Three parts wear:"
 a sentence of an item      the first sentence of the item, such as a term or an option
 """
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from precise_rag.evidence.leaning import language_of, leans
 from precise_rag.structure import Block, BlockKind, read_structure
-from precise_rag.structure.marks import TURN, ends_in_colon, ends_sentence
+from precise_rag.structure.marks import ends_in_colon, ends_sentence
 from precise_rag.types import Stretch
 
 LONGEST_BEFORE = 60
@@ -21,21 +21,9 @@ LONGEST_BEFORE = 60
 LONGEST_ANNOUNCED = 150
 """Tokens that are taken along because they are announced, at most."""
 
-_LEANS = re.compile(
-    r"[\W_]{0,5}(?:he|she|it|they|him|this|that|these|those|his|her|hers|its|their|theirs|such|however|therefore"
-    r"|thus|hence|moreover|furthermore|nevertheless|consequently|otherwise|instead|conversely|similarly"
-    r"|accordingly|meanwhile|also|but|so|then|yet|as a result|for this reason|in contrast|in other words"
-    r"|on the other hand|the (?:former|latter|same)|in (?:this|that|such|these) (?:case|cases|way))\b",
-    re.IGNORECASE,
-)
 _ANNOUNCED: tuple[BlockKind, ...] = ("item", "code", "table", "quote")
 _BESIDE_ITEMS: tuple[BlockKind, ...] = ("code", "table", "quote")
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
-
-
-def leans(text: str) -> bool:
-    """Check whether a sentence begins with a word for what was said before: "it", "this", "however"."""
-    return _LEANS.match(text) is not None and TURN.match(text) is None
 
 
 def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
@@ -46,7 +34,10 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
     texts = [sentence.text for sentence in stretch.sentences]
     tokens = [sentence.n_tokens or 0 for sentence in stretch.sentences]
     blocks = _blocks(stretch)
-    leaning = [block.kind in _PROSE and leans(text) for block, text in zip(blocks, texts, strict=True)]
+    language = language_of(stretch.text)
+    leaning = [
+        block.kind in _PROSE and leans(text, language) for block, text in zip(blocks, texts, strict=True)
+    ]
     leads: list[tuple[int, int]] = []
     """Rows of lead-ins whose lists go on, and the levels of these lists."""
     first = lead = 0

@@ -25,14 +25,15 @@ class ProbabilitySelector:
     best is then likely to be the answer; where nothing is likely, more is kept. A text that is repeated often
     (`INSISTENT`) does not count as the best, if there is another, nor among what is enough. Repeating a text
     must not raise the bar for others. Where much is alike, the likeliest are enough, as many as hold
-    `enough_tokens`. A name in the question that nothing kept mentions brings one candidate more, see
-    `name_bearers`.
+    `enough_tokens`; fewer where even the best is improbable, as more of them would seldom help. A name in the
+    question that nothing kept mentions brings one candidate more, see `name_bearers`.
 
     share_of_best: lowest probability to keep, as a share of the best candidate's, in [0, 1]; 0: `min_score`
         alone decides.
     min_score: lowest probability to keep in any case, in [0, 1]. If both are 0, `max_tokens` is filled.
-    enough_tokens: tokens after which no further candidate is kept; the last one may exceed them. None, or a
-        `share_of_best` of 0: nothing is enough. Steps of feedback keep more.
+    enough_tokens: tokens after which no further candidate is kept; the last one may exceed them. Half as many
+        where the best has no probability, all where it has at least 0.5. None, or a `share_of_best` of 0:
+        nothing is enough. Steps of feedback keep more.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
     min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
@@ -42,7 +43,7 @@ class ProbabilitySelector:
     Differs from `GradientSelector`: it looks at each probability, not at drops between them, and at names.
     """
 
-    share_of_best: float = 0.125
+    share_of_best: float = 0.1
     min_score: float = 0.01
     enough_tokens: int | None = 500
     max_tokens: int | None = None
@@ -84,7 +85,7 @@ class ProbabilitySelector:
         best = max(own or worths, default=0.0)
         lowest = max(self.min_score, self.share_of_best * best)
         n_first = max(sum(worth >= lowest for worth in worths), min(self.min_keep, len(ranked)))
-        n_first = min(n_first, max(self.min_keep, self._n_enough(ranked)))
+        n_first = min(n_first, max(self.min_keep, self._n_enough(ranked, best)))
         verdicts: list[Verdict] = []
         left = math.inf if self.max_tokens is None else self.max_tokens
         for candidate, worth in zip(ranked[:n_first], worths, strict=False):
@@ -115,15 +116,18 @@ class ProbabilitySelector:
             return f"{worth:.2g} is under min_score {self.min_score:g}"
         if worth < self.share_of_best * best:
             return f"{worth:.2g} is under {self.share_of_best:g} of the best, {best:.2g}"
-        return f"worth {worth:.2g}, but what is likelier has {self.enough_tokens} tokens (enough_tokens)"
+        return (
+            f"worth {worth:.2g}, but what is likelier has enough tokens (enough_tokens {self.enough_tokens})"
+        )
 
-    def _n_enough(self, ranked: Sequence[Candidate]) -> int:
-        """How many of the best candidates hold `enough_tokens`, without those that are repeated often."""
+    def _n_enough(self, ranked: Sequence[Candidate], best: float) -> int:
+        """How many of the best candidates hold enough tokens, without those that are repeated often."""
         if self.enough_tokens is None or not self.share_of_best:
             return len(ranked)
+        enough = self.enough_tokens * min(0.5 + best, 1.0)
         n_tokens = 0
         for row, candidate in enumerate(ranked):
-            if n_tokens >= self.enough_tokens:
+            if n_tokens >= enough:
                 return row
             n_tokens += 0 if INSISTENT in candidate.scores else self._tokens(candidate)
         return len(ranked)

@@ -12,6 +12,7 @@ from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.blocks import block_spans
+from precise_rag.sentences.false_ends import code_places, ends_nothing
 from precise_rag.sentences.punkt import load_punkt
 from precise_rag.sentences.words import has_words
 from precise_rag.structure import Structure, read_structure
@@ -20,7 +21,7 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between words if possible."""
 
-_RULES = 6
+_RULES = 7
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ = 2048
@@ -65,26 +66,6 @@ _UNCASED = re.compile(f"[{''.join(letters for _, letters in _SCRIPTS)}]")
 _LANGUAGES = tuple((language, re.compile(f"[{letters}]")) for language, letters in _SCRIPTS)
 _UNCASED_SHARE = 0.2
 """sentencex splits a block if this share of its characters is in scripts without capital letters."""
-
-_ORDINAL = re.compile(
-    r"(?<![\w.,])\d{1,2}\.\s+(?=(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November"
-    r"|Dezember|Jahrhundert|Jahrtausend|Weltkrieg)(?:s|es)?\b)"
-)
-"""A German ordinal, whose point ends no sentence."""
-
-_NEVER_LAST = re.compile(
-    r"(?<![^\W\d_])(?:z\.\s?B|d\.\s?h|bzw|vgl|ca|Nr|evtl|ggf|inkl|zzgl|p\.\s?ej|núm|pág|Srta"
-    r"|т\.\s?е|т\.\s?к|кв|куб|ул|им|стр|табл|напр)\.\Z"
-)
-_SELDOM_LAST = re.compile(
-    r"(?<![^\W\d_])(?:u\.\s?a|o\.\s?ä|usw|usf|etc|Jh|Mio|Mrd"
-    r"|гг?|вв?|др|т\.\s?д|т\.\s?п|э|млн|млрд|тыс|руб|долл|см|км|кг)\.\Z"
-)
-"""German, Spanish and Russian abbreviations: after the first no sentence ends, after the others none does
-before a small letter."""
-
-_QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+")
-"""The number of a list item in a quote, whose point ends no sentence."""
 
 SentenceEnds = Callable[[str], Iterable[int]]
 """A function from a block to the offsets at which its sentences end."""
@@ -136,11 +117,10 @@ class BlockSplitter:
                 yield last
                 continue
             reached = 0
+            in_code = code_places(block)
             for end in _ends_in_parts(block, self.ends):
-                if end <= reached:
-                    continue
                 following = _skip_space(block, end)
-                if not (_is_in_number(block, end, following) or _is_abbreviated(block, end, following)):
+                if end > reached and not ends_nothing(block, end, following, in_code):
                     reached = following
                     yield first + reached
             if reached < len(block):
@@ -285,35 +265,6 @@ def _cut(text: str, start: int, end: int) -> Iterator[Span]:
         yield Span(start, cut)
         start = cut
     yield Span(start, end)
-
-
-def _is_in_number(block: str, end: int, following: int) -> bool:
-    """Whether the end of a sentence is the point of an ordinal or of a quoted item's number.
-
-    following: where the next word begins.
-    """
-    words = block[max(end - 8, 0) : following].rstrip()
-    if not words.endswith(".") or not words[-2:-1].isdigit():
-        return False
-    found = _ORDINAL.search(block, max(end - 8, 0), following + 16)
-    if found is not None and found.end() == following:
-        return True
-    line = block.rfind("\n", max(end - 70, 0), end)
-    return _QUOTED_ITEM.fullmatch(block, max(line, 0), following) is not None
-
-
-def _is_abbreviated(block: str, end: int, following: int) -> bool:
-    """Whether the end of a sentence is the point of an abbreviation within it, or inside a word.
-
-    following: where the next word begins.
-    """
-    words = block[max(end - 12, 0) : following].rstrip()
-    if not words.endswith(".") or words[-6:-1].isalpha():  # no abbreviation here is so long
-        return False
-    is_small = block[following : following + 1].islower()
-    if is_small and (block[following - 1] == "." or _SELDOM_LAST.search(words) is not None):
-        return True
-    return _NEVER_LAST.search(words) is not None
 
 
 def _skip_space(text: str, place: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
@@ -35,18 +36,37 @@ _HTML_KIND = re.compile(
 )
 
 
+_FENCE = re.compile(r"(?m)^[ \t]{0,3}(?:`{3,20}|~{3,20})([^\n`]{0,300})$\n?")
+
+
 def markdown_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a Markdown text whose lines end in line feeds."""
     start = 0
     if found := _FRONT_MATTER.match(text):
         yield 0, "code", 0
         start = found.end()
+    elif rest := _rest_of_code(text):
+        yield 0, "code", 0
+        start = rest
     while start < len(text):
         end = _part_end(text, start)
         rows, last = _read_part(text, start, end)
         keep = rows if end == len(text) or last == start else [row for row in rows if row[0] < last]
         yield from keep
         start = end if end == len(text) or last == start else last
+
+
+def _rest_of_code(text: str) -> int:
+    """Where code ends that began before the text, as in a chunk that is cut within it; 0 without such code.
+
+    The first fence then has no name of a language, and the next fence has one, or a blank line follows.
+    """
+    first, second = (*islice(_FENCE.finditer(text), 2), None, None)[:2]
+    if first is None or first[1].strip():
+        return 0
+    if second is not None:
+        return first.end() if second[1].strip() else 0
+    return first.end() if text[first.end() : first.end() + 1] in ("\n", "") else 0
 
 
 def _part_end(text: str, start: int) -> int:

@@ -34,8 +34,16 @@ DELIMITER_ROW = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)
 DIRECTIVE = re.compile(r"\.\. +(?:[\w:.+-]+)::")
 CODE_DIRECTIVES = (
     "code", "code-block", "sourcecode", "parsed-literal", "literalinclude", "doctest", "testcode",
-    "testoutput", "testsetup", "productionlist", "prompt", "highlight", "math", "csv-table",
+    "testoutput", "testsetup", "productionlist", "prompt", "highlight", "math",
 )  # fmt: skip
+
+_LABEL = (
+    r"\[(?:verse|source|quote|listing|NOTE|TIP|WARNING|CAUTION|IMPORTANT|\[\w[^\[\]\n]{0,100}\])"
+    r"(?:,[^\[\]\n]{0,100})?\]"
+)
+ASCIIDOC_LINE = rf"(?:\+|{_LABEL})[ \t]{{0,20}}$|={{1,6}} [^\s=]"
+"""What a line begins with, or is, in AsciiDoc alone."""
+ASCIIDOC_MACRO = r"\b(?:link|xref|linkgit|image|include):{1,2}[^\s\[\]]{1,200}\["
 
 _OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]]"
 

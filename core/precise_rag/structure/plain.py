@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
+from precise_rag.structure.cells import TABLE_DIRECTIVE, has_separated_cells, separated_lines
 from precise_rag.structure.marks import (
     ADORNMENT,
+    ASCIIDOC_LINE,
+    ASCIIDOC_MACRO,
     BORDER,
     CODE_DIRECTIVES,
     CODE_LINE,
@@ -37,6 +41,9 @@ _LISTING = re.compile(r"([-.=])\1{3,}\Z")
 """The line before and after a block of code in AsciiDoc."""
 _ASCIIDOC_HEADING = re.compile(r"={1,6}[ \t]+\S")
 _ASCIIDOC_TABLE = "|==="
+_ASCIIDOC_MARK = re.compile(rf"{ASCIIDOC_LINE}|[^\n]{{0,1000}}?{ASCIIDOC_MACRO}")
+"""A line that only AsciiDoc has."""
+_FEWEST_ASCIIDOC_MARKS = 2
 _LONGEST_TERM = 80
 _LEVEL_OF_MANUAL_PARTS = 9
 _MANUAL_INDENTS = (3, 7)
@@ -100,6 +107,8 @@ class _Reader:
             for line in lines
             if line.after_blank and line.before_blank and len(line.words) <= _LONGEST_SHORT_TITLE
         )
+        marks = (line for line in lines if _ASCIIDOC_MARK.match(line.words))
+        self.is_asciidoc = len(list(islice(marks, _FEWEST_ASCIIDOC_MARKS))) == _FEWEST_ASCIIDOC_MARKS
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
         self.level = 0
@@ -197,11 +206,12 @@ class _Reader:
     def _listing(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A block of code between two lines of AsciiDoc: its kind, level and number of lines."""
         line = self.lines[number]
-        is_labelled = not line.after_blank and self.lines[number - 1].words.startswith("[")
-        if not (line.after_blank or is_labelled) or line.before_blank or _LISTING.match(line.words) is None:
+        is_first = line.after_blank or self.lines[number - 1].words.startswith(("[", "+", "."))
+        if not is_first or line.before_blank or _LISTING.match(line.words) is None:
             return None
         for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):
-            if self.lines[end].words == line.words and self.lines[end].before_blank:
+            is_end = self.lines[end].before_blank or self.is_asciidoc
+            if self.lines[end].words == line.words and is_end:
                 return "code", 0, end + 1 - number
         return None
 
@@ -220,7 +230,8 @@ class _Reader:
         """A title with its adornment: its kind, level and number of lines."""
         line, rest = self.lines[number], self.lines[number + 1 : number + 3]
         if ADORNMENT.match(line.words):
-            return ("heading", self._style(line.words[0], True), 3) if _is_between(line, rest) else None
+            is_title = _is_between(line, rest) and not self.is_asciidoc
+            return ("heading", self._style(line.words[0], True), 3) if is_title else None
         if line.after_blank and line.before_blank and _ASCIIDOC_HEADING.match(line.words):
             return "heading", len(line.words) - len(line.words.lstrip("=")), 1
         if (level := self._manual_level(number)) > 0:
@@ -279,6 +290,9 @@ class _Reader:
             end = self._run(number, lambda row: "|" in row)
         elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):
             end = self._columns(number)
+        elif self.lines[number].after_blank and has_separated_cells(words):
+            end = self._run(number, has_separated_cells)
+            end = number + separated_lines([line.words for line in self.lines[number:end]])
         else:
             return None
         return ("table", 0, end - number) if end - number > 1 else None
@@ -319,16 +333,17 @@ class _Reader:
         return any(DELIMITER_ROW.match(row.words) and not row.after_blank for row in below)
 
     def _directive(self, number: int) -> tuple[BlockKind, int, int] | None:
-        """A reStructuredText directive; one of code takes its indented lines with it."""
+        """A reStructuredText directive; one of code or a table takes its indented lines with it."""
         line = self.lines[number]
         if not line.words.startswith("..") or DIRECTIVE.match(line.words) is None:
             return None
         end = number + 1
-        if line.words[2:].split("::")[0].strip() not in CODE_DIRECTIVES:
+        is_table = TABLE_DIRECTIVE.match(line.words) is not None
+        if not is_table and line.words[2:].split("::")[0].strip() not in CODE_DIRECTIVES:
             return "paragraph", 0, 1
         while end < len(self.lines) and self.lines[end].indent > line.indent:
             end += 1
-        return "code", 0, end - number
+        return "table" if is_table else "code", 0, end - number
 
     def _heading_level(self, number: int) -> int:
         """The level of a line that is a heading by its words alone; 0 if it is none."""

@@ -8,6 +8,12 @@ from collections.abc import Iterator
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
+from precise_rag.structure.cells import (
+    TABLE_DIRECTIVE,
+    read_table_directive,
+    separated_cells,
+    separated_lines,
+)
 from precise_rag.structure.marks import BORDER, COLUMNS, DELIMITER_ROW, without_tags
 
 _WHOLE_TABLE = 600
@@ -45,10 +51,14 @@ def is_short_table(text: str, start: int, end: int) -> bool:
 
 
 def table_rows(text: str, start: int, end: int) -> Rows:
-    """Return the rows of the table `text[start:end]`: Markdown, HTML, AsciiDoc, a grid, or set with spaces.
+    """Return the rows of a table: Markdown, HTML, AsciiDoc, a grid, a directive, or set with spaces.
 
-    A row may have several lines. Rules belong to the row before them.
+    text, start, end: the table is `text[start:end]`. A row may have several lines. Rules belong to the row
+    before them, and the lines of a directive to the head.
     """
+    if TABLE_DIRECTIVE.match(text, start, end):
+        table = read_table_directive(text, start, end)
+        return Rows((start, *table.rows[table.n_head :]), int(bool(table.head)))
     if _HTML_ROW.search(text, start, end):
         return _html_rows(text, start, end)
     lines = [line for line in _lines(text, start, end) if line.text.strip()]
@@ -65,6 +75,9 @@ def table_rows(text: str, start: int, end: int) -> Rows:
         return Rows((start, *(line.start for line in lines[2:])), 1)
     if "|" in first:
         return Rows((start, *(line.start for line in lines[1:])), 0)
+    if separated_lines([line.text for line in lines]) == len(lines):
+        names_cells = not any(map(str.isdigit, first))
+        return Rows((start, *(line.start for line in lines[1:])), int(names_cells))
     wide = [line for line in lines if COLUMNS.match(line.text.strip())]
     names_columns = len(wide) > 2 and not any(map(str.isdigit, first)) and COLUMNS.match(first) is not None
     return Rows((start, *(line.start for line in wide if line is not lines[0])), int(names_columns))
@@ -80,7 +93,11 @@ def table_head(text: str, start: int, end: int) -> tuple[int, str]:
     if not rows.n_head or rows.n_head >= len(rows.starts):
         return start, ""
     head_end = rows.starts[rows.n_head]
-    return head_end, _cells(text[start:head_end])[:_LONGEST_TITLE]
+    if TABLE_DIRECTIVE.match(text, start, end):
+        title = " | ".join(read_table_directive(text, start, end).head)
+    else:
+        title = _cells(text[start:head_end])
+    return head_end, title[:_LONGEST_TITLE]
 
 
 def is_grid_rule(line: str) -> bool:
@@ -152,6 +169,8 @@ def _cells(head: str) -> str:
         lines = [line.strip() for line in head.splitlines()]
         lines = [line for line in lines if any(map(str.isalnum, line))]
         by_bars = any("|" in line for line in lines)
+        if len(lines) == 1 and not by_bars and not COLUMNS.match(lines[0]):
+            return " | ".join(filter(None, separated_cells(lines[0])))
         split = [line.strip("|").split("|") if by_bars else _SPACES.split(line) for line in lines]
         columns = zip_longest(*split, fillvalue="") if by_bars else split
         cells = [" ".join(cell.strip() for cell in column if cell.strip()) for column in columns]

@@ -1,6 +1,7 @@
 import pytest
 
-from precise_rag.evidence.needs import leans, needs
+from precise_rag.evidence.leaning import language_of, leans
+from precise_rag.evidence.needs import needs
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.types import Candidate
 
@@ -19,6 +20,36 @@ def test_sentences_that_begin_with_a_word_for_what_was_said_lean(text: str) -> N
 @pytest.mark.parametrize("text", ["Italy froze.", "The pump stood.", "Thisbe came.", "They: we did. "])
 def test_other_sentences_and_speakers_do_not(text: str) -> None:
     assert not leans(text)
+
+
+@pytest.mark.parametrize(
+    ("language", "first", "leaning", "other"),
+    [
+        ("de", "Die Pumpe stand still.", "Sie ist mit dem Eis gefroren.", "Siegen ist nicht der Ort."),
+        (
+            "de",
+            "Ada ging mit der Pumpe.",
+            "Deshalb stand das Mühlrad still.",
+            "Das Mühlrad ist von den Eltern.",
+        ),
+        ("es", "La bomba se paró con el frío.", "Sin embargo, la rueda gira.", "Esteban sale por la puerta."),
+        ("es", "La rueda es de los vecinos.", "Además gira en el agua.", "Las ruedas giran con el agua."),
+        ("fr", "La pompe est dans la cour.", "Elle a gelé dans la nuit.", "Les roues sont dans la cour."),
+        ("fr", "La roue est pour la ferme.", "C’est une roue de bois.", "Cesare est dans la cour."),
+        ("ru", "Насос стоит на дворе.", "Он не работает и в мороз.", "Онега не стоит на дворе."),
+    ],
+)
+def test_words_for_what_was_said_are_known_in_other_languages(
+    language: str, first: str, leaning: str, other: str
+) -> None:
+    assert language_of(f"{first} {leaning} {other}") == language
+    assert pairs(f"{first} {leaning} {other}") == {(leaning, first)}
+
+
+def test_a_text_without_common_words_is_taken_for_english() -> None:
+    assert language_of("") == language_of("Qua 7 xyz") == "en"
+    assert leans("Die Pumpe friert.", "de") is False
+    assert leans("Son of a miller, Ada left.", language_of("Son of the miller, and of the maid.")) is False
 
 
 def test_a_sentence_needs_the_one_that_it_leans_on() -> None:

@@ -131,7 +131,7 @@ def test_an_answer_is_judged_and_its_trace_begins_with_retrieval(rag):
 def test_the_trace_says_what_the_selector_was_set_to(rag):
     trace = Trace(QUESTION)
     PreciseRAG(rag.index, reranker=rag.path.reranker).retrieve(QUESTION, trace=trace)
-    settings = {"share_of_best": 0.125, "min_score": 0.01, "enough_tokens": 500, "min_keep": 3}
+    settings = {"share_of_best": 0.1, "min_score": 0.01, "enough_tokens": 500, "min_keep": 3}
     assert trace.stages[-1].settings == settings
 
 

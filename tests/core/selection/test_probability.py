@@ -12,7 +12,7 @@ def test_the_likeliest_are_enough_where_much_is_alike():
     given = candidates(*(0.9 - place / 100 for place in range(30)), n_tokens=45)
     selection = ProbabilitySelector(enough_tokens=100).select(given)
     assert [c.score for c in selection.kept] == [c.score for c in given[:3]]
-    assert "what is likelier has 100 tokens" in selection.decisions[3].reason
+    assert "what is likelier has enough tokens" in selection.decisions[3].reason
     assert len(ProbabilitySelector(enough_tokens=100, min_keep=7).select(given).kept) == 7
     assert len(ProbabilitySelector(enough_tokens=None).select(given).kept) == 30
     assert len(ProbabilitySelector(enough_tokens=100, share_of_best=0).select(given).kept) == 30
@@ -21,6 +21,25 @@ def test_the_likeliest_are_enough_where_much_is_alike():
     ]
     assert sizes == sorted(set(sizes))
     assert 45 * (len(ProbabilitySelector().select(given).kept) - 1) < ProbabilitySelector().enough_tokens
+
+
+def test_fewer_are_enough_where_even_the_best_is_improbable():
+    selector = ProbabilitySelector(enough_tokens=200, min_keep=1)
+    sent = [
+        sum(c.n_tokens for c in selector.select(candidates(*[best] * 40)).kept)
+        for best in (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)
+    ]
+    assert sent == [110, 120, 150, 200, 200, 200]
+
+
+def test_a_scale_without_an_upper_end_has_no_more_than_enough():
+    bm25 = [replace(c, score=c.score * 20, score_scale="bm25") for c in candidates(*[1.0] * 40)]
+    assert len(ProbabilitySelector(enough_tokens=200).select(bm25).kept) == 20
+
+
+def test_one_sure_answer_does_not_send_thirty():
+    given = candidates(0.97, *(0.09 - place / 1000 for place in range(29)))
+    assert len(ProbabilitySelector().select(given).kept) == ProbabilitySelector().min_keep
 
 
 def test_what_is_said_again_and_again_is_not_among_what_is_enough():
@@ -94,8 +113,8 @@ def test_bad_input():
 
 
 def test_what_is_said_again_and_again_does_not_raise_the_bar():
-    first, *quiet = candidates(0.98, 0.09, 0.02, 0.011)
+    first, *quiet = candidates(0.98, 0.4, 0.05, 0.03)
     loud = replace(first, scores={INSISTENT: 60.0})
-    assert kept(ProbabilitySelector(min_keep=0), [loud, *quiet]) == [0.98, 0.09, 0.02]
-    assert kept(ProbabilitySelector(min_keep=0), [first, *quiet]) == [0.98]
+    assert kept(ProbabilitySelector(min_keep=0), [loud, *quiet]) == [0.98, 0.4, 0.05]
+    assert kept(ProbabilitySelector(min_keep=0), [first, *quiet]) == [0.98, 0.4]
     assert kept(ProbabilitySelector(min_keep=0), [loud]) == [0.98]

@@ -184,3 +184,33 @@ def test_numbers_of_quoted_items_end_no_sentence() -> None:
         ">> 12. In 1999.",
         "Then it broke.",
     ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The ? operator returns early.",
+        "Use ?? to coalesce, ! to negate, or !! twice.",
+        "The ?: operator and the ! operator differ.",
+        "In C#, ?. is one of them.",
+        "Write `a ? b : c` for a choice.",
+        "It is ``x. Y`` and `foo? Bar` here.",
+        "A pattern such as a.*? matches little, and $? is 255.",
+        'See <a title="2.10. Execution Trees">the trees</a>.',
+        "Quoi ? dit-il.",
+    ],
+)
+def test_marks_of_code_end_no_sentence(sentence: str) -> None:
+    text = f"All is well here. {sentence} The end."
+    assert [text[start:end] for start, end in split_sentences(text)] == [
+        "All is well here. ",
+        f"{sentence} ",
+        "The end.",
+    ]
+
+
+def test_marks_after_words_still_end_sentences() -> None:
+    text = "Vraiment ? Oui. Is `x` set? Then `y` is. Set `foo'. Then `bar'. Done."
+    assert [text[start:end] for start, end in split_sentences(text)] == [
+        *("Vraiment ? ", "Oui. ", "Is `x` set? ", "Then `y` is. ", "Set `foo'. ", "Then `bar'. ", "Done."),
+    ]

@@ -473,3 +473,64 @@ def test_a_formula_is_one_block(text_format) -> None:
     formula = "$$\na = b. C = d.\n$$"
     blocks = read_structure(f"The sum is\n\n{formula}\n\nwhere a is large.", text_format).blocks
     assert [block.kind for block in blocks] == ["paragraph", "code", "paragraph"]
+
+
+ASCIIDOC_MANUAL = """\
+lift(1)
+=======
+
+SYNOPSIS
+--------
+[verse]
+'lift' [--trap] <place>
+
+Traps
+~~~~~
+
+To see the traps, see linkgit:traps[1] or run
+
+------------
+$ lift --all
+------------
+
+--trap::
+	Lifts a trap.
++
+------------
+$ lift --trap
+$ count eels
+------------
++
+It is closed again.
+"""
+
+
+def test_manuals_in_asciidoc_are_no_markdown_and_their_listings_are_code() -> None:
+    found = read_structure(ASCIIDOC_MANUAL)
+    assert found.format == "text"
+    assert kinds(found) == [
+        *("heading1", "heading2", "paragraph", "heading3", "paragraph", "code"),
+        *("item1", "code", "paragraph"),
+    ]
+    assert found.heading_path(starting(ASCIIDOC_MANUAL, "$ count")) == ("lift(1)", "SYNOPSIS", "Traps")
+
+
+def test_titles_underlined_with_tildes_are_no_fences() -> None:
+    text = "Traps\n~~~~~\n\nOf willow.\n\nEels\n~~~~\n\nOf the river.\n"
+    assert read_structure(text).format == "text"
+    assert read_structure("~~~\nlift\n~~~\n\nIt lifts.\n").format == "markdown"
+
+
+@pytest.mark.parametrize("end", ["", "\n```js\ng(x)\n```\n\nAgain.\n"])
+def test_a_chunk_may_begin_within_code(end: str) -> None:
+    text = f"  return x\n}}\n```\n\n## Traps\n\nThey are of willow.\n{end}"
+    assert kinds(read_structure(text, "markdown"))[:3] == ["code", "heading2", "paragraph"]
+
+
+def test_a_fence_without_a_language_begins_code() -> None:
+    for text in ("Run:\n\n```\nlift\n```\n\nIt lifts.\n", "```\nlift\n"):
+        assert kinds(read_structure(text, "markdown"))[-2:] != ["code", "code"]
+        assert "code" in kinds(read_structure(text, "markdown"))
+    assert kinds(read_structure("Run:\n\n```\nlift\n```\n\nIt lifts.\n", "markdown")) == [
+        *("paragraph", "code", "paragraph")
+    ]

@@ -102,7 +102,7 @@ def test_code_is_sent_whole_with_its_indent_and_its_lead_in(text: str, block: in
 @pytest.mark.parametrize(
     "text",
     [
-        "OPTIONS\n       --all\n              Lift every trap.\n\n       --trap\n              Lift one trap.\n",
+        "OPTIONS\n       --all\n           Lift every trap.\n\n       --trap\n           Lift one trap.\n",
         "--all::\n\tLift every trap.\n--trap::\n\tLift one trap.\n",
         "``--all``\n    Lift every trap.\n\n``--trap``\n    Lift one trap.\n",
         "<dl><dt>--all</dt><dd>Lift every trap.</dd>\n<dt>--trap</dt><dd>Lift one trap.</dd></dl>\n",

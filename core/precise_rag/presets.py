@@ -44,6 +44,7 @@ class Preset:
         the encoder.
     score_scale: the scale of a cross-encoder's scores that is given by its name; None for its own.
     calibrated: whether a reranker that you bring gives only the order (see `calibrated`).
+    reranks_last: whether the reranker scores what the filters leave, and not what is found.
     n_candidates, order, judge_prompt: defaults of `PreciseRAG`.
     """
 
@@ -58,6 +59,7 @@ class Preset:
     feedback: Make = _off
     score_scale: ScoreScale | None = None
     calibrated: bool = False
+    reranks_last: bool = False
     n_candidates: int = 50
     order: Order = "document"
     judge_prompt: JudgeStyle = "json"
@@ -85,16 +87,17 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             score_scale="logit",
             judge_prompt="sage",
         ),
-        # ParetoRAG: the best sentences with their own scores, in the order of the scores.
+        # ParetoRAG: the ten best sentences (table 1), in the order of their scores.
         "paretorag": Preset(
             index=SentenceContextIndex.build,
             index_options=lambda encoder: {"alpha": 0.8, "context": "encode", "similarity": "dot"},
-            n_candidates=20,
+            n_candidates=10,
             order="score",
         ),
-        # ChunkRAG. Differs: the vector of a chunk is the mean of its sentences' vectors; the original
-        # question is searched, too; a batch of chunks is scored in one call; under 0.1 no chunk is relevant;
-        # without a key for Cohere the packaged reranker is used.
+        # ChunkRAG: what the rewritten question finds, by its similarity to it; repetitions, then irrelevant
+        # chunks are dropped, and Cohere orders the rest. Differs: the vector of a chunk is the mean of its
+        # sentences' vectors; a batch of chunks is scored in one call; under 0.1 no chunk is relevant; without
+        # a key for Cohere the packaged reranker is used.
         "chunkrag": Preset(
             index_options=lambda encoder: {
                 "passages": GreedySegmenter(encoder),
@@ -104,11 +107,15 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "adaptive": False,
                 "returns": "passage",
             },
-            rewriter=lambda encoder: QueryRewriter(),
+            rewriter=lambda encoder: QueryRewriter(original=False),
             reranker=lambda encoder: _cohere_or_packaged(),
             redundancy=lambda encoder: RedundancyFilter(similarity_threshold=0.9, encoder=encoder),
-            relevance=lambda encoder: RelevanceFilter(threshold=DynamicThreshold(min_score=0.1, ceiling=1.0)),
+            relevance=lambda encoder: RelevanceFilter(
+                threshold=DynamicThreshold(min_score=0.1, ceiling=1.0, cap=None)
+            ),
+            reranks_last=True,
             n_candidates=15,
+            order="score",
         ),
         # Recursive retrieval: sentences that share a word with the question, ranked by meaning.
         "recursive": Preset(index=WordSentenceIndex.build, n_candidates=10, order="score"),

@@ -1,7 +1,7 @@
 """Questions in other words: self-contained ones and search queries; and the results of several searches.
 
-Source: ChunkRAG, section 3, query rewriting. Differs: the original question is searched, too, so a bad
-rewrite loses nothing that the original finds.
+Source: ChunkRAG, section 3, query rewriting. Differs: by default the original question is searched, too, so
+that a bad rewrite loses nothing that the original finds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +35,8 @@ class QueryRewriter(Portable):
     """Rewrites questions for search with a language model.
 
     llm: any model that `load_llm` accepts; default: that of the pipeline.
+    original: whether the original question is searched, too; default: True. ChunkRAG searches for the
+        rewritten one alone.
     budget: limits for each question when it is used alone; in a pipeline its budget counts. Default: none.
     prices: prices of the models when it is used alone; default: the packaged table.
 
@@ -42,14 +44,20 @@ class QueryRewriter(Portable):
     """
 
     def __init__(
-        self, llm: Any = None, *, budget: Budget | None = None, prices: PriceTable | None = None
+        self,
+        llm: Any = None,
+        *,
+        original: bool = True,
+        budget: Budget | None = None,
+        prices: PriceTable | None = None,
     ) -> None:
         self.llm = None if llm is None else load_llm(llm)
+        self.original = original
         self.budget = budget or Budget()
         self.prices = prices or PriceTable.load()
 
     def queries(self, question: str, *, trace: Trace | None = None) -> tuple[str, ...]:
-        """Return the question, and the rewritten question if there is one.
+        """Return the question, if it is searched, too, and the rewritten question if there is one.
 
         trace: record that the call is added to; default: a new one.
         """
@@ -69,7 +77,9 @@ class QueryRewriter(Portable):
         prompt = (wording or Wording()).rewrite(question)
         written = yield from _one_line("rewrite", self.llm, prompt, session)
         is_new = written and written.casefold() != question.strip().casefold()
-        return (question, written) if is_new else (question,)
+        if not is_new or not written:
+            return (question,)
+        return (question, written) if self.original else (written,)
 
     def estimate(
         self,

@@ -44,6 +44,7 @@ class RetrievalPath(Portable):
 
     index: what is searched; None if every question comes with its candidates.
     n_candidates: candidates to retrieve, at least 1.
+    reranks_last: whether the reranker scores what the filters leave, as in ChunkRAG.
     Raises InputError for an index that cannot be searched.
     """
 
@@ -55,6 +56,7 @@ class RetrievalPath(Portable):
     redundancy: RepetitionFilter | None = None
     relevance: CandidateFilter | None = None
     evidence: Grower | None = None
+    reranks_last: bool = False
     _loaded: PerProcess[bool] = field(default_factory=PerProcess, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -132,15 +134,19 @@ class RetrievalPath(Portable):
                 asked = {"filter": search.filter, "returns": returns}
                 asked["vector"] = search.vector if one == search.text else None
                 given = {name: value for name, value in asked.items() if value is not None}
-                source = FairSearch(self.index, self.n_candidates, given, self.reranker is not None)
+                source = FairSearch(self.index, self.n_candidates, given, self._reranks_first)
                 searches.append((yield from source.steps(one)))
             found = merge_searches(one.candidates for one in searches)
             places = Places(Selection.keep_all(found, "candidate"))
-            if self.reranker is not None:
+            if self._reranks_first:
                 n_places = sum(one.n_places for one in searches)
                 places = share_places(search.text, with_insistent(search.text, found), n_places)
             stage.outcome = places.selection
         return places
+
+    @property
+    def _reranks_first(self) -> bool:
+        return self.reranker is not None and not self.reranks_last
 
     def _load_models(self) -> None:
         """Load the models of the stages side by side, the first time; what fails fails again at its use."""
@@ -151,7 +157,7 @@ class RetrievalPath(Portable):
     def _splits_texts(self) -> bool:
         """Whether what a search finds are texts of any length, of which sentences are reranked and grown."""
         grower = self.evidence
-        return isinstance(grower, SentenceGrower) and grower.source is None and self.reranker is not None
+        return isinstance(grower, SentenceGrower) and grower.source is None and self._reranks_first
 
     def _steps(self, ask_models: bool, texts: FoundTexts | None) -> list[Step]:
         """The stages between search and selection, in their order. texts: what the search found, if split."""
@@ -160,7 +166,10 @@ class RetrievalPath(Portable):
             parts["relevance"] = None
         if texts is not None:
             parts["evidence"] = parts["evidence"].over(texts)
-        steps = [make(parts[name]) for name, make in STEPS.items() if parts[name] is not None]
+        names = [name for name in STEPS if parts[name] is not None]
+        if self.reranks_last:
+            names.sort(key=lambda name: name == "reranker")
+        steps = [STEPS[name](parts[name]) for name in names]
         return steps if texts is None else [steps[0], limit(max(N_FOUND, self.n_candidates)), *steps[1:]]
 
     def select(self, query: str, ranked: Selection, session: Session) -> Selection:

@@ -110,6 +110,7 @@ class PreciseRAG(Portable):
             index=index,
             n_candidates=chosen.n_candidates if n_candidates is None else n_candidates,
             selector=made.pop("selector") or KeepAll(),
+            reranks_last=chosen.reranks_last,
             **made,
         )
         check_number("max_tokens", max_tokens, least=1, whole=True, none="no limit")

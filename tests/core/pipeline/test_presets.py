@@ -10,6 +10,7 @@ import pytest
 from precise_rag import PreciseRAG
 from precise_rag.errors import InputError
 from precise_rag.index import load_index
+from precise_rag.rerank import LogitReranker
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Document, Message
@@ -51,8 +52,8 @@ def test_the_whole_pipeline_in_its_order() -> None:
     answer = rag.answer(QUESTION, trace=trace)
     assert answer.text == "At six in the morning [1]."
     assert [c.role for c in trace.calls] == ["rewrite", "relevance", "answer"]
-    assert [s.name for s in trace.stages] == ["search", "rerank", "redundancy", "relevance", "selection"]
-    assert trace.stages[0].settings["queries"] == 2
+    assert [s.name for s in trace.stages] == ["search", "redundancy", "relevance", "rerank", "selection"]
+    assert trace.stages[0].settings["queries"] == 1
     (kept,) = answer.selection.kept
     assert kept.text in GATE
     assert "six" in kept.text
@@ -132,6 +133,66 @@ def test_sage_selects_on_raw_logits_as_its_figures_do() -> None:
         candidates = [Candidate("d", n, n + 1, "x", logit, "logit") for n, logit in enumerate(logits)]
         selection = rag.retrieve("Which technology?", candidates=candidates)
         assert [c.score for c in selection.kept] == logits[:n_kept]
+
+
+def test_chunkrag_searches_for_the_rewritten_question_and_reranks_what_the_filters_leave() -> None:
+    """Section 3: chunks are sorted by similarity to the rewritten question, filtered, then reranked."""
+    read: list[list[str]] = []
+
+    class Backwards:
+        name = "backwards"
+        score_scale = "rank"
+
+        def score(self, query: str, candidates: Sequence[Candidate]) -> Any:
+            read.append([candidate.text for candidate in candidates])
+            return range(len(candidates))
+
+    pages = [*DOCUMENTS, Document("late", "At six the harbour gate opens, and in the evening it is shut.")]
+    rag = PreciseRAG.from_documents(
+        pages, ScriptedLLM(model), preset="chunkrag", encoder=HashEncoder(), reranker=Backwards()
+    )
+    trace = Trace(QUESTION)
+    kept = rag.retrieve(QUESTION, trace=trace).kept
+    stages = {stage.name: stage.selection for stage in trace.stages}
+    expected = rag.index.search("harbour gate opens morning", rag.path.n_candidates)
+    assert [c.text for c in stages["search"].kept][:3] == [c.text for c in expected][:3]
+    assert read == [[c.text for c in stages["relevance"].kept]]
+    assert [c.text for c in kept] == read[0][::-1]
+    assert len(kept) == 2
+    assert all("six" in c.text for c in kept)
+
+
+def test_chunkrag_has_the_papers_threshold() -> None:
+    """Section 3: the mean of the scores, also where most of them are near 1: no cap of ours."""
+    threshold = chunkrag(ScriptedLLM(model)).path.relevance.settings.threshold
+    scores = [1.0, 1.0, 1.0, 0.7, 0.3]
+    assert threshold.of(scores).value == pytest.approx(0.8)
+
+
+def test_logits_over_chance_keep_more_where_scores_are_smooth() -> None:
+    """Of 50 candidates chance is 1 in 50. Smooth scores fall by 0.8 each, sharp ones by a hundred."""
+
+    class Probabilities:
+        name, score_scale = "probabilities", "probability"
+
+        def __init__(self, values: Sequence[float]) -> None:
+            self.values = values
+
+        def score(self, query: str, candidates: Sequence[Candidate]) -> Any:
+            return np.array(self.values)
+
+    candidates = [Candidate("d", n, n + 1, f"x{n}", 0.0, "rank") for n in range(50)]
+    kept = {}
+    for name, values in (
+        ("smooth", [0.5 * 0.85**n for n in range(50)]),
+        ("sharp", [0.9] * 3 + [0.001] * 47),
+        ("chance", [1 / 50] * 50),
+    ):
+        reranker = LogitReranker(Probabilities(values))
+        rag = PreciseRAG(None, preset="sage", reranker=reranker)
+        kept[name] = len(rag.retrieve("Which was not built?", candidates=candidates).kept)
+    assert kept["sharp"] == 7 < kept["smooth"] < 25
+    assert LogitReranker(Probabilities([1 / 50] * 50)).score("q", candidates) == pytest.approx(0, abs=1e-5)
 
 
 def test_sage_cuts_fine_segments_and_sends_a_few_on_logits() -> None:

@@ -1,6 +1,5 @@
 """The log-odds of a reranker's probabilities, for selection on raw logits as in SAGE."""
 
-import math
 from collections.abc import Sequence
 
 from precise_rag._pickling import Portable
@@ -13,10 +12,8 @@ from precise_rag.types import Candidate, FloatArray, ScoreScale
 class LogitReranker(Portable):
     """A reranker that gives the log-odds of another one's probabilities.
 
-    SAGE compares raw logits of its reranker with their predecessors (Figs. 8 and 9). A network that learns
-    from as many wrong pairs as right ones gives log-odds over chance; a calibrated probability counts that
-    most candidates are wrong. Chance is taken to be one right among n candidates: a candidate of that
-    probability has the logit 0, and a more probable one is above it.
+    SAGE compares raw logits of its reranker with their predecessors (Figs. 8 and 9). Of a calibrated
+    reranker, 0 is an even chance.
 
     reranker: a reranker whose scores are probabilities.
     """
@@ -28,9 +25,8 @@ class LogitReranker(Portable):
         self.name = reranker.name
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """Return (n,) logits over chance, one per candidate, in their order."""
-        logits = log_odds(score_texts(query, candidates, self.reranker))
-        return logits + math.log(max(len(candidates) - 1, 1))
+        """Return (n,) logits, one per candidate, in their order."""
+        return log_odds(score_texts(query, candidates, self.reranker))
 
     def load_model(self) -> None:
         """Load the model now, not at the first candidate."""

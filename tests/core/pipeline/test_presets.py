@@ -10,7 +10,6 @@ import pytest
 from precise_rag import PreciseRAG
 from precise_rag.errors import InputError
 from precise_rag.index import load_index
-from precise_rag.rerank import LogitReranker
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Document, Message
@@ -169,11 +168,11 @@ def test_chunkrag_has_the_papers_threshold() -> None:
     assert threshold.of(scores).value == pytest.approx(0.8)
 
 
-def test_logits_over_chance_keep_more_where_scores_are_smooth() -> None:
-    """Of 50 candidates chance is 1 in 50. Smooth scores fall by 0.8 each, sharp ones by a hundred."""
+def test_the_gradient_keeps_more_where_scores_are_smooth() -> None:
+    """Smooth logits fall by a tenth each, sharp ones break after three; feedback moves min_k alone."""
 
-    class Probabilities:
-        name, score_scale = "probabilities", "probability"
+    class Logits:
+        name, score_scale = "logits", "logit"
 
         def __init__(self, values: Sequence[float]) -> None:
             self.values = values
@@ -184,15 +183,16 @@ def test_logits_over_chance_keep_more_where_scores_are_smooth() -> None:
     candidates = [Candidate("d", n, n + 1, f"x{n}", 0.0, "rank") for n in range(50)]
     kept = {}
     for name, values in (
-        ("smooth", [0.5 * 0.85**n for n in range(50)]),
-        ("sharp", [0.9] * 3 + [0.001] * 47),
-        ("chance", [1 / 50] * 50),
+        ("smooth", [5 * 0.9**n for n in range(20)] + [-2.0] * 30),
+        ("sharp", [9.0, 8.5, 8.0] + [-2.0] * 47),
     ):
-        reranker = LogitReranker(Probabilities(values))
-        rag = PreciseRAG(None, preset="sage", reranker=reranker)
-        kept[name] = len(rag.retrieve("Which was not built?", candidates=candidates).kept)
-    assert kept["sharp"] == 7 < kept["smooth"] < 25
-    assert LogitReranker(Probabilities([1 / 50] * 50)).score("q", candidates) == pytest.approx(0, abs=1e-5)
+        rag = PreciseRAG(None, preset="sage", reranker=Logits(values))
+        selection = rag.retrieve("Which was not built?", candidates=candidates)
+        kept[name] = len(selection.kept)
+        ranked = [decision.candidate for decision in selection.decisions]
+        fewer, more = (rag.path.selector.select(ranked, step=step).kept for step in (-6, 1))
+        assert (len(fewer), len(more)) == ((20, 20) if name == "smooth" else (3, 8))
+    assert kept == {"smooth": 20, "sharp": 7}
 
 
 def test_sage_cuts_fine_segments_and_sends_a_few_on_logits() -> None:

@@ -1,5 +1,9 @@
 import gzip
 import json
+import os
+import subprocess
+import sys
+import tarfile
 from argparse import Namespace
 
 import pytest
@@ -42,6 +46,27 @@ def test_every_part_runs_on_the_cpu(data, capsys):
     assert equal["least cosine"] == pytest.approx(1, abs=1e-3)
     assert equal["share of equal cuts"] == 1
     assert equal["within tolerance"]
+    assert equal["largest difference of a logit of small"] < 0.01
+    faiss = result["parts"]["faiss with parameters and many rows"]
+    assert faiss["recall"] > 0.9
+    assert 100 < faiss["rows of 5,000"] <= 200
+    assert result["parts"]["encode on several devices"]["devices"] == ["cpu", "cpu"]
+    assert result["parts"]["cut small in processes"]["processes"] >= 2
+
+
+def test_all_that_is_needed_fits_into_one_archive(data, tmp_path):
+    """Unpacked anywhere, it runs with nothing of the checkout; the script names the same command."""
+    file = tmp_path / "gpu.tar.gz"
+    assert 1e6 < gpu.pack(data, file) < gpu.MOST_PACKED
+    with tarfile.open(file) as archive:
+        archive.extractall(tmp_path / "there", filter="data")
+    there = tmp_path / "there" / "gpu"
+    assert "python3 -m benchmarks.gpu --data data --out" in (there / "run.sh").read_text("utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{there / 'core'}{os.pathsep}{there}"}
+    command = "-m benchmarks.gpu --data data --out gpu.json --device cpu --megabytes 0.0005 --parts encode"
+    subprocess.run([sys.executable, *command.split()], cwd=there, env=environment, check=True, timeout=300)
+    result = json.loads((there / "gpu.json").read_text("utf-8"))
+    assert result["parts"]["encode"]["tokens/s"] > 0
 
 
 def test_a_part_that_fails_is_reported_and_the_next_runs(data, monkeypatch, capsys):

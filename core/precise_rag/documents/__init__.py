@@ -7,7 +7,7 @@ kinds.py       what the name of a file says about its content
 opening.py     bytes of regular files, within a limit; their encoding
 records.py     records of JSON Lines and JSON files, and what becomes of their fields
 tables.py      tables of values: CSV files
-manual.py      manual pages, from their source; mdoc.py: the macros of BSD
+manual.py      manual pages, from their source; manual_page.py: the macros of man; mdoc.py: those of BSD
 conversion.py  HTML, PDF, office files, EPUB and notebooks, by a converter in a process of its own
 converter.py   that process
 office.py      OpenDocument, spreadsheets and Rich Text

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from precise_rag.documents.manual import Page
+from precise_rag.documents.manual_page import Page
 
 _PLAIN = frozenset(
     (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from precise_rag.encoders.devices import has_gpu
 from precise_rag.errors import InputError
 from precise_rag.segmentation.features import REACH
 from precise_rag.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from precise_rag.segmentation.small import SmallModel
 
 BLOCK = 32_768
 """Sentences of a block on a device: many, because each block is a few dozen calls of the device."""
@@ -41,15 +38,15 @@ def network_device(device: str | Sequence[str] | None) -> str | None:
 
 
 class SmallOnDevice:
-    """The network of a `SmallModel` on a device: its features, its context and its head.
+    """The network of the small model on a device: its features, its context and its head.
 
-    model: gives the weights. device: of torch, such as "cuda:1".
+    config, tensors: of a `SmallModel`. device: of torch, such as "cuda:1".
     """
 
-    def __init__(self, model: SmallModel, device: str) -> None:
+    def __init__(self, config: Mapping[str, Any], tensors: Mapping[str, FloatArray], device: str) -> None:
         from precise_rag.segmentation.training.networks import small_network
 
-        self._network, self._torch, self._device = _placed(small_network(model), device)
+        self._network, self._torch, self._device = _placed(small_network(config, tensors), device)
 
     def logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
         """Return the (n, 2) logits of n sentences that follow each other.

@@ -93,7 +93,9 @@ class SmallModel:
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
         counts = np.zeros(n, dtype=np.int64)
         device = network_device(self.device) if n > 1 else None
-        network = None if device is None else self._on_device.get(lambda: SmallOnDevice(self, device))
+        network = None
+        if device is not None:
+            network = self._on_device.get(lambda: SmallOnDevice(self.config, self.tensors, device))
         for block in blocks(n) if network is None else blocks(n, BLOCK):
             ids, offsets, counts[block.sentences] = self.word_pieces.encode(sentences[block.sentences])
             found = self._logits(ids, offsets) if network is None else network.logits(ids, offsets)

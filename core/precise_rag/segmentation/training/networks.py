@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from precise_rag.segmentation.features import CURVE_WIDTH
-from precise_rag.segmentation.small import SmallModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,17 +209,18 @@ def small_tensors(network: SmallNetwork) -> dict[str, Any]:
     return tensors
 
 
-def small_network(model: SmallModel) -> SmallNetwork:
-    """Return the network of a saved model, to train it further: the inverse of `small_tensors`."""
-    c = model.config
-    sizes = {field.name: c[field.name] for field in fields(SmallConfig) if field.name != "vocabulary"}
-    network = SmallNetwork(
-        SmallConfig(vocabulary=len(model.word_pieces.pieces), **{**sizes, "windows": tuple(c["windows"])})
-    )
-    tensors = {name: torch.from_numpy(np.array(value)) for name, value in model.tensors.items()}
-    weights = tensors["weights"][:, 0].double().clamp(min=1e-6)
-    tensors["weights"] = torch.log(torch.expm1(weights)).float()
-    network.load_state_dict(tensors)
+def small_network(config: Mapping[str, Any], tensors: Mapping[str, Any]) -> SmallNetwork:
+    """Return the network of a saved model: the inverse of `small_tensors`.
+
+    config, tensors: as SmallModel reads them.
+    """
+    sizes = {field.name: config[field.name] for field in fields(SmallConfig) if field.name != "vocabulary"}
+    sizes["windows"] = tuple(sizes["windows"])
+    network = SmallNetwork(SmallConfig(vocabulary=len(tensors["vectors"]), **sizes))
+    given = {name: torch.from_numpy(np.array(value)) for name, value in tensors.items()}
+    weights = given["weights"][:, 0].double().clamp(min=1e-6)
+    given["weights"] = torch.log(torch.expm1(weights)).float()
+    network.load_state_dict(given)
     return network
 
 

@@ -72,7 +72,7 @@ def train_small(
     torch.manual_seed(settings.seed)
     if start is not None:
         given = SmallModel.load(start)
-        word_pieces, network = given.word_pieces, small_network(given)
+        word_pieces, network = given.word_pieces, small_network(given.config, given.tensors)
         ids, offsets, _ = word_pieces.encode(text for document in documents for text in document.sentences)
     else:
         word_pieces = _word_pieces(documents, corpus, folder / "checkpoint", vocabulary_size)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
+from precise_rag.segmentation.networks import SageConfig
 from precise_rag.segmentation.training.fitting import TrainingSettings
 from precise_rag.segmentation.training.labelled_documents import LabelledDocument, is_held_out, read_labelled
-from precise_rag.segmentation.training.networks import SageConfig
 from precise_rag.segmentation.training.train import train_sage
 
 MODULE = "training.segmentation_sage_minilm.train"

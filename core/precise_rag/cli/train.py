@@ -146,8 +146,8 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train the model, save it with its card, and print its results on the held-out documents."""
     require("torch", extra="torch")
+    from precise_rag.segmentation.networks import SageConfig
     from precise_rag.segmentation.training.fitting import TrainingSettings
-    from precise_rag.segmentation.training.networks import SageConfig
     from precise_rag.segmentation.training.train import train_sage, train_small
 
     names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "splice", "seed")

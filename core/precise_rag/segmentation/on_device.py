@@ -44,7 +44,7 @@ class SmallOnDevice:
     """
 
     def __init__(self, config: Mapping[str, Any], tensors: Mapping[str, FloatArray], device: str) -> None:
-        from precise_rag.segmentation.training.networks import small_network
+        from precise_rag.segmentation.networks import small_network
 
         self._network, self._torch, self._device = _placed(small_network(config, tensors), device)
 
@@ -64,7 +64,7 @@ class SageOnDevice:
     """
 
     def __init__(self, config: Mapping[str, Any], tensors: Mapping[str, FloatArray], device: str) -> None:
-        from precise_rag.segmentation.training.networks import sage_network
+        from precise_rag.segmentation.networks import sage_network
 
         self._network, self._torch, self._device = _placed(sage_network(config, tensors), device)
 

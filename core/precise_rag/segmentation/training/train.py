@@ -18,6 +18,15 @@ from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
 from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
+from precise_rag.segmentation.networks import (
+    SageConfig,
+    SageNetwork,
+    SmallConfig,
+    SmallNetwork,
+    sage_tensors,
+    small_network,
+    small_tensors,
+)
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.segmentation.training.blending import blend_by_halves, fit_blend_weights
@@ -32,15 +41,6 @@ from precise_rag.segmentation.training.fitting import (
     held_out_logits,
 )
 from precise_rag.segmentation.training.labelled_documents import LabelledDocument
-from precise_rag.segmentation.training.networks import (
-    SageConfig,
-    SageNetwork,
-    SmallConfig,
-    SmallNetwork,
-    sage_tensors,
-    small_network,
-    small_tensors,
-)
 from precise_rag.segmentation.word_pieces import WordPieces, train_word_pieces
 from precise_rag.types import FloatArray, IntArray
 

@@ -5,10 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from precise_rag.segmentation.sage import SageModel
-from precise_rag.segmentation.small import SmallModel
-from precise_rag.segmentation.training.corpus import PAD
-from precise_rag.segmentation.training.networks import (
+from precise_rag.segmentation.networks import (
     SageConfig,
     SageNetwork,
     SmallConfig,
@@ -16,6 +13,9 @@ from precise_rag.segmentation.training.networks import (
     sage_tensors,
     small_tensors,
 )
+from precise_rag.segmentation.sage import SageModel
+from precise_rag.segmentation.small import SmallModel
+from precise_rag.segmentation.training.corpus import PAD
 from precise_rag.segmentation.word_pieces import train_word_pieces
 from precise_rag.testing import HashEncoder
 from support.segmentation import TOPICS

@@ -1,4 +1,4 @@
-"""The networks in torch, for training; small.py and sage.py evaluate the same weights with numpy."""
+"""The networks in torch, for training and for a GPU; small.py and sage.py have the same weights in numpy."""
 
 from __future__ import annotations
 

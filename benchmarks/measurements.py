@@ -64,6 +64,7 @@ def _about_context() -> list[str]:
     """What is sent, against other libraries and part by part."""
     peers, few = newest("peers", "peers"), newest("peers", "peers-few")
     lines, parts = newest("adoption", "adoption"), newest("ablation", "ablation")
+    prompts, enough = newest("adoption", "prompts"), newest("evidence", "enough")
     steps = parts.table("What each part")
     return [
         _section(
@@ -86,6 +87,23 @@ def _about_context() -> list[str]:
             lines,
             lines.table("Mean of").only(lambda row: row[1] in _STOCK and _LINES.search(row[2])),
         ),
+        _section(
+            "The prompt as the framework writes it",
+            "What does a model read over real documentation, with a stock application and with ours? Prompt: "
+            "questions whose answer is in it; one piece, first: in one of its pieces, in the first one. "
+            "Tokens: as OpenAI counts them. [What a model reads](guides/reading.md) shows one.",
+            prompts,
+            prompts.table("documentation"),
+        ),
+        _section(
+            "Enough, not more",
+            "What does the default selection gain over a fixed budget of the same mean tokens: one for all "
+            "sets; in each set the tokens of the selection there; in each set its own best budget, chosen "
+            "on other questions?",
+            enough,
+            enough.table("", 1),
+        ),
+        f"By how probable the best sentence is:\n\n{enough.table('', 2)}",
         _section(
             "What each part buys",
             "How many points of recall does a part gain when it is switched on and the rest stays? ± is "

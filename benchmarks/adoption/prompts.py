@@ -270,7 +270,8 @@ def main() -> None:
                 body.append(row(app, line, found))
                 print(name, *body[-1], sep="\t", flush=True)
         parts.append(f"## {name}, {len(questions)} questions\n\n{format_markdown(COLUMNS, body)}")
-    record.save("adoption", "prompts", record.made(MODULE, args), "\n\n".join(parts), {"rows": data})
+    stem = "-".join(["prompts", *(args.sets.split(",") if args.sets != "documentation" else ())])
+    record.save("adoption", stem, record.made(MODULE, args), "\n\n".join(parts), {"rows": data})
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation import Dataset, Evidence, Question, load_development_set
+from precise_rag.evaluation.adapting import holds_evidence as is_relevant
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document
@@ -143,16 +144,3 @@ def new_parser(module: str, doc: str) -> ArgumentParser:
     parser.add_argument("--vectors", help="file that keeps sentence vectors")
     parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists and networks")
     return parser
-
-
-def is_relevant(candidate: Candidate, question: Question) -> bool:
-    """Check whether the candidate and a piece of evidence share half of the shorter of the two."""
-    return any(_shared(candidate, evidence) >= 0.5 for evidence in question.evidence)
-
-
-def _shared(candidate: Candidate, evidence: Evidence) -> float:
-    if candidate.doc_id != evidence.doc_id:
-        return 0.0
-    both = min(candidate.end, evidence.end) - max(candidate.start, evidence.start)
-    shorter = min(candidate.end - candidate.start, evidence.end - evidence.start)
-    return both / shorter if both > 0 else 0.0

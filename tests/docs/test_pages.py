@@ -16,7 +16,13 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "pages", [["quickstart.md", "guides/deployment.md"], ["guides/retrieval.md"]], ids=lambda pages: pages[-1]
+    "pages",
+    [
+        ["quickstart.md", "guides/deployment.md"],
+        ["guides/retrieval.md"],
+        ["guides/retrieval.md", "guides/bring.md"],
+    ],
+    ids=lambda pages: pages[-1],
 )
 def test_the_python_on_the_pages_runs_in_order(pages, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

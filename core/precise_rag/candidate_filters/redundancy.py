@@ -15,6 +15,7 @@ from precise_rag._arguments import with_option_words
 from precise_rag.candidate_filters.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
 from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
+from precise_rag.encoders.geometry import cosine_like
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 from precise_rag.stems import read_words
@@ -28,7 +29,8 @@ _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cann
 class RedundancyFilter:
     """Drops each candidate that repeats one with a better score.
 
-    similarity_threshold: two texts whose cosine is above it are repetitions, in (0, 1].
+    similarity_threshold: two texts whose cosine is above it are repetitions, in (0, 1]. It is meant for
+        the packaged encoder; see `cosine_like` for others.
     encoder: gives the vectors that are compared. Default: none; TF-IDF vectors are compared, which
         finds only texts with nearly the same words.
     prefilter: with an encoder, only pairs whose TF-IDF cosine reaches it are compared, in (0, 1].
@@ -55,6 +57,10 @@ class RedundancyFilter:
         words = tfidf_vectors(texts)
         near = NearTexts(words, self.similarity_threshold if self.encoder is None else self.prefilter)
         vectors = self._vectors(texts, words)
+        threshold = self.similarity_threshold
+        if vectors:
+            assert self.encoder is not None
+            threshold = cosine_like(threshold, self.encoder)
         kept: dict[str, _KeptPieces] = {}
         verdicts: list[tuple[Candidate, bool, str]] = []
         for row, candidate in enumerate(ranked):
@@ -65,10 +71,8 @@ class RedundancyFilter:
                 if self.encoder is not None:
                     cosines = _vector_cosines(texts[row], {o: texts[o] for o in cosines}, vectors)
                 cosine, other = max(((c, -o) for o, c in cosines.items()), default=(0.0, 0))
-                if cosine > self.similarity_threshold:
-                    reason = (
-                        f"repeats {ranked[-other].id} (cosine {cosine:.2f} > {self.similarity_threshold:.4g})"
-                    )
+                if cosine > threshold:
+                    reason = f"repeats {ranked[-other].id} (cosine {cosine:.2f} > {threshold:.4g})"
             if not reason:
                 near.add(row)
                 pieces.add(candidate)

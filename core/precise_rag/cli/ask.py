@@ -21,7 +21,7 @@ from precise_rag.cli.output import (
     show,
     write_file,
 )
-from precise_rag.cli.saved_index import add_index_options, open_index
+from precise_rag.cli.saved_index import add_index_options, add_reranker_option, open_index
 from precise_rag.documents import place_of, read_text
 from precise_rag.documents.records import parse_json
 from precise_rag.errors import InputError
@@ -52,6 +52,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "question", metavar="QUESTION", nargs="?", help="the question, in quotes (default: a conversation)"
     )
+    add_reranker_option(parser)
     parser.add_argument(
         "--min-score",
         type=float,
@@ -143,6 +144,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--dry-run estimates the calls of a language model; name one with --llm")
     rag = PreciseRAG(
         open_index(args),
+        reranker=args.reranker,
         selector=_selector(args),
         max_tokens=args.max_tokens,
         llm=OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None,

@@ -28,6 +28,17 @@ def add_index_options(parser: argparse.ArgumentParser, *, several: bool = False)
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
 
 
+def add_reranker_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option --reranker."""
+    parser.add_argument(
+        "--reranker",
+        metavar="NAME",
+        default="default",
+        help="packaged, cascade, cohere:MODEL, a CrossEncoder of sentence-transformers, or what "
+        "`precise adapt --out` wrote (default: cascade, with what `precise adapt` learned)",
+    )
+
+
 def open_index(args: argparse.Namespace) -> DocumentIndex | DatabaseIndex:
     """Load the index that the arguments name."""
     return _open(args.index, args)

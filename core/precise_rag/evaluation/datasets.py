@@ -14,7 +14,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,6 +120,21 @@ def load_dataset(
     read = read_documents(*paths, follow_links=follow_links, max_bytes=max_bytes, own_ids=True)
     collection = {document.id: document for document in read}
     path = Path(questions)
+    asked, unplaced = _read_questions(path, collection)
+    return Dataset(name or path.name.split(".")[0], tuple(collection.values()), tuple(asked), tuple(unplaced))
+
+
+def read_questions(path: str | Path, documents: Iterable[Document]) -> list[Question]:
+    """Read the questions of a file about documents; those whose quotations are not found are left out.
+
+    path: a .jsonl, .jsonl.gz or .csv file, see the module.
+    Raises InputError as `load_dataset` does.
+    """
+    return _read_questions(Path(path), {document.id: document for document in documents})[0]
+
+
+def _read_questions(path: Path, collection: Mapping[str, Document]) -> tuple[list[Question], list[str]]:
+    """The questions of a file, and the ids of those whose evidence was not found."""
     asked, unplaced, seen = [], [], set[str]()
     for place, record in _records(path):
         try:
@@ -135,7 +150,7 @@ def load_dataset(
             unplaced.append(question.id)
         else:
             asked.append(question)
-    return Dataset(name or path.name.split(".")[0], tuple(collection.values()), tuple(asked), tuple(unplaced))
+    return asked, unplaced
 
 
 def load_development_set(name: str, folder: str | Path | None = None, split: str = "dev") -> Dataset:

@@ -92,7 +92,8 @@ class DenseScheme(Scheme):
     def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
         direction = self.direction(snapshot, query, vector)
         rows = None if snapshot.matching is None else np.flatnonzero(snapshot.matching)
-        return best_by_product(snapshot, [part.prepared for part in snapshot.parts], rows, direction, top_k)
+        products = [part.prepared for part in snapshot.parts]
+        return self.with_levels(best_by_product(snapshot, products, rows, direction, top_k), direction)
 
 
 def best_by_product(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from precise_rag.checks import check_methods
 from precise_rag.encoded import encode_queries
+from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import ROW_FORMS, Collection, Columns
 from precise_rag.index.arrays.faiss_rows import FaissBackend, check_faiss
@@ -146,6 +147,11 @@ class Scheme(ABC):
             vector = encode_queries(self.encoder, [query])[0]
         dimension = snapshot.parts[0].segment.collection.columns["vectors"].shape[1]
         return query_direction(vector, int(dimension))
+
+    def with_levels(self, hits: Hits, direction: FloatArray) -> Hits:
+        """Add the cosines of hits as the packaged encoder might give them. direction: of the query."""
+        geometry = None if self.encoder is None else geometry_of(self.encoder)
+        return hits if geometry is None else hits._replace(parts=geometry.with_levels(hits.parts, direction))
 
     def tables(
         self, documents: Sequence[Document], show_progress: bool, *, vectors: bool = True

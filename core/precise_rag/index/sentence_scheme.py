@@ -104,7 +104,7 @@ class SentenceScheme(Scheme):
         weight: float = self.settings.alpha if alpha is None else check_alpha(alpha)
         direction = self.direction(snapshot, query, vector)
         scores, parts = self.score(snapshot, query, direction, weight, top_k)
-        return Hits.of(_ROWS[returns](snapshot, scores, top_k), scores, parts)
+        return self.with_levels(Hits.of(_ROWS[returns](snapshot, scores, top_k), scores, parts), direction)
 
 
 def tokens_of_passage(snapshot: Snapshot, row: int) -> int:

@@ -112,7 +112,8 @@ class WordSentenceScheme(Scheme):
         if not len(rows):
             return Hits(rows, np.zeros(0, dtype=np.float32))
         products = [part.prepared.products for part in snapshot.parts]
-        return best_by_product(snapshot, products, rows, self.direction(snapshot, query, vector), top_k)
+        direction = self.direction(snapshot, query, vector)
+        return self.with_levels(best_by_product(snapshot, products, rows, direction, top_k), direction)
 
     def passing(self, snapshot: Snapshot, query: str) -> npt.NDArray[np.int64]:
         """Return the rows that pass the word filter and match, ascending."""

@@ -14,8 +14,8 @@ from precise_rag.llm.rehearsal import Estimate
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import Wording
-from precise_rag.protocols import LLM
-from precise_rag.rerank import calibrated, load_reranker, rerank
+from precise_rag.protocols import LLM, Reranker
+from precise_rag.rerank import AdaptedReranker, calibrated, load_reranker, rerank
 from precise_rag.sharing import share_places
 from precise_rag.types import UNRANKED, Candidate, Selection
 
@@ -88,10 +88,16 @@ def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
     if given is None:
         return None
     if isinstance(given, str) and given == "default":
-        return getattr(chosen, name)(index if name == "evidence" else getattr(index, "encoder", None))
+        made = getattr(chosen, name)(index if name == "evidence" else getattr(index, "encoder", None))
+        return _adapted(made, index) if name == "reranker" and chosen.calibrated else made
     if name == "reranker":
         loaded = load_reranker(given, score_scale=chosen.score_scale)
-        return calibrated(loaded) if chosen.calibrated else loaded
+        if isinstance(loaded, AdaptedReranker):
+            loaded.adaptation.check(loaded.reranker, _encoder_name(index))
+        if not chosen.calibrated:
+            return loaded
+        adaptation, ours = getattr(index, "adaptation", None), calibrated(loaded)
+        return _adapted(ours, index) if adaptation and adaptation.is_for(ours) else ours
     if not callable(method := getattr(given, call.method, None)) or isinstance(given, type):
         raise InputError(
             f'{name} must be "default", None or an object with {call}, got {type(given).__name__}'
@@ -102,6 +108,19 @@ def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
             f"got {call.method}{inspect.signature(method)}"
         )
     return given
+
+
+def _adapted(reranker: Reranker, index: Any) -> Reranker:
+    """The reranker with the adaptation of the index, if it has one."""
+    adaptation = getattr(index, "adaptation", None)
+    if adaptation is None:
+        return reranker
+    return AdaptedReranker(reranker, adaptation, encoder=_encoder_name(index))
+
+
+def _encoder_name(index: Any) -> str | None:
+    encoder = getattr(index, "encoder", None)
+    return None if encoder is None else encoder.name
 
 
 def _takes(method: Callable[..., Any], call: Call) -> bool:

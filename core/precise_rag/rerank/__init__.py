@@ -1,5 +1,6 @@
 """Rerankers: better scores for a list of candidates."""
 
+from precise_rag.rerank.adapted import Adaptation, AdaptedReranker
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
@@ -11,6 +12,8 @@ from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.reranking import rerank
 
 __all__ = [
+    "Adaptation",
+    "AdaptedReranker",
     "CascadeReranker",
     "CohereReranker",
     "CrossEncoderReranker",

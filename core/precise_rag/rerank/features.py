@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from precise_rag.encoders.geometry import LEVELS
 from precise_rag.question_kinds import QUESTION_KINDS, question_kinds
 from precise_rag.rerank.neighbours import Spans
 from precise_rag.rerank.query_terms import Positions, QueryTerms
@@ -171,8 +172,7 @@ def _form(candidates: Sequence[Candidate]) -> FeatureColumns:
 def _retrieval(terms: QueryTerms, candidates: Sequence[Candidate]) -> FeatureColumns:
     """The retrieval's scores; those by word relative to the rarity of the query, as they grow with it."""
     dense, bm25, core, bm25_passage = (
-        np.array([c.scores.get(name, math.nan) for c in candidates], dtype=np.float32)
-        for name in ("dense", "bm25", "core", "bm25_passage")
+        retrieval_scores(candidates, name) for name in ("dense", "bm25", "core", "bm25_passage")
     )
     return {
         "dense": dense,
@@ -180,6 +180,15 @@ def _retrieval(terms: QueryTerms, candidates: Sequence[Candidate]) -> FeatureCol
         "bm25_share": bm25 / terms.total,
         "bm25_passage_share": bm25_passage / terms.total,
     }
+
+
+def retrieval_scores(candidates: Sequence[Candidate], name: str) -> FloatArray:
+    """Return (n,) scores of the retrieval, NaN where unknown; of cosines, the levels if there are any.
+
+    name: "dense", "core", "bm25" or "bm25_passage"; see `LEVELS`.
+    """
+    level = LEVELS.get(name, name)
+    return np.array([c.scores.get(level, c.scores.get(name, math.nan)) for c in candidates], dtype=np.float32)
 
 
 def places(candidates: Sequence[Candidate]) -> FloatArray:

@@ -41,7 +41,7 @@ class LevelledReranker(Portable):
     strictly increasing change of the scores of `order` leaves the result as it is.
 
     order: any reranker. Equal scores are ordered as `levels` orders them. A candidate whose score is not a
-        finite number keeps the probability that `levels` gives to it; a warning says how many there are.
+        finite number keeps the probability that `levels` gives to it; the first time, a warning says so.
     levels: a calibrated reranker; default: the packaged one, which is fast.
     share: weight of `order` in the average, in [0, 1]; default 0.5. With 1 its order is kept as it is.
     """
@@ -55,6 +55,7 @@ class LevelledReranker(Portable):
         self.levels = packaged_reranker() if levels is None else levels
         self._regression = LogisticRegression({"order": share, "levels": 1.0 - share})
         self.name = order.name
+        self._has_warned = False
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order.
@@ -66,9 +67,12 @@ class LevelledReranker(Portable):
     def judge(self, query: str, candidates: Sequence[Candidate]) -> Judged:
         """Return the scores of `order` beside the probabilities. Raises InputError as `score` does."""
         own = usable_scores(self.order, query, candidates)
-        if n_missing := int(np.isnan(own).sum()):
+        n_missing = int(np.isnan(own).sum())
+        if n_missing and not self._has_warned:
+            self._has_warned = True
             _log.warning(
-                "reranker %r gave no usable score for %d of %d candidates; they keep the probabilities of %r",
+                "reranker %r gave no usable score for %d of %d candidates, which keep those of %r. "
+                "This is said once; each trace tells which",
                 self.name,
                 n_missing,
                 len(own),

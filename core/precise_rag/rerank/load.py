@@ -5,6 +5,7 @@ from typing import Any
 
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
+from precise_rag.rerank.adapted import AdaptedReranker
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.cohere import DEFAULT_COHERE, CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
@@ -23,6 +24,7 @@ def load_reranker(
     - "default": the cascade.
     - "packaged": the packaged reranker. No download, no torch.
     - "cascade": the packaged reranker, then a small cross-encoder on its 20 best. Slower.
+    - a .json file that `precise adapt` or `Adaptation.save` wrote: the cascade, adapted.
     - "cohere" or "cohere:MODEL": a hosted reranker of Cohere.
     - a path, or any other name with an owner ("owner/model"): a sentence-transformers CrossEncoder,
       loaded at its first use.
@@ -34,6 +36,8 @@ def load_reranker(
     only their order.
     Raises InputError if `reranker` is none of these.
     """
+    if isinstance(reranker, str | Path) and Path(reranker).suffix == ".json":
+        return AdaptedReranker(cascade_reranker(device), reranker)
     if isinstance(reranker, Path):
         return _cross_encoder(reranker, device, score_scale)
     if isinstance(reranker, str):

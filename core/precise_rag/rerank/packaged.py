@@ -9,6 +9,7 @@ import numpy as np
 
 from precise_rag.checkpoints.checks import OBJECT, check_config, check_tensors, numbers
 from precise_rag.checkpoints.saved import Tensors, load_checkpoint
+from precise_rag.encoders.geometry import LEVELS
 from precise_rag.errors import ModelError
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.feature_network import FeatureNetwork
@@ -33,7 +34,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 logit: features, and its place in the list. The first of which a candidate has all is used; "words and order"
 for queries that are mostly in another script than Latin, "order" if the scores differ."""
 
-_DENSE = ("dense", "core")
+_DENSE = (*LEVELS, *LEVELS.values())
 
 _BLENDS = {name: numbers(("network", "offset", *known)) for name, known in KNOWN.items()}
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from precise_rag._arguments import named_by
 from precise_rag.checks import check_methods, check_number
 from precise_rag.encoded import count_tokens, encode_documents
+from precise_rag.encoders.geometry import cosine_like
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted
 from precise_rag.segmentation.streaming import check_texts, segment_tables, with_progress
@@ -22,9 +23,9 @@ class GreedySegmenter:
     """Segmenter that starts a new chunk where two neighbouring sentences are not similar.
 
     encoder: makes the sentence vectors. threshold: a chunk ends where the cosine is lower, -1 to 1;
-    default 0.7. max_chars: limit of each chunk; default 500. splitter: splits text into sentences;
-    default: `load_sentence_splitter()`. length_function: measures texts against max_chars; default:
-    characters.
+    default 0.7. It is meant for the packaged encoder; see `cosine_like` for others. max_chars: limit of each
+    chunk; default 500. splitter: splits text into sentences; default: `load_sentence_splitter()`.
+    length_function: measures texts against max_chars; default: characters.
 
     Source: ChunkRAG, "Chunk Formation". Differs: a sentence that is too long is cut between words; the
     paper does not say what to do.
@@ -73,7 +74,7 @@ class GreedySegmenter:
         if vectors is None:
             sentences = [body[start:end].strip() for start, end in spans.tolist()]
             vectors = encode_documents(self.encoder, sentences)
-        alike = np.einsum("ij,ij->i", vectors[:-1], vectors[1:]) >= self.threshold
+        alike = np.einsum("ij,ij->i", vectors[:-1], vectors[1:]) >= cosine_like(self.threshold, self.encoder)
         sizes = np.asarray(self.length_function([body[start:end] for start, end in spans.tolist()]))
         rows, lengths, owners = cut_long(body, spans, sizes, self.max_chars, self.length_function)
         together = [True] * (len(rows) - 1)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.candidate_filters import RedundancyFilter
+from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, FloatArray, IntArray
@@ -155,6 +156,9 @@ def test_equal_texts_are_encoded_once() -> None:
             return super().encode(texts, show_progress=show_progress)
 
     texts = ["A ferry leaves.", "The gate opens.", "A ferry leaves.", "A ferry leaves."]
-    selection = RedundancyFilter(encoder=Encoder()).filter(candidates(texts))
+    encoder = Encoder()
+    geometry_of(encoder)  # is measured once, by sentences of its own
+    encoded.clear()
+    selection = RedundancyFilter(encoder=encoder).filter(candidates(texts))
     assert [c.doc_id for c in selection.kept] == ["d0", "d1"]
     assert encoded == ["A ferry leaves."]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import InputError
 from precise_rag.index import SentenceContextIndex
 from precise_rag.testing import HashEncoder
@@ -57,6 +58,7 @@ def test_alpha_changes_at_query_time_without_encoding() -> None:
     encoder = HashEncoder()
     document = Document("x", "Cats sleep. Dogs bark loudly. Owls hoot.\n\nFish swim. Dogs run.")
     index = SentenceContextIndex.build([document], encoder)
+    geometry_of(encoder)  # is measured once, by sentences of its own
     encoder.calls.clear()
     for alpha in (0.0, 0.3, 1.0):
         fresh = SentenceContextIndex.build([document], HashEncoder(), alpha=alpha)

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precise_rag import Document
+from precise_rag.encoders import load_encoder
+from precise_rag.encoders.geometry import geometry_of
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.sentences import paragraph_ids, split_sentences
 from precise_rag.testing import HashEncoder
@@ -26,7 +28,7 @@ def table_of(text: str, vectors: list[list[float]]) -> SentenceTable:
 
 def test_a_chunk_ends_where_the_cosine_is_below_the_threshold() -> None:
     text = "One. Two. Three. Four."
-    encoder = HashEncoder()
+    encoder = load_encoder()
     table = table_of(text, [[1, 0], [0.8, 0.6], [0, 1], [0, 1]])
     greedy = GreedySegmenter(encoder, threshold=0.7)
     assert texts(greedy.segment(text, table)) == ["One. Two. ", "Three. Four."]
@@ -85,6 +87,8 @@ def test_several_texts_are_encoded_together() -> None:
     documents = [
         Document(name, f"The {name} sat. Two dogs. The {name} ran.") for name in ("cat", "owl", "fox")
     ]
+    geometry_of(encoder)  # is measured once, by sentences of its own
+    encoder.sizes.clear()
     greedy = GreedySegmenter(encoder, threshold=0.2)
     many = list(greedy.segment_many(iter(documents), show_progress=True))
     assert encoder.sizes == [7]

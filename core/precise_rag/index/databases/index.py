@@ -11,6 +11,7 @@ from typing_extensions import override
 from precise_rag._pickling import Portable
 from precise_rag.checks import check_methods, shown
 from precise_rag.encoded import encode_queries
+from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.arrays.forms import ensure
 from precise_rag.index.databases.checked import readable, reading, texts, whole_numbers
@@ -27,6 +28,7 @@ from precise_rag.index.sentence_scheme import Returns
 from precise_rag.index.sentence_search import SentenceQuery, SentenceSearch
 from precise_rag.index.storage.settings import as_json, check_made, usable_settings, without_models
 from precise_rag.protocols import Encoder
+from precise_rag.rerank.adapted import Adaptation
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
 
 _BATCH = 256
@@ -79,6 +81,7 @@ class DatabaseIndex(SentenceSearch, Portable):
                 "precision must be 'float32' or 'float16', and backend 'numpy', in a DatabaseIndex"
             )
         self._searcher = Searcher(self.settings, self.score_scale)
+        self.adaptation: Adaptation | None = None
 
     @classmethod
     def build(
@@ -205,7 +208,8 @@ class DatabaseIndex(SentenceSearch, Portable):
             raise EmptyIndexError("the index holds no documents and no text; add documents first")
         vector = encode_queries(self.encoder, [asked.text])[0] if asked.vector is None else asked.vector
         direction = query_direction(vector, self.encoder.dimension)
-        return self._viewed(lambda view: self._searcher.find(view, asked, direction))
+        geometry = geometry_of(self.encoder)
+        return self._viewed(lambda view: self._searcher.find(view, asked, direction, geometry))
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.

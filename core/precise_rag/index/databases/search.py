@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from precise_rag.encoders.geometry import Geometry
 from precise_rag.errors import EmptyIndexError
 from precise_rag.filters import Filter
 from precise_rag.filters.values import ID
@@ -61,8 +62,17 @@ class Searcher:
         self._settings, self._score_scale = settings, score_scale
         self._samples: dict[Filter | None, tuple[int, _Known]] = {}
 
-    def find(self, view: View, asked: SentenceQuery, direction: FloatArray) -> list[Candidate]:
-        """Return the candidates of a search, best first. direction: (d,) the query's vector."""
+    def find(
+        self,
+        view: View,
+        asked: SentenceQuery,
+        direction: FloatArray,
+        geometry: Geometry | None = None,
+    ) -> list[Candidate]:
+        """Return the candidates of a search, best first.
+
+        direction: (d,) the query's vector. geometry: of the encoder.
+        """
         query, top_k, wanted, returns = asked.text, asked.top_k, asked.filter, asked.returns
         if not (count := view.count()):
             raise EmptyIndexError("the index holds no text; add documents first")
@@ -82,6 +92,8 @@ class Searcher:
         by_words = bm25(pool.counted, terms, frequencies, n_rows, of_texts, self._settings)
         fused = self._fused(direction, pool, by_words, known.vectors)
         parts = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
+        if geometry is not None:
+            parts = geometry.with_levels(parts, direction)
         chosen = _chosen(fused, pool, returns, top_k)
         sentences = view.read([pool.keys[i] for i in chosen])
         if any(row.passage.start != pool.passages[i] for row, i in zip(sentences, chosen, strict=True)):

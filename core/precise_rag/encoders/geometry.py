@@ -1,0 +1,140 @@
+"""What cosines mean: those of any encoder, compared with what is usual for it.
+
+Texts that have nothing to do with each other have a cosine near 0 with one encoder, and of 0.8 with another
+whose vectors lie in a narrow cone. Pairs of sentences that say the same, and sentences that have nothing in
+common, show how an encoder tells them apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from precise_rag.encoded import encode_documents
+from precise_rag.encoders.onnx import INT8
+from precise_rag.encoders.packaged import MINILM
+from precise_rag.protocols import Encoder
+from precise_rag.types import FloatArray
+
+_PAIRS = (
+    ("The train to the coast leaves at nine.", "Passengers to the coast should be on the train before nine."),
+    ("Water boils at a lower temperature on a mountain.", "High up in the mountains water boils sooner."),
+    ("The court dismissed the claim for damages.", "The judge ruled that no damages have to be paid."),
+    ("Restart the server after you change its settings.", "New settings of the server need a restart."),
+    ("The patient was given antibiotics for ten days.", "Ten days of antibiotics were the treatment."),
+    ("Bees carry pollen from flower to flower.", "Flowers are pollinated by bees."),
+    ("The king promised his daughter to the shepherd.", "A shepherd was to marry the daughter of the king."),
+    ("Rent is due on the first day of each month.", "Tenants pay the rent at the beginning of the month."),
+    ("The team lost the final by one goal.", "One goal decided the final against the team."),
+    ("Bread dough has to rise before it is baked.", "Let the dough rise, then bake the bread."),
+    (
+        "Copper conducts electricity better than iron.",
+        "Iron is a worse conductor of electricity than copper.",
+    ),
+    ("The novel was published after the author died.", "The author did not live to see the novel published."),
+    ("Exports of wheat fell by a third last year.", "Last year a third less wheat was exported."),
+    ("The bridge was closed because of strong winds.", "Strong winds led to the closing of the bridge."),
+    (
+        "A loop ends when its condition is false.",
+        "The condition is tested, and the loop stops if it is false.",
+    ),
+    ("Whales breathe air through a hole in the head.", "Through a hole on top of the head a whale breathes."),
+    ("The treaty ended the war between both countries.", "War between the countries ended with a treaty."),
+    ("Children learn a second language with ease.", "A second language is easily learned by a child."),
+    ("The museum shows paintings of the Renaissance.", "Renaissance paintings can be seen in the museum."),
+    ("Vaccines train the immune system.", "The immune system learns from a vaccine."),
+    ("The volcano has been quiet for two centuries.", "For two hundred years the volcano did not erupt."),
+    ("Interest rates were raised to slow inflation.", "To fight inflation the bank raised interest rates."),
+    ("The committee postponed the vote to Friday.", "On Friday the committee will vote, later than planned."),
+    ("Moss grows where it is damp and shady.", "Shade and damp are good for moss."),
+)
+"""Two sentences that say the same, on matters that are far apart."""
+
+_RELATED, _UNRELATED = 0.813, 0.048
+"""Mean cosines of such sentences, and of sentences of different pairs, with the packaged encoder."""
+_SAME = 0.03
+"""Means that differ by less are those of the packaged encoder."""
+_TOLD_APART = 0.8
+"""Share of comparisons in which related sentences must be nearer; vectors that do worse say nothing."""
+
+LEVELS: Mapping[str, str] = MappingProxyType({"dense": "dense_level", "core": "core_level"})
+"""Names in `Candidate.scores` of cosines, and of these as the packaged encoder might give them. An index adds
+the latter if its encoder has another geometry; rerankers read them in place of the former."""
+
+
+class Geometry(NamedTuple):
+    """How to read the cosines of an encoder as those of the packaged one.
+
+    usual: (d,) the mean vector of texts that have nothing to do with each other, or with a question.
+    unrelated: the mean cosine of such texts.
+    slope: the packaged encoder's distance between unrelated and related texts, as a multiple of this one's;
+        NaN for vectors that do not tell them apart.
+    """
+
+    usual: FloatArray
+    unrelated: float
+    slope: float
+
+    def with_levels(self, scores: Mapping[str, FloatArray], query: FloatArray) -> dict[str, FloatArray]:
+        """Add to the scores of n candidates their cosines as the packaged encoder might give them.
+
+        scores: (n,) each, by name. query: (d,) its vector.
+        Levels that nobody can know are NaN; see `LEVELS` for the names.
+        """
+        if query.shape != self.usual.shape:  # the vectors are not the encoder's
+            return dict(scores)
+        usual = float(query @ self.usual)
+        levels = {
+            level: (_UNRELATED + self.slope * (scores[name] - usual)).astype(np.float32)
+            for name, level in LEVELS.items()
+            if name in scores
+        }
+        return {**scores, **levels}
+
+    def of_packaged(self, cosine: float) -> float:
+        """Return the cosine of two texts that is with this encoder what `cosine` is with the packaged one.
+
+        It is `cosine` itself for vectors that do not tell texts apart.
+        """
+        return cosine if math.isnan(self.slope) else self.unrelated + (cosine - _UNRELATED) / self.slope
+
+
+_known: WeakKeyDictionary[Encoder, Geometry | None] = WeakKeyDictionary()
+
+
+def geometry_of(encoder: Encoder) -> Geometry | None:
+    """Return how to read the cosines of an encoder; None if they are as those of the packaged one.
+
+    Any but the packaged encoder encodes 48 short sentences, once.
+    """
+    try:
+        if encoder not in _known:
+            _known[encoder] = _measured(encoder)
+        return _known[encoder]
+    except TypeError:  # an object that cannot be remembered
+        return _measured(encoder)
+
+
+def cosine_like(cosine: float, encoder: Encoder) -> float:
+    """Return the cosine of two texts that is with an encoder what `cosine` is with the packaged one."""
+    geometry = geometry_of(encoder)
+    return cosine if geometry is None else geometry.of_packaged(cosine)
+
+
+def _measured(encoder: Encoder) -> Geometry | None:
+    if str(getattr(encoder, "name", "")).removeprefix(INT8) == MINILM:
+        return None
+    vectors = encode_documents(encoder, [sentence for pair in _PAIRS for sentence in pair])
+    products = vectors[0::2].astype(np.float64) @ vectors[1::2].T.astype(np.float64)
+    related, unrelated = np.diag(products), products[~np.eye(len(_PAIRS), dtype=np.bool_)]
+    near, far = float(related.mean()), float(unrelated.mean())
+    if abs(near - _RELATED) < _SAME and abs(far - _UNRELATED) < _SAME:
+        return None
+    is_told = float((related[:, None] > unrelated[None]).mean()) >= _TOLD_APART
+    slope = (_RELATED - _UNRELATED) / (near - far) if is_told else math.nan
+    return Geometry(vectors.mean(axis=0), far, slope)

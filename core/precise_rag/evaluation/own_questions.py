@@ -45,7 +45,8 @@ def own_questions(documents: Iterable[Document], *, most: int = 300, seed: int =
     seed: of the draw.
     """
     given = list(documents)
-    drawn, asked = [], []
+    drawn: list[Document] = []
+    asked: list[Question] = []
     left = _CHARACTERS
     for row in np.random.default_rng(seed).permutation(len(given)).tolist():
         if left <= 0 or len(asked) >= most:

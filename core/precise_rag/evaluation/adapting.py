@@ -91,8 +91,8 @@ def adapt(
     """Fit the levels of a reranker to a collection, and its order where the questions say so.
 
     The weights start at "as it is" and are held there; few questions change little. What is gained is told by
-    questions held out in five parts, with all questions about a document in the same part. If the log loss
-    is not surely lower, or less of the evidence comes first, nothing is adapted.
+    questions held out in five parts, with all questions about a document in the same part. The order stays
+    if another one puts less of the evidence first; if the log loss is not surely lower, nothing is adapted.
 
     index: what is searched.
     questions: with evidence, at least 20.
@@ -111,14 +111,15 @@ def adapt(
     lists = _lists(index, asked, base, n_candidates, show_progress)
     encoder = getattr(index, "encoder", None)
     forms = _forms(base)
-    tried = [_tried(lists, names) for names in forms]
-    names, held_out = min(zip(forms, tried, strict=True), key=lambda one: float(one[1].losses.mean()))
     groups = [one.group for one in lists]
     now = _judged(lists, [{"base": 1.0}] * len(lists))
+    tried = [(names, _tried(lists, names)) for names in forms]
+    tried = [one for one in tried if one[1].shares.mean() >= now.shares.mean()] or tried[:1]
+    names, held_out = min(tried, key=lambda one: float(one[1].losses.mean()))
     loss = compare_paired(now.losses, held_out.losses, groups=groups).difference
     evidence = compare_paired(held_out.shares, now.shares, groups=groups).difference
     before, after = float(now.shares.mean()), float(held_out.shares.mean())
-    gained = loss.low > 0 and loss.mean >= _LEAST_GAIN and evidence.mean >= 0
+    gained = loss.low > 0 and loss.mean >= _LEAST_GAIN and before <= after
     told = (
         f"log loss {now.losses.mean():.2f} before, {held_out.losses.mean():.2f} adapted "
         f"(gain {_shown(loss)}); "
@@ -126,8 +127,15 @@ def adapt(
         f"(gain {_shown(evidence, 100)}); on {len(lists)} questions, each held out"
     )
     if not gained:
-        why = "less of the evidence comes first" if evidence.mean < 0 else "nothing is surely gained"
-        return Adapted(None, f"kept as it is, {why}: {told}", loss, evidence, before, after, len(lists))
+        return Adapted(
+            None,
+            f"kept as it is, nothing is surely gained: {told}",
+            loss,
+            evidence,
+            before,
+            after,
+            len(lists),
+        )
     what = "the order and the levels" if len(names) > 1 else "the levels"
     name, sha256 = identity(base)
     found = Adaptation(

@@ -53,3 +53,20 @@ def test_the_names_on_the_page_exist(page):
         except (AttributeError, ModuleNotFoundError):
             missing.append(name)
     assert missing == []
+
+
+def is_command(module):
+    place = ROOT / module.replace(".", "/")
+    return place.with_suffix(".py").is_file() or (place / "__main__.py").is_file()
+
+
+def test_every_command_of_ours_on_the_pages_exists():
+    pages = [page for page in PAGES if page.parent.name != "decisions"]  # these may name one that is gone
+    pages += [*(ROOT / "benchmarks").glob("*.md"), *(ROOT / "training").glob("*.md")]
+    named = {
+        (page.name, module)
+        for page in pages
+        for module in re.findall(r"python -m ((?:benchmarks|training)(?:\.\w+)*)", page.read_text("utf-8"))
+    }
+    assert len(named) > 40
+    assert [(page, module) for page, module in sorted(named) if not is_command(module)] == []

@@ -40,6 +40,7 @@ from precise_rag.llm import OpenAIChat
 
 _EPILOG = """examples:
   precise eval --documents docs/ --questions questions.jsonl
+  precise eval --questions beir/scifact/
   precise eval --documents docs/ --make-questions 100 --llm gpt-4o-mini
   precise eval --sets squad,fairytaleqa --data data/ --sample 200 --pipelines mine.toml
 """
@@ -67,8 +68,9 @@ def add_parser(subparsers: Subparsers) -> None:
     data.add_argument(
         "--questions",
         type=path_argument,
-        metavar="FILE",
-        help=".jsonl, .jsonl.gz or .csv file: question, answers, evidence",
+        metavar="PATH",
+        help=".jsonl, .jsonl.gz or .csv file: question, answers, evidence; or a dataset of BEIR (a folder), "
+        "ragas, LlamaIndex or LangSmith, which may bring its documents",
     )
     data.add_argument(
         "--make-questions", type=int, metavar="N", help="let the --llm model write N questions first"
@@ -207,6 +209,8 @@ def _headline(outcome: Outcome) -> str:
     note = f" (left out: {', '.join(left_out)})" if left_out else ""
     if not any(question.evidence for question in outcome.dataset.questions):
         note += '; no question has "evidence", so recall and ranks are not measured'
+    if not note.endswith("not measured") and not outcome.answers:
+        note += "; evidence is found by its place, so no model judges"
     return f"{outcome.dataset.name}: {facts['documents']:,} documents, {facts['questions']} questions{note}"
 
 
@@ -214,15 +218,17 @@ def _datasets(args: argparse.Namespace, llm: OpenAIChat | None) -> list[Dataset]
     if args.sets:
         found = [load_development_set(name, args.data) for name in args.sets.split(",")]
         return [dataset.measurable().sample(args.sample, args.seed) for dataset in found]
-    if not args.documents:
+    if not args.documents and not args.questions:
         raise InputError("nothing to evaluate; pass --documents with --questions, or --sets")
+    if not args.documents and args.make_questions:
+        raise InputError("--make-questions reads documents; pass --documents")
     questions = Path(args.questions) if args.questions else args.out / "questions.jsonl"
     if args.make_questions and not questions.exists():
         _write_questions(args, llm, questions)
     elif not args.questions and not args.make_questions:
         raise InputError("no questions; pass --questions FILE, or --make-questions N with --llm MODEL")
     dataset = load_dataset(
-        args.documents, questions, follow_links=args.follow_links, max_bytes=args.max_bytes
+        args.documents or None, questions, follow_links=args.follow_links, max_bytes=args.max_bytes
     )
     return [dataset.measurable().sample(args.sample, args.seed)]
 

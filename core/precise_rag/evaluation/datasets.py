@@ -7,22 +7,22 @@ A question is one record of a .jsonl, .jsonl.gz or .csv file:
 Only "question" is required. Evidence may also be a quotation ("evidence": "text", or {"text"} in
 place of offsets), which is looked up in the documents, or only {"doc_id"}, which is the whole
 document. A .csv file has columns of the same names; its evidence is one quotation or the columns
-"start" and "end", and several answers are separated by "|".
+"start" and "end", and several answers are separated by "|". Files of BEIR, ragas, LlamaIndex and
+LangSmith are read, too, see `formats`.
 """
 
-import csv
-import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from precise_rag.documents import MAX_FILE_BYTES, read_documents, read_json_lines, read_text
+from precise_rag.documents import MAX_FILE_BYTES, read_documents
 from precise_rag.errors import InputError
+from precise_rag.evaluation.formats import QuestionFile, read_question_file
 from precise_rag.types import Document, Span
 
 DATA_VARIABLE = "PRECISE_DATA"
@@ -99,7 +99,7 @@ class Dataset:
 
 
 def load_dataset(
-    documents: str | Path | Sequence[str | Path],
+    documents: str | Path | Sequence[str | Path] | None,
     questions: str | Path,
     name: str | None = None,
     *,
@@ -108,35 +108,52 @@ def load_dataset(
 ) -> Dataset:
     """Load documents and the questions of one file.
 
-    documents: files or folders, see `read_documents`; records have the ids that the questions name.
-    questions: a .jsonl, .jsonl.gz or .csv file, see the module.
+    documents: files or folders, see `read_documents`; records have the ids that the questions name. None: the
+        texts that come with the questions, in the shapes of other tools.
+    questions: a .jsonl, .jsonl.gz, .csv or .json file, or a folder of BEIR, see the module.
     name: default: the name of the question file.
     follow_links, max_bytes: see `read_documents`.
 
-    A question whose quotations are not found goes to `unplaced`. Raises InputError with the file and
-    line of a malformed record, of offsets outside the document and of an unknown document.
+    With documents, the texts of another tool's evidence are quotations that are looked up in them. A
+    question whose quotations are not found goes to `unplaced`. Raises InputError with the file and line of a
+    malformed record, of offsets outside the document and of an unknown document.
     """
-    paths = [documents] if isinstance(documents, str | Path) else documents
-    read = read_documents(*paths, follow_links=follow_links, max_bytes=max_bytes, own_ids=True)
-    collection = {document.id: document for document in read}
     path = Path(questions)
-    asked, unplaced = _read_questions(path, collection)
+    given = read_question_file(path)
+    if documents is None:
+        collection = given.texts
+        if not collection:
+            raise InputError(f"{path}: has questions only; pass the documents, too (--documents)")
+    else:
+        paths = [documents] if isinstance(documents, str | Path) else documents
+        read = read_documents(*paths, follow_links=follow_links, max_bytes=max_bytes, own_ids=True)
+        collection = {document.id: document for document in read}
+    asked, unplaced = _placed(path, given, collection)
     return Dataset(name or path.name.split(".")[0], tuple(collection.values()), tuple(asked), tuple(unplaced))
 
 
 def read_questions(path: str | Path, documents: Iterable[Document]) -> list[Question]:
     """Read the questions of a file about documents; those whose quotations are not found are left out.
 
-    path: a .jsonl, .jsonl.gz or .csv file, see the module.
+    path: as the questions of `load_dataset`.
     Raises InputError as `load_dataset` does.
     """
-    return _read_questions(Path(path), {document.id: document for document in documents})[0]
+    path = Path(path)
+    return _placed(path, read_question_file(path), {document.id: document for document in documents})[0]
 
 
-def _read_questions(path: Path, collection: Mapping[str, Document]) -> tuple[list[Question], list[str]]:
+def _placed(
+    path: Path, given: QuestionFile, collection: Mapping[str, Document]
+) -> tuple[list[Question], list[str]]:
     """The questions of a file, and the ids of those whose evidence was not found."""
     asked, unplaced, seen = [], [], set[str]()
-    for place, record in _records(path):
+    for place, record in given.records:
+        record = _from_row(record) if path.suffix == ".csv" and not given.texts else record
+        if given.texts and collection is not given.texts:
+            record = {
+                **record,
+                "evidence": [{"text": given.texts[e["doc_id"]].text} for e in record["evidence"]],
+            }
         try:
             question = _question(record, place, collection)
         except (TypeError, AttributeError) as error:
@@ -177,21 +194,6 @@ def load_development_set(name: str, folder: str | Path | None = None, split: str
     if not documents:
         raise InputError(f"development set {stem!r} has no documents in language {language!r}")
     return dataset.restrict(documents)
-
-
-def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    if path.suffix == ".csv":
-        rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
-        try:
-            for number, row in enumerate(rows, start=2):
-                yield f"{path}, row {number}", _from_row(row)
-        except csv.Error as error:
-            raise InputError(f"{path}: not a table of questions ({error})") from error
-    else:
-        for _, place, record in read_json_lines(path):
-            yield place, record
 
 
 def _from_row(row: Mapping[str, str | None]) -> dict[str, Any]:

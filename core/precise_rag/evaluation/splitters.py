@@ -1,8 +1,8 @@
 """Splitters by name, for comparison: this library's own, and the stock splitters of both frameworks.
 
 An entry of `SPLITTERS` takes an encoder and options and returns a function from a document to its
-units. All splitters share the encoder, and all lengths are counted in its tokens. A framework is
-imported when its splitter is first used. To compare a splitter of your own, add an entry.
+units. All splitters share the encoder; lengths are counted in its tokens, or as `counts` says. A framework
+is imported when its splitter is first used. To compare a splitter of your own, add an entry.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,20 +33,33 @@ def load_splitter(name: str, encoder: Encoder, **options: Any) -> Splitter:
         raise InputError(f"splitter {name!r}: {error}") from error
 
 
-def _langchain_recursive(encoder: Encoder, chunk_size: int = 200, chunk_overlap: int = 0) -> Splitter:
+def _langchain_recursive(
+    encoder: Encoder, chunk_size: int = 200, chunk_overlap: int = 0, counts: str = "encoder"
+) -> Splitter:
+    """counts: "encoder" for its tokens, "characters" as the framework does."""
+    _check_counts(counts, "characters")
     library = require("langchain_text_splitters", extra="langchain")
+    length = token_counter(encoder) if counts == "encoder" else len
     splitter = library.RecursiveCharacterTextSplitter(
-        chunk_size=chunk_size, chunk_overlap=chunk_overlap, length_function=token_counter(encoder)
+        chunk_size=chunk_size, chunk_overlap=chunk_overlap, length_function=length
     )
     return from_texts(splitter.split_text)
 
 
-def _llamaindex_sentence(encoder: Encoder, chunk_size: int = 200, chunk_overlap: int = 0) -> Splitter:
+def _llamaindex_sentence(
+    encoder: Encoder, chunk_size: int = 200, chunk_overlap: int = 0, counts: str = "encoder"
+) -> Splitter:
+    """counts: "encoder" for its tokens, "framework" for those of the framework's tokenizer."""
+    _check_counts(counts, "framework")
     library = require("llama_index.core.node_parser", extra="llamaindex")
-    splitter = library.SentenceSplitter(
-        chunk_size=chunk_size, chunk_overlap=chunk_overlap, tokenizer=_tokens(encoder)
-    )
+    own = {"tokenizer": _tokens(encoder)} if counts == "encoder" else {}
+    splitter = library.SentenceSplitter(chunk_size=chunk_size, chunk_overlap=chunk_overlap, **own)
     return from_texts(splitter.split_text)
+
+
+def _check_counts(counts: object, other: str) -> None:
+    if counts not in ("encoder", other):
+        raise InputError(f'counts must be "encoder" or "{other}", got {counts!r}')
 
 
 def _llamaindex_window(encoder: Encoder, window_size: int = 3) -> Splitter:

@@ -15,7 +15,7 @@ from support.village import TOPICS, dataset
 
 def test_the_packaged_plan_builds() -> None:
     packaged = load_plan(DEFAULT_PLAN)
-    assert packaged.baseline == "LangChain recursive 200"
+    assert packaged.baseline == "LangChain, k 4 of 1,000 characters"
     for settings in packaged.pipelines:
         selection = Pipeline(settings, dataset().documents, HashEncoder()).retrieve("Who built the mill?")
         assert any(c.doc_id == "mill" for c in selection.kept)

@@ -4,9 +4,9 @@
 
 Results are pages of documentation that are on this machine (`benchmarks/adoption/documentation.jsonl` has
 the questions), the same pages as JSON of a fetching tool, documents of development sets, and logs and JSON
-that are made up (`benchmarks/agents/made.py`), whose questions share few words with the answers. *Answered*:
-all passages of the answer are there; of development sets the share of the evidence, in characters.
-*Beginning*: the same for the first tokens of the result, as many as were kept.
+that are made up (`benchmarks/agents/made.py`), asked in other words than the answers', and in theirs.
+*Answered*: all passages of the answer are there; of development sets the share of the evidence, in
+characters. *Beginning*: the same for the first tokens of the result, as many as were kept.
 """
 
 import json
@@ -28,8 +28,8 @@ from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.tokens import estimate_tokens
 
 MODULE = "benchmarks.agents.tool_results"
-_PAGES = 40
-_MADE = 20
+_PAGES = 24
+_MADE = 10
 _IGNORED = re.compile(r'[\s|]+|\\[nrt"]')
 
 
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--max-tokens", default="400,1000", help="budgets (%(default)s)")
     args = parser.parse_args()
     rng = random.Random(args.seed)
-    results = [*pages(_PAGES), *logs(_MADE, 1_500, rng), *records(_MADE, 300, rng)]
+    results = [*pages(_PAGES), *logs(_MADE, 600, rng), *records(_MADE, 150, rng)]
     parts, data = [], {}
     for max_tokens in map(int, args.max_tokens.split(",")):
         long = [result for result in results if estimate_tokens(result.text) > max_tokens]

@@ -66,6 +66,45 @@ def read_json(text: str, unit_tokens: int, split: Split) -> Element | None:
         return None
 
 
+def longest_string(text: str, root: Element) -> Element | None:
+    """Return the string that is more than half of a JSON text, if there is one: a fetched page or file."""
+    long = [one for one in _all(root) if one.kind == "string" and text[one.start] == '"']
+    longest = max(long, key=lambda one: one.end - one.start, default=None)
+    return longest if longest is not None and 2 * (longest.end - longest.start) > len(text) else None
+
+
+def value_of(text: str, string: Element) -> str:
+    """Return a string without escapes."""
+    return str(_DECODER.raw_decode(text, string.start)[0])
+
+
+def parted(text: str, root: Element, string: Element, spans: Sequence[Span]) -> tuple[Element, list[Span]]:
+    """Return the tree with other parts of one string, and their places in the text.
+
+    spans: the parts, in the string without escapes, in its order and apart from each other.
+    """
+    starts = _starts(text, string)
+    ends = [(starts[span.start], starts[span.end]) for span in spans]
+    parts, place = [], string.start + 1
+    for start, end in ends:
+        parts += [Element(place, start, "string", path=string.path)] * (start > place)
+        parts.append(Element(start, end, "string", path=string.path))
+        place = end
+    parts += [Element(place, string.end - 1, "string", path=string.path)] * (string.end - 1 > place)
+    new = replace(string, parts=tuple(parts))
+
+    def put(one: Element) -> Element:
+        return new if one == string else replace(one, parts=tuple(put(part) for part in one.parts))
+
+    return put(root), [Span(*place) for place in ends]
+
+
+def _all(one: Element) -> Iterator[Element]:
+    yield one
+    for part in one.parts:
+        yield from _all(part)
+
+
 def units_of(element: Element) -> Iterator[Element]:
     """Yield the smallest elements, in the order of the text."""
     if not element.parts:
@@ -186,9 +225,8 @@ def _elements(text: str, one: Element) -> Iterator[Element]:
 
 def _string_parts(text: str, one: Element, split: Split) -> Iterator[Element]:
     """The spans of a string, at their places in the text, where a character may be written as an escape."""
-    starts = [match.start() for match in _ESCAPED.finditer(text, one.start + 1, one.end - 1)]
-    starts.append(one.end - 1)
-    value = str(_DECODER.raw_decode(text, one.start)[0])
+    starts = _starts(text, one)
+    value = value_of(text, one)
     if len(starts) != len(value) + 1:  # halves of characters
         return
     for start, end in split(value):
@@ -196,6 +234,12 @@ def _string_parts(text: str, one: Element, split: Split) -> Iterator[Element]:
         if body:
             start = value.index(body, start)
             yield Element(starts[start], starts[start + len(body)], "string", path=one.path)
+
+
+def _starts(text: str, string: Element) -> list[int]:
+    """Where each character of a string is written, and where the string ends."""
+    found = [match.start() for match in _ESCAPED.finditer(text, string.start + 1, string.end - 1)]
+    return [*found, string.end - 1]
 
 
 def _lines(text: str) -> Iterator[Element]:

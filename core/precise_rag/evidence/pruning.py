@@ -2,26 +2,45 @@
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from precise_rag.checks import check_number, check_text
 from precise_rag.evidence.extractor import EvidenceExtractor
-from precise_rag.evidence.json_units import Element, read_json, units_of, words_of, written
-from precise_rag.rerank import load_reranker
-from precise_rag.selection import ProbabilitySelector
+from precise_rag.evidence.json_units import (
+    Element,
+    longest_string,
+    parted,
+    read_json,
+    units_of,
+    value_of,
+    words_of,
+    written,
+)
+from precise_rag.excerpts import excerpts_of
+from precise_rag.protocols import Reranker
+from precise_rag.rerank import calibrated, load_reranker, rerank
+from precise_rag.selection import ProbabilitySelector, ratio_scores
 from precise_rag.sentences.splitters import default_sentence_splitter
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import Candidate, Excerpt, Span, check_query
+from precise_rag.types import Candidate, Excerpt, FloatArray, ScoreScale, Selection, Span, check_query
 
 _LONG, _FEW = 400, 2
 """Characters of a sentence that is looked at again, and records that make it a list of them."""
-_LEAST_UNIT, _UNITS = 16, 10
-"""Fewest tokens of an element of JSON that is looked into, and how many elements should fit at least."""
+_UNIT = 32
+"""Most tokens of an element of JSON that is scored as one."""
+_LEAST, _AROUND = 32, 40
+"""Fewest tokens of a result, and what the rest of a JSON text around its longest string may have."""
+_SAME_SHAPE = 3
+"""Most units of one shape that are scored, beside those with a number of the question."""
 _RECORD = re.compile(r"\},?\s*(?=\{)")
 _LINE = re.compile(r"\n+")
+_NUMBER = re.compile(r"\d+")
 
 
 class Pruned(NamedTuple):
@@ -51,17 +70,21 @@ def prune(text: str, question: str, max_tokens: int = 400, *, reranker: Any = "d
     """
     check_text("text", text)
     check_query(question)
-    check_number("max_tokens", max_tokens, least=32, whole=True)
+    check_number("max_tokens", max_tokens, least=_LEAST, whole=True)
     before = estimate_tokens(text)
     if before <= max_tokens:
         return Pruned(text, (), before, before)
+    tree = read_json(text, _UNIT, UnitSplitter().split)
+    string = None if tree is None else longest_string(text, tree)
+    if tree is not None and string is not None and string.parts:
+        shown, excerpts = _pruned_string(text, tree, string, question, max_tokens, reranker)
+        return Pruned(shown, excerpts, estimate_tokens(shown), before)
     mark = estimate_tokens(_mark(len(text), len(text)))
     selector = ProbabilitySelector(max_tokens=max_tokens - mark)  # there may be one hole more than excerpts
-    tree = read_json(text, max(_LEAST_UNIT, max_tokens // _UNITS), UnitSplitter().split)
     units = [] if tree is None else list(units_of(tree))
     listed = _ListedUnits([words_of(text, unit) for unit in units])
     read, splitter = (text, UnitSplitter()) if tree is None else (listed.text, listed)
-    extractor = EvidenceExtractor(load_reranker(reranker), selector, splitter=splitter)
+    extractor = EvidenceExtractor(_ByShape(load_reranker(reranker)), selector, splitter=splitter)
     whole = Candidate("text", 0, len(read), read, 0.0, "rank")
     excerpts = extractor.extract(question, [whole], lambda piece: mark).excerpts
     if tree is None:
@@ -79,6 +102,35 @@ class UnitSplitter:
     def split(self, text: str) -> list[Span]:
         """Return the spans, which cover the text."""
         return [part for span in default_sentence_splitter().split(text) for part in _units(text, span)]
+
+
+class _ByShape:
+    """A calibrated reranker that scores a few of the units that differ in their numbers only.
+
+    A log repeats its lines with other numbers. The others of a shape get no more than the lowest score.
+    """
+
+    score_scale: ScoreScale = "probability"
+    is_calibrated = True
+
+    def __init__(self, reranker: Reranker) -> None:
+        self._reranker = calibrated(reranker)
+        self.name = self._reranker.name
+
+    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        """Return (n,) probabilities."""
+        asked = set(_NUMBER.findall(query))
+        counts = Counter[str]()
+        rows = []
+        for row, candidate in enumerate(candidates):
+            shape = _NUMBER.sub("0", candidate.text)
+            counts[shape] += 1
+            if counts[shape] <= _SAME_SHAPE or asked.intersection(_NUMBER.findall(candidate.text)):
+                rows.append(row)
+        ranked = {c.id: c for c in rerank(query, [candidates[row] for row in rows], self._reranker)}
+        found = np.zeros(len(candidates), dtype=np.float32)
+        found[rows] = ratio_scores([ranked[candidates[row].id] for row in rows])
+        return found
 
 
 class _ListedUnits:
@@ -149,6 +201,25 @@ def _shown_json(
         if not units or estimate_tokens(shown) <= max_tokens:
             return shown, tuple(sorted(units, key=lambda one: one.start))
         units = units[:-1]
+
+
+def _pruned_string(
+    text: str, tree: Element, string: Element, question: str, max_tokens: int, reranker: Any
+) -> tuple[str, tuple[Excerpt, ...]]:
+    """JSON that is mostly one string, such as a fetched page, whose text is cut as a text of its own."""
+    value = value_of(text, string)
+    escaped = estimate_tokens(text[string.start : string.end]) / max(1, estimate_tokens(value))
+    pruned = prune(value, question, max(_LEAST, round((max_tokens - _AROUND) / escaped)), reranker=reranker)
+    excerpts = pruned.excerpts
+    if pruned.text == value:
+        whole = Candidate("text", 0, len(value), value, 1.0, "probability")
+        excerpts = excerpts_of(Selection.of([(whole, True, "it fits")]))
+    tree, places = parted(text, tree, string, [Span(one.start, one.end) for one in excerpts])
+    placed = [
+        replace(one, start=start, end=end, text=text[start:end])
+        for one, (start, end) in zip(excerpts, places, strict=True)
+    ]
+    return _shown_json(text, tree, sorted(placed, key=lambda one: -one.score), max_tokens)
 
 
 def _hole(text: str, start: int, end: int) -> str:

@@ -83,6 +83,28 @@ def test_json_is_cut_between_its_elements_and_stays_json(value: object, layout: 
         assert not any(one.start < int(end) and int(start) < one.end for one in pruned.excerpts)
 
 
+def test_a_page_in_json_is_cut_as_the_page_is() -> None:
+    question = "When is __exit__ called?"
+    text = json.dumps({"url": "https://example.org", "content": PAGE, "links": ["x"] * 50})
+    shown = json.loads(prune(text, question, 400, reranker="packaged").text)
+    assert shown["url"] == "https://example.org"
+    assert "__exit__" in shown["content"]
+    plain = prune(PAGE, question, 200, reranker="packaged")
+    assert plain.excerpts[0].text.strip() in shown["content"]
+
+
+def test_a_page_that_fits_stays_whole_in_its_json() -> None:
+    page = "The lamp is lit at dusk.\n\nIlse Brandt keeps it.\n" * 6
+    text = json.dumps({"content": page, "links": [f"https://example.org/{i}" for i in range(7)]})
+    pruned = prune(text, "Who keeps the lamp?", estimate_tokens(text) - 30, reranker="packaged")
+    assert json.loads(pruned.text)["content"] == page
+
+
+def test_of_lines_that_differ_in_numbers_those_with_the_number_asked_for_are_found() -> None:
+    pruned = prune(LOG, "What did worker 4 do with request 263?", 100, reranker="packaged")
+    assert "handled request 263" in pruned.text
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -16,8 +16,8 @@ HERE = Path(__file__).parent
 SAMPLE = "questions a set at most"
 _KEPT_OUT = ("--work", "--vectors", "--cache", "--index")
 """Options that say where a machine keeps its files; a recorded command does without them."""
-_FOLDERS = ("--data", "--real")
-"""Options that name the folder of the question sets; a recorded command says DIR."""
+_FOLDERS = ("--data", "--real", "--cross-encoder")
+"""Options that name the folder of the question sets or of a model; a recorded command says DIR."""
 
 
 def new_parser(module: str, doc: str, *, data: bool = True) -> ArgumentParser:

@@ -222,3 +222,20 @@ def test_chunks_that_repeat_the_question_do_not_hide_the_answer_in_a_store():
     store.add_documents([Document("It was built in 1911 by Ada Brandt, the clock of the town.", id="true")])
     found = PreciseRetriever.from_store(store, fetch_k=5, reranker="packaged").invoke(QUESTION)
     assert any("Ada Brandt" in one.page_content for one in found)
+
+
+def test_vectors_of_a_store_are_used_as_they_are():
+    encoder = HashEncoder()
+    store = InMemoryVectorStore(PreciseEmbeddings(encoder))
+    store.add_documents(
+        [Document("Eels are smoked on Fridays.", id="near"), Document("The mayor sleeps.", id="far")]
+    )
+    [vector] = encoder.encode([QUESTION]).tolist()
+    store.store["near"]["vector"] = vector
+    store.store["far"]["vector"] = [-one for one in vector]
+    encoder.calls.clear()
+    found = PreciseRetriever.from_store(store, fetch_k=1, reranker="packaged").invoke(QUESTION)
+    assert [one.page_content for one in found] == ["Eels are smoked on Fridays."]
+    assert {text for call in encoder.calls for text in ([call] if isinstance(call, str) else call)} <= {
+        QUESTION
+    }

@@ -182,3 +182,21 @@ def test_chunks_that_repeat_the_question_do_not_hide_the_answer_in_a_store():
     store = VectorStoreIndex(nodes, embed_model=HashEmbedding())
     found = PreciseRetriever.from_store(store, fetch_k=5, reranker="packaged").retrieve(QUESTION)
     assert any("Ada Brandt" in one.text for one in found)
+
+
+@pytest.mark.parametrize("make", [in_memory, chroma])
+def test_vectors_of_a_store_are_used_as_they_are(make):
+    embedding = HashEmbedding()
+    [vector] = embedding.encoder.encode([QUESTION]).tolist()
+    nodes = [
+        TextNode(text="Eels are smoked on Fridays.", id_="near", embedding=vector),
+        TextNode(text="Nobody built the town clock.", id_="far", embedding=[-one for one in vector]),
+    ]
+    storage = StorageContext.from_defaults(vector_store=make())
+    store = VectorStoreIndex(nodes, storage_context=storage, embed_model=embedding)
+    embedding.encoder.calls.clear()
+    found = PreciseRetriever.from_store(store, fetch_k=1, reranker="packaged").retrieve(QUESTION)
+    assert "Eels are smoked on Fridays." in [one.node.get_content() for one in found]
+    assert {
+        text for call in embedding.encoder.calls for text in ([call] if isinstance(call, str) else call)
+    } <= {QUESTION}

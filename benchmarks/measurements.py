@@ -57,7 +57,9 @@ _STOCK = ("`SentenceSplitter()`", "`RecursiveCharacterTextSplitter()`", "documen
 
 def compose() -> str:
     """The whole page."""
-    return "\n\n".join([_HEAD, *_about_context(), *_about_search(), *_about_models()]) + "\n"
+    return (
+        "\n\n".join([_HEAD, *_about_context(), *_about_search(), *_about_models(), *_about_papers()]) + "\n"
+    )
 
 
 def _about_context() -> list[str]:
@@ -203,6 +205,30 @@ def _about_models() -> list[str]:
             latency,
             latency.table().only(lambda row: "pauses" not in row[0] and "passages" not in row[0]),
         ),
+    ]
+
+
+def _about_papers() -> list[str]:
+    """The presets of the papers, and what their figures say."""
+    answers, insights = newest("papers", "answers"), newest("papers", "insights")
+    return [
+        _section(
+            "Answers by preset and part",
+            "Of how many questions does an accepted answer stand in what a preset sends, and what does each "
+            "part of the default path do to that? The [paper map](paper_map.md) says what each preset is.",
+            answers,
+            answers.table("Mean over"),
+        ),
+        "Questions of SQuAD 2.0 that their article does not answer, over the same collection:\n\n"
+        + str(answers.table("Questions without")),
+        _section(
+            "Segments, ranks, retrievers and distractors",
+            "How often does a piece begin with what it was cut off from? Where does the first evidence "
+            "stand? What does the default path make of any retriever, also among documents of another kind?",
+            insights,
+            insights.table("Segments"),
+        ),
+        *(str(insights.table(heading)) for heading in ("Rank of", "Any retriever", "Distracting")),
     ]
 
 

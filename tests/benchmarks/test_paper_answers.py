@@ -58,10 +58,10 @@ def test_each_pipeline_is_measured_with_a_reader_and_with_a_model() -> None:
     chosen = Question("d", "Who keeps it?", answers=("B",), metadata={"options": ["Ada", "Ilse"], "label": 1})
     picked = answers.measure(made[answers.NAIVE], [chosen], None, None)
     assert "accuracy" not in picked
-    rag = dict(
+    judged = dict(
         answers.pipelines(DOCUMENTS, HashEncoder(), ScriptedLLM(["B", '{"score": 10, "adjustment": 0}']))
     )
-    assert answers.measure(rag["precise"], [chosen], None, True)["accuracy"] == 100
+    assert answers.measure(judged["precise"], [chosen], None, True)["accuracy"] == 100
 
 
 def test_the_command_measures_questions_without_an_answer_too(tmp_path: Path, capsys: Any) -> None:

@@ -86,7 +86,7 @@ MAKERS: list[tuple[Callable[..., Any], str]] = [
     (langchain_precise.papers.RewritingRetriever, "retriever llm"),
     (llamaindex_precise.papers.RewritingRetriever, "retriever llm"),
 ]
-REST = {
+REST: dict[Callable[..., Any], dict[str, Any]] = {
     langchain_precise.papers.RewritingRetriever: {
         "retriever": RunnableLambda(lambda query: LANG),
         "llm": answer,

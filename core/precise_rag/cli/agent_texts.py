@@ -15,7 +15,7 @@ from precise_rag.titles import joined_titles, new_sections, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, Titles
 
-_LONGEST_TITLES = 80
+_LONGEST_TITLES = 60
 """Characters of the headings above an excerpt; of longer ones the innermost are named."""
 _DRAWS = 20
 """Marks of a length that are tried before longer ones."""

@@ -37,6 +37,7 @@ _CODE_SIGNS = re.compile(
     r"[=({\[;<>]|^[ \t]*(?:\$|>>>|#|//|def |class |import |from |return\b|for |while |if |try\b|with |end\b)"
 )
 _PROMPTS = (">" * 3 + " ", "... ")
+_SHELL_PROMPTS = ("$ ", "% ", _PROMPTS[0])
 _LISTING = re.compile(r"([-.=])\1{3,}\Z")
 """The line before and after a block of code in AsciiDoc."""
 _ASCIIDOC_HEADING = re.compile(r"={1,6}[ \t]+\S")
@@ -230,7 +231,8 @@ class _Reader:
         """A title with its adornment: its kind, level and number of lines."""
         line, rest = self.lines[number], self.lines[number + 1 : number + 3]
         if ADORNMENT.match(line.words):
-            is_title = _is_between(line, rest) and not self.is_asciidoc
+            is_code = self.is_asciidoc or (rest and rest[0].words.startswith(_SHELL_PROMPTS))
+            is_title = _is_between(line, rest) and not is_code
             return ("heading", self._style(line.words[0], True), 3) if is_title else None
         if line.after_blank and line.before_blank and _ASCIIDOC_HEADING.match(line.words):
             return "heading", len(line.words) - len(line.words.lstrip("=")), 1

@@ -534,3 +534,10 @@ def test_a_fence_without_a_language_begins_code() -> None:
     assert kinds(read_structure("Run:\n\n```\nlift\n```\n\nIt lifts.\n", "markdown")) == [
         *("paragraph", "code", "paragraph")
     ]
+
+
+def test_a_command_between_two_lines_is_code() -> None:
+    text = "Lift them so:\n\n------------\n$ lift --all\n------------\n\nThey are closed again.\n"
+    assert kinds(read_structure(text)) == ["paragraph", "code", "paragraph"]
+    title = "------------\n lift --all \n------------\n\nThey are closed again.\n"
+    assert kinds(read_structure(title)) == ["heading1", "paragraph"]

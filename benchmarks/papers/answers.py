@@ -100,7 +100,8 @@ def measure(
     metrics: Sequence[str] = ("F1", "EM"),
 ) -> dict[str, float]:
     """The figures of a pipeline on questions that have answers."""
-    contained, tokens, read, written, chosen = [], [], [], [], []
+    contained, tokens, read, written = [], [], [], []
+    chosen: list[tuple[Any, Any]] = []
     for question in questions:
         selection = rag.retrieve(question.text)
         texts = sent(rag, selection)

@@ -78,6 +78,8 @@ def _close_doors() -> None:
 def _convert(converters: dict[str, Any], suffix: str, stream: BinaryIO) -> dict[str, Any]:
     kind = _READS_AS.get(suffix, suffix)
     if kind == ".pdf":
+        if b"%PDF" not in stream.read(1024):
+            raise ValueError("it does not begin as a PDF does")
         from precise_rag.documents.pdf import pdf_markdown
 
         text, pages, boxes = pdf_markdown(stream)

@@ -158,7 +158,7 @@ def _documents(file: Path, name: str, how: _How, remarks: list[str]) -> Iterator
         yield _converted(data, file, name, how), str(file)
         return
     if kind == "manual" and not is_manual(data[:_FIRST_BYTES].decode("latin-1")):
-        raise _NotRead("not a manual page, as its name says")
+        raise _NotRead("named like a manual page, which it is not")
     text, encoding = decode(data, file)
     if not encoding.startswith("utf-8"):
         remarks.append(f"read as {encoding}")

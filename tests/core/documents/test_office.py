@@ -105,3 +105,9 @@ def test_damaged_files_are_named(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"PK no archive at all")
     with pytest.raises(InputError, match=name):
         read(tmp_path / name)
+
+
+def test_what_is_no_pdf_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"something else")
+    with pytest.raises(InputError, match="a.pdf: cannot be converted .*does not begin as a PDF does"):
+        read(tmp_path / "a.pdf")

@@ -109,5 +109,5 @@ def test_damaged_files_are_named(name: str, tmp_path: Path) -> None:
 
 def test_what_is_no_pdf_is_named_as_such(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(b"something else")
-    with pytest.raises(InputError, match="a.pdf: cannot be converted .*does not begin as a PDF does"):
+    with pytest.raises(InputError, match=r"a\.pdf: cannot be converted .*does not begin as a PDF does"):
         read(tmp_path / "a.pdf")

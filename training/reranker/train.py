@@ -30,6 +30,7 @@ from training.candidate_lists import (
     trainable_lists,
 )
 from training.reranker.idf_table import build_idf_table
+from training.reranker.levels import NO_LEVELS
 from training.reranker.logistic_regression import fit_logistic_regression, fit_order
 from training.reranker.weak import weak_lists
 
@@ -280,6 +281,7 @@ def main() -> None:
         "kind": "features",
         "features": list(FEATURES),
         "blend": fit_regressions(network, read, weak, seen, unseen),
+        "levels": NO_LEVELS,
         "seed": SEED,
     }
     save_checkpoint(options.out, config, {**network.tensors(), "idf": table})

@@ -27,11 +27,12 @@ from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import TransformerConfig
 from training.candidate_lists import CandidateList
 from training.human_questions import SETS
+from training.reranker.levels import NO_LEVELS
 from training.reranker.logistic_regression import fit_logistic_regression
 from training.reranker_cascade.build import SEED, kept_lists
 
 Weights = Mapping[str, Mapping[str, float]]
-"""The weights of both regressions: "blend" and "unread"."""
+"""The weights of both regressions, "blend" and "unread", and of "latin", which levels.py fits."""
 
 N_LISTS = {"sentences": 20, "passages": 6, "dense": 6, "bm25": 6}
 """Lists of each set for the regression, by kind, at most; of documents kept out of training."""
@@ -88,7 +89,7 @@ def fit_judgements(
     left, left_truth, left_weight = [], [], []
     for name, lists in lists_of_sets(folder, without):
         for one in lists:
-            rows, columns, packaged = cascade.shortlist(one.question, one.candidates)
+            rows, columns, packaged, _ = cascade.shortlist(one.question, one.candidates)
             odds.append({"odds": columns["packaged"] + share * columns["reads"]})
             truth.append(one.relevant[rows])
             weight.append(1.0 / len(lists))
@@ -105,6 +106,7 @@ def fit_judgements(
             "offset": level["offset"],
         },
         "unread": fit_logistic_regression(left, left_truth, left_weight),
+        "latin": NO_LEVELS["latin"],
     }
 
 
@@ -125,7 +127,11 @@ def main() -> None:
     options = parser.parse_args()
     network = averaged([torch.load(p, map_location="cpu")["network"] for p in options.network], options.old)
     first = {"packaged": 1.0, "reads": 1.0, "offset": 0.0}
-    save(network, options.out, {"blend": first, "unread": {"packaged": 1.0, "offset": 0.0}})
+    save(
+        network,
+        options.out,
+        {"blend": first, "unread": {"packaged": 1.0, "offset": 0.0}, "latin": NO_LEVELS["latin"]},
+    )
     cascade = CascadeReranker(options.out, least=0)
     weights = fit_judgements(cascade, options.lists, options.reads, options.leave_out)
     save(network, options.out, weights)

@@ -21,11 +21,11 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "model.safetensors": "12313be0ead77816157917b062961454480a61e2e03b54a0bfcf128e0c11c295",
     },
     "reranker": {
-        "config.json": "a1daba89b3c463c3450e89f7f42877670f7c748e02feb8b25dba22bce659f49a",
+        "config.json": "23c60767b6f4770cd96abaaf71583148b415a647a99249a047107c762f32b041",
         "model.safetensors": "e649720baec603a99e6ddb08e396d55ce42db2f8f345beb93d580d7fb5ee0d9e",
     },
     "reranker-cascade": {
-        "config.json": "4730e1131482ee04d76f2a84f9c061aef3b46fe9ab995f1cd93b3ab195634d02",
+        "config.json": "b8fb6cfe986aa98a5f79b329ef682bcff6cb2a859a9fd637a058f56319085b04",
         "model.safetensors": "cc737c7809176517eb1375f3714c3fc7f426763219a931f42497108bbc32b70d",
     },
     "segmentation-sage-minilm": {

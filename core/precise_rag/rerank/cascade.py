@@ -21,6 +21,7 @@ from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.int8_layers import Precision
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.packaged import packaged_model
+from precise_rag.rerank.language import language_of
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
@@ -40,6 +41,7 @@ _RULES = {
     "n_apart": whole(0, 6),
     "blend": numbers(("packaged", "reads", "offset")),
     "unread": numbers(("packaged", "offset")),
+    "latin": numbers(("odds", "offset")),
 }
 
 
@@ -63,12 +65,13 @@ class Shortlist(NamedTuple):
 
     rows: (r,) their rows in the list. columns: (r,) each: "packaged", the packaged reranker's
     log-odds, and "reads", the cross-encoder's logits. packaged: (n,) the packaged reranker's
-    probabilities of all candidates.
+    probabilities of all candidates, as in English. is_english: whether most candidates are in English.
     """
 
     rows: IntArray
     columns: dict[str, FloatArray]
     packaged: FloatArray
+    is_english: bool
 
 
 class CascadeReranker(Shared):
@@ -77,10 +80,11 @@ class CascadeReranker(Shared):
     The cross-encoder reads the query together with the candidates that the packaged reranker puts first:
     eight, then four more at a time, until four in a row are improbable. Of each it reads 256 tokens, with the
     titles above it where the query needs them (see `with_headings`). A logistic regression over both
-    judgements gives their probabilities, and one over the packaged reranker's alone those of the rest. Texts
-    that are mostly in another script than Latin are left to the packaged reranker. Of longer texts `rerank`
-    has it read the sentences (`longest_text`). A text of another document can take one of the places that are
-    read; otherwise it has as little part in a score as in the packaged reranker's.
+    judgements gives their probabilities, and one over the packaged reranker's alone those of the rest. Where
+    most candidates are in another language than English, the log-odds are scaled and shifted. Texts that are
+    mostly in another script than Latin are left to the packaged reranker. Of longer texts `rerank` has it
+    read the sentences (`longest_text`). A text of another document can take one of the places that are read;
+    otherwise it has as little part in a score as in the packaged reranker's.
 
     folder: a saved model; default: the one in the package.
     n_read: most candidates to read, at least 1; default 20.
@@ -125,6 +129,7 @@ class CascadeReranker(Shared):
         self.weights_sha256: str = self._config["weights_sha256"]
         self._regression = LogisticRegression(self._config["blend"])
         self._unread = LogisticRegression(self._config["unread"])
+        self._latin = LogisticRegression(self._config["latin"])
         self._n_read, self._least = n_read, least
         self._device, self._precision = device, precision
         self._scorer: PerProcess[PairScorer | OnnxPairScorer] = PerProcess()
@@ -144,11 +149,14 @@ class CascadeReranker(Shared):
     def _scores(
         self, query: str, candidates: Sequence[Candidate], readable: npt.NDArray[np.bool_]
     ) -> FloatArray:
-        rows, columns, packaged = self.shortlist(query, candidates, readable)
-        scores = np.where(readable, self._unread({"packaged": log_odds(packaged)}), packaged)
+        rows, columns, packaged, is_english = self.shortlist(query, candidates, readable)
+        scores = self._unread({"packaged": log_odds(packaged)})
         if len(rows):
             scores[rows] = self._regression(columns)
-        return scores
+        return np.where(readable, self._levelled(scores, is_english), packaged)
+
+    def _levelled(self, scores: FloatArray, is_english: bool) -> FloatArray:
+        return scores if is_english else self._latin({"odds": log_odds(scores)})
 
     def shortlist(
         self, query: str, candidates: Sequence[Candidate], readable: npt.NDArray[np.bool_] | None = None
@@ -158,7 +166,8 @@ class CascadeReranker(Shared):
         readable: (n,) whether the cross-encoder may read each; default: all.
         """
         given, candidates = candidates, with_headings(query, candidates, packaged_reranker().idf_table)
-        packaged = packaged_reranker().score(query, candidates)
+        packaged = packaged_reranker().as_in_english(query, candidates)
+        is_english = language_of(query, (candidate.text for candidate in given)) == "english"
         rows = np.argsort(-packaged, kind="stable")
         rows = rows if readable is None else rows[readable[rows]]
         rows = rows[in_turns([given[row] for row in rows], self._n_read).rows]
@@ -168,9 +177,10 @@ class CascadeReranker(Shared):
             more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
             logits = np.append(logits, self.logits(query, [candidates[row].text for row in more]))
             columns = {"packaged": odds[: len(logits)], "reads": logits}
-            if self._regression(columns)[-_READ_AT_ONCE:].max() < self._least:
+            last = self._levelled(self._regression(columns)[-_READ_AT_ONCE:], is_english)
+            if last.max() < self._least:
                 break
-        return Shortlist(rows[: len(logits)], columns, packaged)
+        return Shortlist(rows[: len(logits)], columns, packaged, is_english)
 
     def load_model(self) -> None:
         """Load the networks now, not at the first candidate."""

@@ -14,7 +14,8 @@ from precise_rag.errors import ModelError
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.feature_network import FeatureNetwork
 from precise_rag.rerank.features import FEATURES, features, places
-from precise_rag.rerank.logistic_regression import LogisticRegression
+from precise_rag.rerank.language import language_of
+from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.script import mostly_latin
 from precise_rag.rerank.text_above import with_headings
 from precise_rag.stems import IdfTable
@@ -37,6 +38,7 @@ for queries that are mostly in another script than Latin, "order" if the scores 
 _DENSE = (*LEVELS, *LEVELS.values())
 
 _BLENDS = {name: numbers(("network", "offset", *known)) for name, known in KNOWN.items()}
+_LEVELS = {name: numbers(("odds", "offset")) for name in ("latin", "other")}
 
 
 class PackagedReranker:
@@ -52,7 +54,8 @@ class PackagedReranker:
     known. It was fitted with networks that had not been trained on the set they scored, so that the
     retrieval counts as much as new collections need. Where the query is mostly in another script than Latin,
     dense scores of encoders for English mean little and are not read. The order of the list, to which the
-    index has given its own weights, stands for them. See docs/models/reranker.md.
+    index has given its own weights, stands for them. Where most candidates are in another language than
+    English, the log-odds are scaled and shifted, which keeps the order. See docs/models/reranker.md.
 
     folder: a saved model; default: the one in the package.
     longest_text: tokens of the longest text to score whole; `rerank` splits longer ones into sentences.
@@ -68,16 +71,24 @@ class PackagedReranker:
         config, tensors = load_checkpoint(folder)
         if config.get("features") != list(FEATURES):
             raise ModelError(f"{folder} was trained on other features than this version has; train it again")
-        check_config(folder, config, {"blend": OBJECT})
+        check_config(folder, config, {"blend": OBJECT, "levels": OBJECT})
         check_config(folder, config["blend"], _BLENDS)
+        check_config(folder, config["levels"], _LEVELS)
         check_tensors(folder, tensors, _shapes(tensors))
         self.weights_sha256: str = config["weights_sha256"]
         self._regressions = {name: LogisticRegression(config["blend"][name]) for name in KNOWN}
+        self._levels = {name: LogisticRegression(config["levels"][name]) for name in _LEVELS}
         self.idf_table: IdfTable = tensors.pop("idf")
         self._network = FeatureNetwork(tensors)
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""
+        scores = self.as_in_english(query, candidates)
+        language = language_of(query, (candidate.text for candidate in candidates))
+        return scores if language == "english" else self._levels[language]({"odds": log_odds(scores)})
+
+    def as_in_english(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        """Return (n,) probabilities that are calibrated for English, whatever the language is."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         if is_foreign := not mostly_latin(query):

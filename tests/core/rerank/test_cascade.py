@@ -45,6 +45,7 @@ def trained(network: PairNetwork) -> dict[str, np.ndarray]:
 def saved(folder: Path, **blend: float) -> Path:
     unread = {"packaged": 1.0, "offset": -1.0}
     config = {"n_layers": CONFIG.n_layers, "n_apart": CONFIG.n_apart, "blend": blend, "unread": unread}
+    config["latin"] = {"odds": 2.0, "offset": 0.5}
     save_checkpoint(folder, config, trained(minilm_pair_network(CONFIG, minilm())))
     return folder
 
@@ -69,6 +70,17 @@ def test_texts_in_another_script_are_left_to_the_packaged_one(tmp_path: Path) ->
     asked = "Кто хранит лампу?"
     assert cascade.score(asked, given) == pytest.approx(packaged_reranker().score(asked, given))
     assert cascade.n_texts == [2]
+
+
+def test_another_language_has_levels_of_its_own_and_the_same_order(tmp_path: Path) -> None:
+    cascade = CascadeReranker(saved(tmp_path, reads=1.0, packaged=0.5), n_read=2, least=0.0)
+    german = ["Die Lampe wird von Ilse gehütet.", "Das Brot ist teuer.", "Der Fluss und die Stadt."]
+    rows, columns, packaged, is_english = cascade.shortlist("Wer hütet die Lampe?", candidates(german))
+    assert not is_english
+    odds = np.array(log_odds(packaged)) - 1.0
+    odds[rows] = columns["reads"] + 0.5 * columns["packaged"]
+    scores = cascade.score("Wer hütet die Lampe?", candidates(german))
+    assert log_odds(scores) == pytest.approx(2.0 * odds + 0.5, abs=1e-2)
 
 
 def test_hostile_documents_hardly_move_the_scores_of_others() -> None:
@@ -143,7 +155,7 @@ def test_n_read_must_be_positive(tmp_path: Path) -> None:
 
 
 def test_tensors_that_do_not_fit_are_refused_at_loading(tmp_path: Path) -> None:
-    config = {"n_layers": 6, "n_apart": 3, "blend": {"reads": 1.0}, "unread": {"packaged": 1.0}}
+    config = {"n_layers": 6, "n_apart": 3, "blend": {"reads": 1.0}, "unread": {"packaged": 1.0}, "latin": {}}
     tensors = trained(minilm_pair_network(CONFIG, minilm()))
     others = {name: tensor for name, tensor in tensors.items() if name != "together.2.down.weight"}
     for changed in (
@@ -168,6 +180,7 @@ def test_int8_weights_give_nearly_the_same_logits(tmp_path: Path) -> None:
         "n_apart": CONFIG.n_apart,
         "blend": {"reads": 1.0},
         "unread": {"packaged": 1.0},
+        "latin": {"odds": 1.0},
     }
     save_checkpoint(tmp_path, config, quantized(tensors, tables))
     exact = OnnxPairScorer(CONFIG, tensors, "float32").logits(QUESTION, TEXTS)

@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from precise_rag.checkpoints.saved import load_config
 from precise_rag.errors import ModelError
+from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank import PackagedReranker, load_reranker, rerank
+from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.types import Candidate, Span
 
 TEXTS = [
@@ -54,6 +57,30 @@ def test_dense_scores_are_not_read_for_other_scripts() -> None:
     query = "Когда открыли мост?"
     assert reranker.score(query, dense) == pytest.approx(reranker.score(query, known))
     assert reranker.score(QUESTION, dense) != pytest.approx(reranker.score(QUESTION, known))
+
+
+@pytest.mark.parametrize(
+    ("language", "query", "text"),
+    [
+        ("latin", "Wann wurde die Brücke eröffnet?", "Die Brücke wurde von dem Bürgermeister eröffnet."),
+        ("other", "Когда открыли мост?", "Мост открыли в 1931 году."),
+    ],
+)
+def test_the_order_in_another_language_is_as_in_english_and_the_level_is_not(
+    language: str, query: str, text: str
+) -> None:
+    given = [
+        replace(c, text=f"{text} {n * 'x '}", scores={"bm25": 5.0 - n, "bm25_passage": 4.0})
+        for n, c in enumerate(candidates([0.5, 0.4, 0.3, 0.2, 0.1]))
+    ]
+    reranker = load_reranker()
+    assert isinstance(reranker, PackagedReranker)
+    level = load_config(packaged_model("reranker"))["levels"][language]
+    english = log_odds(reranker.as_in_english(query, given))
+    assert log_odds(reranker.score(query, given)) == pytest.approx(
+        level["odds"] * english + level["offset"], abs=1e-3
+    )
+    assert level["odds"] > 0.0
 
 
 def test_of_equal_texts_the_better_retrieval_score_wins() -> None:

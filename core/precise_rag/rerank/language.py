@@ -1,0 +1,50 @@
+"""Which kind of language candidates are in, as far as rerankers made for English differ by it."""
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from precise_rag.rerank.script import mostly_latin
+
+Language = Literal["english", "latin", "other"]
+"""English; another language in Latin letters; another script."""
+
+_ENGLISH = """
+    the of and to that with from by are were has have had this which be it they their his its what who when
+    where how does did there would can
+"""
+"""Common words of English."""
+
+_OTHERS = """
+    der die das und ist nicht ein eine einen von mit auf für dem des wird sich wie wer wo welche
+    het een van dat zijn og det som på til av ikke och är att ett en er hva hvem hvor vad
+    le la les et est dans du au pas sur une un que qui quel quelle el los las del y por con para es se qué
+    cuál os um uma não da dos em ao qual quais il di che è per della gli și este în din
+    ve bir bu için ile na się jest je az és egy oli ja yang dan dari
+"""
+"""Common words of other languages, rare in English: Germanic, Romance, then Turkish, Slavonic and others."""
+
+_COMMON = frozenset(_ENGLISH.split()), frozenset(_OTHERS.split())
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def language_of(query: str, texts: Iterable[str]) -> Language:
+    """Return the kind of language of most candidates.
+
+    Each text has one vote, by its common words; those that have none of them, such as code and tables, have
+    no vote. Without votes it is English. So a few texts that others put into a list change nothing.
+
+    query: decides alone if it is mostly in another script than Latin.
+    """
+    if not mostly_latin(query):
+        return "other"
+    votes = sum(map(_vote, texts))
+    return "latin" if votes < 0 else "english"
+
+
+def _vote(text: str) -> int:
+    """1 for English, -1 for another language, 0 if the words do not tell."""
+    words = _WORD.findall(text.casefold())
+    english, others = (sum(word in some for word in words) for some in _COMMON)
+    return (english > others) - (others > english)

@@ -33,7 +33,8 @@ class ProbabilitySelector:
     min_score: lowest probability to keep in any case, in [0, 1]. If both are 0, `max_tokens` is filled.
     enough_tokens: tokens after which no further candidate is kept; the last one may exceed them. Half as many
         where the best has no probability, all where it has at least 0.5. None, or a `share_of_best` of 0:
-        nothing is enough. Steps of feedback keep more.
+        nothing is enough. Steps of feedback keep more. Text in other languages counts as a model's tokens are
+        estimated, if an encoder for English counts more.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
     min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
@@ -129,8 +130,13 @@ class ProbabilitySelector:
         for row, candidate in enumerate(ranked):
             if n_tokens >= enough:
                 return row
-            n_tokens += 0 if INSISTENT in candidate.scores else self._tokens(candidate)
+            n_tokens += 0 if INSISTENT in candidate.scores else self._usual_tokens(candidate)
         return len(ranked)
+
+    def _usual_tokens(self, candidate: Candidate) -> int:
+        """Tokens, in other languages estimated: vocabularies for English cut them into many more pieces."""
+        n_tokens = self._tokens(candidate)
+        return n_tokens if candidate.text.isascii() else min(n_tokens, estimate_tokens(candidate.text))
 
     def _tokens(self, candidate: Candidate) -> int:
         if candidate.n_tokens is not None:

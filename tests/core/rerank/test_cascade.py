@@ -136,7 +136,7 @@ def test_reading_stops_when_four_in_a_row_are_improbable(
 ) -> None:
     falling = np.linspace(0.9, 0.5, len(logits), dtype=np.float32)
     score = lambda self, query, given: falling[: len(given)].copy()  # noqa: E731
-    fake = type("Packaged", (), {"score": score, "idf_table": np.zeros(1, dtype=np.uint8)})
+    fake = type("Packaged", (), {"as_in_english": score, "idf_table": np.zeros(1, dtype=np.uint8)})
     monkeypatch.setattr("precise_rag.rerank.cascade.packaged_reranker", fake)
     given = candidates([f"{logit} text" for logit in logits])
     cascade = CountingCascade(saved(tmp_path, reads=1.0))

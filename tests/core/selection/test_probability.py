@@ -32,6 +32,16 @@ def test_fewer_are_enough_where_even_the_best_is_improbable():
     assert sent == [110, 120, 150, 200, 200, 200]
 
 
+def test_what_is_enough_does_not_count_the_letters_of_other_scripts():
+    texts = ("Мост открыли весной", "The bridge was opened in spring")
+    russian, english = (
+        [replace(c, text=text) for c in candidates(*[0.9] * 40, n_tokens=20)] for text in texts
+    )
+    selector = ProbabilitySelector(enough_tokens=200, min_keep=1)
+    assert len(selector.select(english).kept) == 10
+    assert len(selector.select(russian).kept) == 23
+
+
 def test_a_scale_without_an_upper_end_has_no_more_than_enough():
     bm25 = [replace(c, score=c.score * 20, score_scale="bm25") for c in candidates(*[1.0] * 40)]
     assert len(ProbabilitySelector(enough_tokens=200).select(bm25).kept) == 20

@@ -171,6 +171,7 @@ def _about_models() -> list[str]:
     rerank, hostile = newest("reranking", "measure"), newest("reranking", "hostile")
     evidence, nodes = newest("evidence", "measure"), newest("evidence", "nodes-default")
     latency = newest("peers", "latency")
+    tools, service = newest("agents", "tool-results"), newest("service", "clients")
     return [
         _section(
             "Reranking",
@@ -195,6 +196,22 @@ def _about_models() -> list[str]:
             " out*: the growth model trained without the set; only the sets that it was trained on.",
             evidence,
             _growth(evidence.data["sets"]),
+        ),
+        _section(
+            "Long results of an agent's tools",
+            "What do `prune`, and the [parts for agents](guides/agents.md) that call it, leave of a tool's "
+            "result, and is the answer in it? Of the development sets, *answered* is the share of the "
+            "evidence; *beginning* is as many tokens from the start of the result. Logs and JSON are made "
+            "up: asked in the words of the answer, and in others.",
+            tools,
+            tools.table("At most 1,000 tokens"),
+        ),
+        _section(
+            "Fifty clients at once",
+            "What does `precise serve --rest` do when 50 clients ask without a pause? *Lost*: requests "
+            "without the reply that the same request gets alone. The machine did other work at the time.",
+            service,
+            service.table(),
         ),
         f"What `EvidencePostprocessor` and `EvidenceCompressor` leave of stock chunks. {nodes.source}\n\n"
         + str(nodes.table().only(lambda row: ":" not in row[0])),

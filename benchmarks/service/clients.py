@@ -95,6 +95,12 @@ def memory(pid: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
+def cpu_seconds(pid: int) -> float:
+    """Seconds of processors that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def measure(url: str, pid: int, args: Namespace) -> dict[str, Any]:
     """Ask each request alone, then all of them by all clients."""
     asked = requests(args)
@@ -112,7 +118,7 @@ async def measure(url: str, pid: int, args: Namespace) -> dict[str, Any]:
                 sizes.append(memory(pid))
             await asyncio.sleep(0.5)
 
-    began = time.perf_counter()
+    began, used = time.perf_counter(), cpu_seconds(pid)
     watching = asyncio.create_task(watch())
     await asyncio.gather(*(one_client(url, queue, asked, alone, replies) for _ in range(args.clients)))
     seconds = time.perf_counter() - began
@@ -124,6 +130,7 @@ async def measure(url: str, pid: int, args: Namespace) -> dict[str, Any]:
         "lost": args.requests - sum(reply.right for reply in replies),
         "told to come later": sum(reply.waited for reply in replies),
         "a second": round(args.requests / seconds, 1),
+        "CPU s a request": round((cpu_seconds(pid) - used) / args.requests, 3),
         "p50 s": round(cuts[9], 2),
         "p95 s": round(cuts[18], 2),
         "memory MB": round(sizes[0]),

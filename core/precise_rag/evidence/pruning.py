@@ -36,8 +36,9 @@ _UNIT = 32
 """Most tokens of an element of JSON that is scored as one."""
 _LEAST, _AROUND = 32, 40
 """Fewest tokens of a result, and what the rest of a JSON text around its longest string may have."""
-_SAME_SHAPE = 3
-"""Most units of one shape that are scored, beside those with a number of the question."""
+_REPEATED, _SAME_SHAPE = 10, 3
+"""So many units that differ in numbers only are a log's: of them so few are scored, beside those with a
+number of the question."""
 _RECORD = re.compile(r"\},?\s*(?=\{)")
 _LINE = re.compile(r"\n+")
 _NUMBER = re.compile(r"\d+")
@@ -105,9 +106,9 @@ class UnitSplitter:
 
 
 class _ByShape:
-    """A calibrated reranker that scores a few of the units that differ in their numbers only.
+    """A calibrated reranker that scores a few of many units that differ in their numbers only.
 
-    A log repeats its lines with other numbers. The others of a shape get no more than the lowest score.
+    A log repeats its lines with other numbers. The others of a shape have the probability 0.
     """
 
     score_scale: ScoreScale = "probability"
@@ -120,12 +121,13 @@ class _ByShape:
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities."""
         asked = set(_NUMBER.findall(query))
-        counts = Counter[str]()
+        shapes = [_NUMBER.sub("0", candidate.text) for candidate in candidates]
+        sizes, seen = Counter(shapes), Counter[str]()
         rows = []
-        for row, candidate in enumerate(candidates):
-            shape = _NUMBER.sub("0", candidate.text)
-            counts[shape] += 1
-            if counts[shape] <= _SAME_SHAPE or asked.intersection(_NUMBER.findall(candidate.text)):
+        for row, (candidate, shape) in enumerate(zip(candidates, shapes, strict=True)):
+            seen[shape] += 1
+            is_repeated = sizes[shape] >= _REPEATED and seen[shape] > _SAME_SHAPE
+            if not is_repeated or asked.intersection(_NUMBER.findall(candidate.text)):
                 rows.append(row)
         ranked = {c.id: c for c in rerank(query, [candidates[row] for row in rows], self._reranker)}
         found = np.zeros(len(candidates), dtype=np.float32)

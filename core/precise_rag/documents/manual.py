@@ -74,12 +74,14 @@ class _Source:
 
     def lines(self) -> Iterator[str]:
         """Yield them, lines that go on joined."""
-        pending = ""
-        for line in self._given:
-            line, pending = pending + line, ""
+        pending: list[str] = []
+        for line in (*self._given, ""):  # the last line may go on, too
             if line.endswith("\\") and not line.endswith("\\\\"):
-                pending = line[:-1]
-            elif self._is_shown(line) and (shown := self._without_condition(line)) is not None:
+                pending.append(line[:-1])
+                continue
+            line = "".join([*pending, line])
+            pending = []
+            if self._is_shown(line) and (shown := self._without_condition(line)) is not None:
                 shown = shown.replace("\\}", "")
                 if not self._defines(shown):
                     yield shown

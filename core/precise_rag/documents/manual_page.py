@@ -9,6 +9,11 @@ _INDENT = 7
 _DEEPER = 7
 """White space before text, and what a list or `.RS` adds."""
 _PART_INDENT = 3
+_MOST_INDENT = 70
+_MOST_OF_STRINGS = 1_000_000
+"""Characters that the strings (`.ds`) of a page may add: strings hold strings, and would grow without end."""
+_MOST_COLUMNS = 200
+"""Of a table, to which shorter rows are filled."""
 _CHARACTERS = {
     "em": "—", "en": "–", "hy": "-", "mi": "-", "bu": "•", "aq": "'", "dq": '"', "lq": "“", "rq": "”",
     "oq": "‘", "cq": "’", "co": "©", "rg": "®", "tm": "™", "ha": "^", "ti": "~", "rs": "\\", "ga": "`",
@@ -26,7 +31,7 @@ _ESCAPE = re.compile(
     r"|[hvwxXNolLDbCBAZ]'[^'\n]{0,200}'|(?P<one>.)|$)"
 )
 _UNICODE = re.compile(r"u([0-9A-F]{4,6})\Z")
-_BLOCK_CELL = re.compile(r"T\{(.*?)T\}", re.DOTALL)
+_BLOCK_CELL = re.compile(r"T\{((?:(?!T\{).)*?)T\}", re.DOTALL)
 
 
 class Page:
@@ -34,6 +39,7 @@ class Page:
 
     def __init__(self, strings: dict[str, str]) -> None:
         self._strings = strings
+        self._left_of_strings = _MOST_OF_STRINGS
         self._lines: list[str] = []
         self._words: list[str] = []
         """Of the paragraph that is being read."""
@@ -64,7 +70,10 @@ class Page:
 
     def _string(self, found: re.Match[str]) -> str:
         name = found["string2"] or found["string"] or found["string1"]
-        return found[0] if name is None else self._strings.get(name, "")
+        if name is None:
+            return found[0]
+        self._left_of_strings -= len(string := self._strings.get(name, ""))
+        return string if self._left_of_strings >= 0 else ""
 
     @property
     def indent(self) -> int:
@@ -115,7 +124,7 @@ class Page:
     def deeper(self) -> None:
         """Indent what comes further."""
         self.end_paragraph()
-        self._outer.append(self._outer[-1] + (self._hang or _DEEPER))
+        self._outer.append(min(self._outer[-1] + (self._hang or _DEEPER), _MOST_INDENT))
         self._hang = 0
 
     def back(self) -> None:
@@ -180,7 +189,7 @@ class Page:
             if line.strip(" _=") and not line.startswith(".")
         ]
         if rows:
-            width = max(map(len, rows))
+            width = min(max(map(len, rows)), _MOST_COLUMNS)
             full = [row + [""] * (width - len(row)) for row in rows]
             full.insert(1, ["---"] * width)
             self._lines += [f"{' ' * self.indent}| {' | '.join(row)} |" for row in full]

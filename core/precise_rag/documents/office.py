@@ -13,7 +13,13 @@ _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
-_NOT_READ = frozenset(f"{_TEXT}{name}" for name in ("note-citation", "tracked-changes", "bibliography-mark"))
+_NOT_READ = frozenset(
+    (
+        *(f"{_TEXT}{name}" for name in ("note-citation", "tracked-changes", "bibliography-mark")),
+        f"{_OFFICE}annotation",
+    )
+)
+_ROW_GROUPS = frozenset(f"{_TABLE}table-{name}" for name in ("header-rows", "rows", "row-group"))
 _DEEPEST = 6
 _MOST_REPEATS = 1_000
 """Columns or spaces that one element may stand for."""
@@ -39,7 +45,11 @@ def _blocks(parent: Iterable[Any]) -> Iterator[str]:
         if element.tag == f"{_TEXT}h":
             level = element.get(f"{_TEXT}outline-level", "1")
             words = " ".join(_words(element).split())
-            yield f"{'#' * min(int(level) if level.isdecimal() else 1, _DEEPEST)} {words}" if words else ""
+            yield (
+                f"{'#' * max(1, min(int(level) if level.isdecimal() else 1, _DEEPEST))} {words}"
+                if words
+                else ""
+            )
         elif element.tag == f"{_TEXT}p":
             yield _NO_MARK.sub(r"\\\1", _words(element).strip())
         elif element.tag == f"{_TEXT}list":
@@ -65,6 +75,8 @@ def _words(element: Any) -> str:
         elif name == "note":
             body = child.find(f"{_TEXT}note-body")
             parts.append(f" ({' '.join(_blocks(body))})" if body is not None else "")
+        elif name == "p":  # of a frame in the paragraph
+            parts.append(f" {_words(child)} ")
         elif child.tag not in _NOT_READ:
             parts.append(_words(child))
         parts.append(child.tail or "")
@@ -84,7 +96,12 @@ def _items(element: Any, depth: int) -> Iterator[str]:
 
 
 def _rows(table: Any) -> Iterator[list[str]]:
-    for row in table.iter(f"{_TABLE}table-row"):
+    """The rows of a table; those of a table in a cell are text of the cell."""
+    for row in table:
+        if row.tag in _ROW_GROUPS:
+            yield from _rows(row)
+        if row.tag != f"{_TABLE}table-row":
+            continue
         cells: list[str] = []
         for cell in row:
             if cell.tag in (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):

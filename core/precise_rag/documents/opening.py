@@ -4,6 +4,7 @@ import gzip
 import os
 import stat
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,15 @@ def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES, inside: Path | None 
 
     Raises InputError if the file cannot be read, is larger, or is not the one that was found.
     """
+    return _read(file, lambda opened: read_at_most(opened, file, max_bytes), inside)
+
+
+def read_beginning(file: Path, n_bytes: int, inside: Path | None = None) -> bytes:
+    """Read the first bytes of a regular file of any size. Else it is the same as `read_bytes`."""
+    return _read(file, lambda opened: bytes(opened.read(n_bytes)), inside)
+
+
+def _read(file: Path, read: Callable[[Any], bytes], inside: Path | None) -> bytes:
     try:
         _check_regular(file, os.stat(file))
         with open(file, "rb", opener=_without_waiting) as opened:
@@ -90,7 +100,7 @@ def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES, inside: Path | None 
             if inside is not None:
                 _check_opened(file, status, inside)
             unpacked = gzip.GzipFile(fileobj=opened) if file.suffix == ".gz" else opened
-            return read_at_most(unpacked, file, max_bytes)
+            return read(unpacked)
     except InputError:
         raise
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

@@ -10,7 +10,7 @@ from precise_rag.documents.conversion import MAX_SECONDS, Patience, close_conver
 from precise_rag.documents.folders import FileReport, OnFile, Report, document_files, raise_error
 from precise_rag.documents.kinds import Kind, kind_of
 from precise_rag.documents.manual import is_manual, manual_text
-from precise_rag.documents.opening import MAX_FILE_BYTES, decode, read_at_most, read_bytes
+from precise_rag.documents.opening import MAX_FILE_BYTES, decode, read_at_most, read_beginning, read_bytes
 from precise_rag.documents.places import places
 from precise_rag.documents.records import from_record, json_documents, names_record, read_json_lines
 from precise_rag.documents.tables import table_documents
@@ -150,6 +150,10 @@ def _documents(file: Path, name: str, how: _How, remarks: list[str]) -> Iterator
     if kind == "records":
         yield from _lines(file, name, how)
         return
+    if kind == "manual":  # an archive.7z has such a name, too, and may be large
+        beginning = read_beginning(file, _FIRST_BYTES, how.inside)
+        if beginning and not is_manual(beginning.decode("latin-1")):
+            raise _NotRead("named like a manual page, which it is not")
     data = read_bytes(file, how.max_bytes, how.inside)
     if not data:
         yield Document(name, "", {"source": name}), str(file)
@@ -157,8 +161,6 @@ def _documents(file: Path, name: str, how: _How, remarks: list[str]) -> Iterator
     if kind == "converted":
         yield _converted(data, file, name, how), str(file)
         return
-    if kind == "manual" and not is_manual(data[:_FIRST_BYTES].decode("latin-1")):
-        raise _NotRead("named like a manual page, which it is not")
     text, encoding = decode(data, file)
     if not encoding.startswith("utf-8"):
         remarks.append(f"read as {encoding}")

@@ -126,8 +126,35 @@ def test_no_source_breaks_it(source: str) -> None:
 
 
 def test_it_takes_time_in_proportion_to_the_page() -> None:
-    for part in (".TP\n-a\nb\n", "\\f", ".if n \\{\\\n", ".Op Fl a\n", '"'):
+    for part in (".TP\n-a\nb\n", "\\f", "ab\\\n", ".TS\nl.\nT{", ".if n \\{\\\n", ".Op Fl a\n", '"'):
         manual_text(f".TH A 1\n{part * 20_000}")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f".ds a {'x' * 5_000}\n" + "\\*a" * 1_000,
+        ".ds a " + "\\*b" * 300 + "\n.ds b " + "\\*c" * 300 + f"\n.ds c {'x' * 300}\n" + "\\*a" * 300,
+        ".RS\nx\n" * 2_000,
+        f".TS\nl.\n{'a' + chr(9) * 20_000}\n" + "a\tb\n" * 2_000 + ".TE\n",
+    ],
+)
+def test_no_page_grows_without_end(source: str) -> None:
+    """Strings that hold strings, indents in indents, and a row that all others would be filled to."""
+    assert len(manual_text(f".TH A 1\n{source}").text) < 1_500_000
+
+
+def test_a_last_line_that_would_go_on_is_read() -> None:
+    assert "all but the last" in manual_text(".TH A 1\n.SH NAME\nall but\nthe last\\").text
+
+
+def test_archives_with_the_name_of_a_page_are_skipped_whatever_their_size(tmp_path: Path) -> None:
+    (tmp_path / "ferry.8").write_text(MDOC)
+    (tmp_path / "old.7z").write_bytes(b"7z\xbc\xaf" * 1_000)
+    reports: list[FileReport] = []
+    (document,) = read_documents(tmp_path, max_bytes=2_000, on_file=reports.append)
+    assert document.id == "ferry.8"
+    assert [report.status for report in reports] == ["read", "skipped"]
 
 
 def test_pages_are_read_packed_too_and_named_by_their_title(tmp_path: Path) -> None:

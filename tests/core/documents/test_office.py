@@ -73,6 +73,21 @@ def test_lists_and_tables_of_open_document_texts_are_read(tmp_path: Path) -> Non
     assert "- Bring a ticket.\n  - Or a card." in read(tmp_path / "a.odt").text
 
 
+def test_remarks_are_left_out_and_each_cell_is_read_once(tmp_path: Path) -> None:
+    inner = ODF_TABLE.replace("Island", "Coast")
+    row = f"<table:table-row><table:table-cell>{inner}</table:table-cell></table:table-row>"
+    remark = "<office:annotation><text:p>by Ilse</text:p></office:annotation>"
+    write_open_document(
+        tmp_path / "a.odt",
+        "text",
+        f"<text:p>Adults{remark} pay<text:span><text:p>a fare</text:p></text:span>twice.</text:p>"
+        f"<table:table><table:table-header-rows>{row}</table:table-header-rows></table:table>",
+    )
+    text = read(tmp_path / "a.odt").text
+    assert text.startswith("Adults pay a fare twice.")
+    assert text.count("Coast") == 1
+
+
 def test_entities_of_open_document_are_refused(tmp_path: Path) -> None:
     import zipfile
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from precise_rag.checks import shown
 from precise_rag.documents import read_json_lines, read_text
 from precise_rag.documents.records import parse_json
 from precise_rag.errors import InputError
@@ -76,6 +77,7 @@ def _of_records(records: Sequence[tuple[str, dict[str, Any]]], path: Path) -> Qu
     if read is None:
         raise InputError(f"{records[0][0]}: has the keys {', '.join(first) or 'none'}; expected {_EXPECTED}")
     texts: dict[str, Document] = {}
+    keys: dict[str, str] = {}
     found = []
     for place, record in records:
         question, answers, contexts = read(record)
@@ -83,8 +85,7 @@ def _of_records(records: Sequence[tuple[str, dict[str, Any]]], path: Path) -> Qu
             raise InputError(f"{place}: has no question; expected one of {', '.join(_QUESTION_KEYS)}")
         evidence = []
         for context in contexts:
-            key = next((key for key, one in texts.items() if one.text == context), None)
-            key = key or f"{path.name}#{len(texts) + 1}"
+            key = keys.setdefault(context, f"{path.name}#{len(texts) + 1}")
             texts[key] = Document(key, context, {"source": path.name})
             evidence.append({"doc_id": key})
         known = {"id": record["id"]} if record.get("id") not in (None, "") else {}
@@ -178,6 +179,14 @@ def _rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
 def _whole(value: Any, path: Path) -> QuestionFile:
     """The questions of one JSON value: a dataset of LlamaIndex, or a list of records."""
     if isinstance(value, dict) and {"queries", "corpus", "relevant_docs"} <= value.keys():
+        for name in ("queries", "corpus", "relevant_docs"):
+            if not isinstance(value[name], dict):
+                raise InputError(f"{path}: {name!r} must be an object, by id, got {shown(value[name])}")
+        for key, ids in value["relevant_docs"].items():
+            if not isinstance(ids, list):
+                raise InputError(
+                    f"{path}: 'relevant_docs' of {key!r} must be a list of ids, got {shown(ids)}"
+                )
         texts = {str(key): Document(str(key), str(text)) for key, text in value["corpus"].items()}
         records = [
             (
@@ -208,7 +217,7 @@ def _beir(folder: Path) -> QuestionFile:
     texts = {}
     for _, place, record in read_json_lines(corpus):
         key, title = _id(record, place), str(record.get("title") or "")
-        texts[key] = Document(key, str(record.get("text", "")), {"title": title} if title else {})
+        texts[key] = Document(key, str(record.get("text") or ""), {"title": title} if title else {})
     file = next((one for one in judged if one.stem == "test"), judged[0])
     relevant: dict[str, list[str]] = {}
     for place, query, document, score in _judgements(file):
@@ -237,12 +246,20 @@ def _id(record: Mapping[str, Any], place: str) -> str:
     return str(record["_id"])
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _judgements(file: Path) -> Iterator[tuple[str, str, str, float]]:
     """Query, document and score of each line, with its place; a head is left out."""
     for number, line in enumerate(read_text(file).splitlines(), start=1):
         cells = line.split("\t")
         place = f"{file}, line {number}"
-        is_head = number == 1 and len(cells) > 2 and not cells[-1].strip().lstrip("-").isdecimal()
+        is_head = number == 1 and len(cells) > 2 and not _is_number(cells[-1])
         if not line.strip() or is_head:
             continue
         if len(cells) == 4:  # as TREC has it, with a second column that nobody reads

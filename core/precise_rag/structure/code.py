@@ -109,7 +109,7 @@ def language_of(name: str) -> str | None:
 
 def has_parser(language: str) -> bool:
     """Check whether the parser of a language is installed (extra "code")."""
-    return _parser(language) is not None
+    return _grammar(language) is not None
 
 
 def structure_of(text: str, metadata: Mapping[str, Any], text_format: TextFormat | None = None) -> Structure:
@@ -130,9 +130,10 @@ def structure_of(text: str, metadata: Mapping[str, Any], text_format: TextFormat
 
 def _read_code(text: str, language: str, name: str) -> Structure | None:
     """The structure of a source file; None if its language is not installed or it is not in it."""
-    parser = _parser(language)
-    if parser is None or not text.strip():
+    grammar = _grammar(language)
+    if grammar is None or not text.strip():
         return None
+    parser = importlib.import_module("tree_sitter").Parser(grammar)  # of this call: threads cannot share one
     data = text.encode("utf-8", "replace")
     root = parser.parse(data).root_node
     if _error_bytes(root) > _MOST_ERRORS * len(data):
@@ -146,14 +147,14 @@ def _read_code(text: str, language: str, name: str) -> Structure | None:
 
 
 @cache
-def _parser(language: str) -> Any | None:
+def _grammar(language: str) -> Any | None:
     about = _LANGUAGES[language]
     try:
         tree_sitter = importlib.import_module("tree_sitter")
         grammar = getattr(importlib.import_module(about.module), about.function)()
     except ImportError:
         return None
-    return tree_sitter.Parser(tree_sitter.Language(grammar))
+    return tree_sitter.Language(grammar)
 
 
 def _error_bytes(root: Any) -> int:

@@ -111,6 +111,17 @@ def test_judgements_as_trec_writes_them_are_read(tmp_path: Path) -> None:
     assert [q.id for q in dataset.questions] == ["q1"]
 
 
+def test_without_a_head_the_first_judgement_counts(tmp_path: Path) -> None:
+    dataset = load_dataset(None, beir(tmp_path / "beir", "q1\tmill\t1.0\n"))
+    assert [q.id for q in dataset.questions] == ["q1"]
+
+
+def test_contexts_of_several_questions_are_one_document(tmp_path: Path) -> None:
+    records = [{"user_input": f"{n}?", "reference": "x", "reference_contexts": [MILL, INN]} for n in range(3)]
+    dataset = load_dataset(None, write_lines(tmp_path / "a.jsonl", *records))
+    assert [document.text for document in dataset.documents] == [MILL, INN]
+
+
 def test_records_of_ragas_are_read_as_lines_as_one_value_and_as_a_table(tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "ragas.jsonl", *RAGAS)
     (tmp_path / "ragas.json").write_text(json.dumps(RAGAS))
@@ -177,6 +188,12 @@ def test_with_documents_their_evidence_is_looked_up(tmp_path: Path) -> None:
         ("a.jsonl", '{"Frage": "?"}', 'has the keys Frage; expected a record with "question"'),
         ("a.csv", "Frage,Antwort\na,b\n", "has the keys Frage, Antwort; expected"),
         ("a.json", '{"a": 1}', "not a dataset of questions; expected"),
+        ("a.json", '{"queries": {}, "corpus": ["x"], "relevant_docs": {}}', "'corpus' must be an object"),
+        (
+            "a.json",
+            '{"queries": {"q": "?"}, "corpus": {}, "relevant_docs": {"q": 1}}',
+            "must be a list of ids",
+        ),
         ("a.json", "[1, 2]", "not a dataset of questions; expected"),
         ("a.jsonl", '{"user_input": "", "reference": "x"}', "has no question"),
         ("a.jsonl", '{"inputs": {"a": "1", "b": "2"}, "outputs": {}}', "has no question"),

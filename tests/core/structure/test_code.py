@@ -1,5 +1,7 @@
 """Source files: functions and classes as units, and what stands above them."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from precise_rag import Document
@@ -140,7 +142,7 @@ def test_what_is_no_code_is_read_as_text(text: str) -> None:
 
 
 def test_without_the_parser_code_is_read_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code, "_parser", lambda language: None)
+    monkeypatch.setattr(code, "_grammar", lambda language: None)
     assert structure_of(PYTHON, {"source": "pump.py"}).blocks == read_structure(PYTHON).blocks
     assert not code.has_parser("python")
 
@@ -157,3 +159,11 @@ def test_no_code_breaks_it(part: str) -> None:
     structure = structure_of(part * 5_000, {"source": "a.py"})
     assert structure.blocks[0].start == 0
     assert structure.blocks[-1].end == len(part * 5_000)
+
+
+def test_threads_read_code_at_the_same_time() -> None:
+    texts = [f"def name_{n}(a):\n    return a + {n}\n\n\n" * 50 for n in range(8)]
+    alone = [structure_of(text, {"source": "a.py"}).blocks for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda text: structure_of(text, {"source": "a.py"}).blocks, texts * 4))
+    assert together == alone * 4

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from prometheus_client import (
@@ -23,7 +22,7 @@ from prometheus_client import (
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
@@ -40,6 +39,7 @@ M = TypeVar("M", bound=BaseModel)
 
 _ASK_AGAIN = 0.2
 """Seconds after which it is looked again whether the client is still there."""
+_MOST_FIELDS = 100
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -184,9 +184,13 @@ class Service:
         reply: Response
         try:
             async with self.workers.place() as running:
-                asked = kind(**await _body(request, self.limits, deadline))
-                result = await self.workers.run(partial(work, asked), request, deadline, running)
-            reply = Response(result.model_dump_json(exclude_none=True), media_type="application/json")
+                data = await _body(request, self.limits, deadline)
+
+                def answered() -> str:  # in a thread: reading and writing long JSON takes its time, too
+                    return work(kind(**_object(data))).model_dump_json(exclude_none=True)
+
+                result = await self.workers.run(answered, request, deadline, running)
+            reply = Response(result, media_type="application/json")
         except Refused as error:
             reply = _problem(error.status, str(error))
         except ValidationError as error:
@@ -259,8 +263,8 @@ def make_app(
     )
 
 
-async def _body(request: Request, limits: Limits, deadline: float) -> dict[str, Any]:
-    """The JSON object in the body of a request. Raises Refused if it is too long, too late, or none."""
+async def _body(request: Request, limits: Limits, deadline: float) -> bytes:
+    """The body of a request. Raises Refused if it is too long, too late, not whole, or of another kind."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":  # a page of another origin cannot send it without asking first
         raise Refused(415, f"the body must be application/json, got {kind[:100] or 'no content type'}")
@@ -277,12 +281,21 @@ async def _body(request: Request, limits: Limits, deadline: float) -> dict[str, 
                 parts.append(part)
     except TimeoutError:
         raise Refused(408, f"the body did not arrive within {limits.seconds:g} seconds") from None
+    except ClientDisconnect:
+        raise Refused(499, "the client has left") from None
+    return b"".join(parts)
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    """The JSON object in a body. Raises Refused if it is none."""
     try:
-        body = json.loads(b"".join(parts))
+        body = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise Refused(400, f"the body is no JSON: {error}") from None
     if not isinstance(body, dict):
         raise Refused(422, "the body must be a JSON object")
+    if len(body) > _MOST_FIELDS:
+        raise Refused(422, f"the body must have at most {_MOST_FIELDS} fields, got {len(body):,}")
     return body
 
 

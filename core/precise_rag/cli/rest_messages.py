@@ -2,9 +2,9 @@
 
 import json
 from html import escape
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 import precise_rag
 from precise_rag.evidence import Pruned
@@ -16,7 +16,7 @@ class RerankRequest(BaseModel):
     model_config = ConfigDict(strict=True)
 
     query: str = Field(description="The question; not blank.")
-    documents: list[str | dict[str, Any]] = Field(
+    documents: Annotated[list[str | dict[str, Any]], FailFast()] = Field(  # of a million mistakes the first
         min_length=1, description='Texts, or objects with "text"; of other objects all fields are read.'
     )
     top_n: int | None = Field(default=None, ge=1, description="How many to return; default: all.")
@@ -91,6 +91,7 @@ class Problem(BaseModel):
     message: str
 
 
+_LONGEST_MESSAGE = 1_000
 _RERANK: dict[str, Any] = {
     "query": "Who keeps the lamp?",
     "documents": ["Ilse Brandt keeps the lamp.", "Otters sleep."],
@@ -205,4 +206,4 @@ def _failure(text: str) -> dict[str, Any]:
 def mistakes(error: ValidationError) -> str:
     """Return what is wrong with a request, in one line."""
     said = [f"{'.'.join(map(str, one['loc'])) or 'the body'}: {one['msg']}" for one in error.errors()[:5]]
-    return "; ".join(said)
+    return "; ".join(said)[:_LONGEST_MESSAGE]

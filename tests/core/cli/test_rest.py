@@ -101,6 +101,8 @@ async def test_a_text_is_pruned_as_in_python(kind: str) -> None:
             "the query must not be blank",
         ),
         ("/prune", {"text": "x", "question": "Who?", "tokens": 40}, 422, "tokens: Extra inputs"),
+        ("/prune", {f"f{i}": 1 for i in range(101)}, 422, "at most 100 fields, got 101"),
+        ("/prune", {"text": "x", "question": "Who?", "x" * 5_000: 1}, 422, "x" * 1_000),
         ("/prune", [], 422, "must be a JSON object"),
         ("/nothing", {}, 404, "there is no POST /nothing; see /docs"),
         ("/health", {}, 405, "there is no POST /health"),
@@ -131,6 +133,27 @@ async def test_bodies_that_are_no_json_are_refused() -> None:
             reply = await http.post("/rerank", content=content, headers=headers)
             assert reply.status_code == status
             assert reply.json()["message"]
+
+
+async def test_of_many_mistakes_one_is_told() -> None:
+    async with client() as http:
+        message = (await http.post("/rerank", json={**ASKED, "documents": [3] * 900})).json()["message"]
+    assert "documents.0" in message
+    assert "documents.1" not in message
+
+
+async def test_a_client_that_leaves_while_it_sends_is_no_error_of_ours() -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    sent: list[Any] = []
+    headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
+    scope = {"type": "http", "method": "POST", "path": "/prune", "headers": headers, "query_string": b""}
+    await make_app("packaged")(scope, receive, send)
+    assert sent[0]["status"] == 499
 
 
 class Gate:

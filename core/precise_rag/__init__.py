@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from precise_rag.llm import OpenAIChat as OpenAIChat
     from precise_rag.llm import load_llm as load_llm
     from precise_rag.pipeline import PreciseRAG as PreciseRAG
+    from precise_rag.reading import AnswerReader as AnswerReader
+    from precise_rag.reading import read_answer as read_answer
     from precise_rag.rerank import load_reranker as load_reranker
     from precise_rag.rewriting import QueryRewriter as QueryRewriter
     from precise_rag.segmentation import GreedySegmenter as GreedySegmenter
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
 
 _MODULE = {
     "Answer": "answer",
+    "AnswerReader": "reading",
     "BM25Index": "index",
     "Budget": "llm",
     "BudgetExceeded": "errors",
@@ -122,6 +125,7 @@ _MODULE = {
     "load_llm": "llm",
     "load_reranker": "rerank",
     "prune": "evidence",
+    "read_answer": "reading",
     "read_documents": "documents",
     "read_facts": "facts",
     "split_sentences": "sentences",

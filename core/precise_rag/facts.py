@@ -13,6 +13,8 @@ those without a value are left out:
     above                the title and the headings above it
     reason               why the last selection kept it
     sentences            of an excerpt: start, end, score and reason of each selected sentence in it
+    answer               of an excerpt: start, end and probability of its words that answer the question
+    answered             of an excerpt: the probability that all that is sent answers the question
     page                 the page on which it begins, from 1
     boxes                of a PDF: [page, x0, top, x1, bottom] of each line, in points from the upper left
     foreign_score        the score that another component had given it before
@@ -78,7 +80,19 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
             {"start": one.start, "end": one.end, "score": one.score, "reason": why}
             for _, one, _, why in candidate.sentences
         ]
+        facts |= _reading(candidate)
     return facts
+
+
+def _reading(excerpt: Excerpt) -> dict[str, Any]:
+    """What a reader found in an excerpt."""
+    found: dict[str, Any] = {}
+    if answer := excerpt.answer:
+        probability = round(answer.probability, 4)
+        found["answer"] = {"start": answer.start, "end": answer.end, "probability": probability}
+    if excerpt.answered is not None:
+        found["answered"] = round(excerpt.answered, 4)
+    return found
 
 
 def write_facts(facts: Mapping[str, Any]) -> str:

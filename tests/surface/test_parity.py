@@ -29,14 +29,17 @@ from precise_rag import (
 )
 from precise_rag.context import context_passages
 from precise_rag.errors import InputError
-from precise_rag.facts import piece_id
+from precise_rag.excerpts import excerpts_of
+from precise_rag.facts import candidate_facts, piece_id
 from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.index.rows import nearest
 from precise_rag.pages import boxes_of, write_boxes
+from precise_rag.reading.unanswered import LEAST_ANSWERED
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.rewriting import merge_searches
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.types import ExtractedAnswer, Reading
 from support.llamaindex import HashEmbedding
 
 TEXTS = {
@@ -448,6 +451,67 @@ def test_evidence_is_the_same():
     compressor = langchain_precise.EvidenceCompressor(reranker="packaged")
     documents = compressor.compress_documents(LANGCHAIN, query)
     assert [_placed(d, d.page_content) for d in documents] == expected
+
+
+class NameReader:
+    """A reader that finds the name of the carver, and is sure only if it is there."""
+
+    def read(self, query, texts):
+        found = [(text, text.text.find("Runa")) for text in texts]
+        answers = tuple(
+            ExtractedAnswer(text.doc_id, text.start + at, text.start + at + 10, "Runa Stell", 0.75)
+            for text, at in found
+            if at >= 0
+        )
+        return Reading(answers, 0.9 if answers else 0.1)
+
+
+@pytest.mark.parametrize(("question", "has_answer"), [(QUESTIONS[0], True), ("Who was Napoleon?", False)])
+def test_answers_and_what_is_not_answered_are_the_same(question, has_answer):
+    index = HybridIndex.build(CORE[:2] if has_answer else CORE[:1], HashEncoder())
+    options = {"reranker": load_reranker("packaged"), "reader": NameReader()}
+    for unanswered in ("send", "empty"):
+        rag = PreciseRAG(index, unanswered=unanswered, **options)
+        selection = rag.retrieve(question)
+        expected = [_read_of(candidate_facts(one)) for one in excerpts_of(selection)]
+        nodes = llamaindex_precise.PreciseRetriever(rag).retrieve(question)
+        documents = langchain_precise.PreciseRetriever(rag=rag).invoke(question)
+        assert [_read_of(read_facts(item.node)) for item in nodes] == expected
+        assert [_read_of(read_facts(document)) for document in documents] == expected
+        assert bool(expected) == (has_answer or unanswered == "send")
+        assert selection.answered == (0.9 if has_answer else 0.1)
+        texts = {document.id: document.text for document in CORE}
+        marked = [(facts["doc_id"], facts.get("answer")) for facts in map(read_facts, documents)]
+        slices = [texts[doc_id][place["start"] : place["end"]] for doc_id, place in marked if place]
+        assert slices == ["Runa Stell"] * has_answer
+
+
+def test_both_cut_to_nothing_where_nothing_answers():
+    settings = {"reranker": "packaged", "unanswered": "empty"}
+    postprocessor = llamaindex_precise.EvidencePostprocessor(**settings)
+    compressor = langchain_precise.EvidenceCompressor(**settings)
+    node = NodeWithScore(node=TextNode(id_="ferry", text=TEXTS["ferry"]))
+    found = {}
+    for query in ("When does the ferry to Velm leave?", "Which enzyme repairs the liver of a shark?"):
+        answered = EvidenceExtractor(load_reranker("packaged")).extract(query, [_whole("ferry")]).answered
+        nodes = postprocessor.postprocess_nodes([node], query_str=query)
+        documents = compressor.compress_documents([LANGCHAIN[0]], query)
+        assert len(nodes) == len(documents)
+        assert bool(nodes) == (answered >= LEAST_ANSWERED)
+        found[query] = answered
+    assert max(found.values()) == found["When does the ferry to Velm leave?"]
+    with pytest.raises(InputError, match='unanswered must be "send" or "empty"'):
+        llamaindex_precise.EvidencePostprocessor(unanswered="none")
+    with pytest.raises(InputError, match='unanswered must be "send" or "empty"'):
+        langchain_precise.EvidenceCompressor(unanswered="none")
+
+
+def _whole(name):
+    return Candidate(name, 0, len(TEXTS[name]), TEXTS[name], 0.0, "rank")
+
+
+def _read_of(facts):
+    return facts["doc_id"], facts["start"], facts.get("answer"), facts.get("answered")
 
 
 class ByLengthNodes(BaseNodePostprocessor):

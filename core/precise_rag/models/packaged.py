@@ -20,6 +20,10 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "config.json": "e2788e482b910b1a5aef8fe4fc9ce4fa879b1fb7c33c41bd99d75e403336462a",
         "model.safetensors": "12313be0ead77816157917b062961454480a61e2e03b54a0bfcf128e0c11c295",
     },
+    "reader": {
+        "config.json": "25915218c6d800b0981ccd8ad4f06fa99ff3a9672fb89973d9e22fe2a3c59ad8",
+        "model.safetensors": "f53e9a4bde611cad482e5e7da17e4f151001d922017b0c17051df6f510b8c063",
+    },
     "reranker": {
         "config.json": "23c60767b6f4770cd96abaaf71583148b415a647a99249a047107c762f32b041",
         "model.safetensors": "e649720baec603a99e6ddb08e396d55ce42db2f8f345beb93d580d7fb5ee0d9e",

@@ -22,6 +22,7 @@ from precise_rag.protocols import (
     CandidateFilter,
     Grower,
     Neighbours,
+    Reader,
     RepetitionFilter,
     Reranker,
     Rewriter,
@@ -57,6 +58,7 @@ class RetrievalPath(Portable):
     relevance: CandidateFilter | None = None
     evidence: Grower | None = None
     reranks_last: bool = False
+    reader: Reader | None = None
     _loaded: PerProcess[bool] = field(default_factory=PerProcess, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -150,7 +152,8 @@ class RetrievalPath(Portable):
 
     def _load_models(self) -> None:
         """Load the models of the stages side by side, the first time; what fails fails again at its use."""
-        parts = (getattr(self.index, "encoder", None), self.reranker, getattr(self.evidence, "model", None))
+        growing = getattr(self.evidence, "model", None)
+        parts = (getattr(self.index, "encoder", None), self.reranker, growing, self.reader)
         self._loaded.get(lambda: bool(side_by_side(*[partial(_load, part) for part in parts])))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,8 +13,8 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag._pickling import Shared
 from precise_rag._processes import PerProcess, native_work
-from precise_rag.checkpoints.checks import check_config, check_tensors, numbers, whole
-from precise_rag.checkpoints.quantized import check_scales, dequantized
+from precise_rag.checkpoints.checks import check_config, numbers, whole
+from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
@@ -25,7 +25,7 @@ from precise_rag.rerank.language import language_of
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
-from precise_rag.rerank.pairs import TransformerConfig
+from precise_rag.rerank.pairs import WIDTH, TransformerConfig, check_trained
 from precise_rag.rerank.script import mostly_latin
 from precise_rag.rerank.text_above import with_headings
 from precise_rag.sharing import in_turns
@@ -44,18 +44,6 @@ _RULES = {
     "latin": numbers(("odds", "offset")),
 }
 
-
-_WIDTH, _HEADS, _INNER = 384, 12, 1536
-"""Sizes of MiniLM."""
-_WEIGHTS: Mapping[str, tuple[int, ...]] = {
-    "query_key_value": (3 * _WIDTH, _WIDTH),
-    "out": (_WIDTH, _WIDTH),
-    "norm1": (_WIDTH,),
-    "up": (_INNER, _WIDTH),
-    "down": (_WIDTH, _INNER),
-    "norm2": (_WIDTH,),
-}
-"""The weights of each part of a layer; its bias has their first axis."""
 _READ_FIRST, _READ_AT_ONCE = 8, 4
 """Candidates that are read together: at the start, and then."""
 
@@ -122,10 +110,7 @@ class CascadeReranker(Shared):
         check_config(folder, self._config, _RULES)
         check_config(folder, self._config, {"n_apart": whole(0, self._config["n_layers"])})
         self._folder, self._tensors = folder, tensors
-        shapes = _shapes(self._config["n_layers"] - self._config["n_apart"])
-        check_tensors(folder, tensors, shapes)
-        if unknown := sorted(tensors.keys() - shapes.keys() - check_scales(tensors)):
-            raise ModelError(f"{folder}: unknown tensors {unknown[:3]}; install or train the model again")
+        check_trained(folder, tensors, self._config["n_layers"] - self._config["n_apart"], (1, 6 * WIDTH))
         self.weights_sha256: str = self._config["weights_sha256"]
         self._regression = LogisticRegression(self._config["blend"])
         self._unread = LogisticRegression(self._config["unread"])
@@ -205,21 +190,6 @@ class CascadeReranker(Shared):
                 return PairScorer(config, dequantized(self._tensors), self._device)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(f"the tensors in {self._folder} do not fit its config: {error}") from error
-
-
-def _shapes(n_together: int) -> dict[str, tuple[int, ...]]:
-    """The trained tensors of a network with so many layers that read both texts."""
-    layer = {
-        **{f"{name}.weight": shape for name, shape in _WEIGHTS.items()},
-        **{f"{name}.bias": shape[:1] for name, shape in _WEIGHTS.items()},
-    }
-    return {
-        "sides": (2, _WIDTH),
-        "across": (n_together, _HEADS),
-        "head.weight": (1, 6 * _WIDTH),
-        "head.bias": (1,),
-        **{f"together.{n}.{name}": shape for n in range(n_together) for name, shape in layer.items()},
-    }
 
 
 @cache

@@ -1,11 +1,11 @@
-"""The cascade's cross-encoder in torch, for training and GPUs.
+"""The cascade's cross-encoder and the reader in torch, for training and GPUs.
 
-It is MiniLM whose upper layers read query and candidate together. The embeddings and lower layers are
+Each is MiniLM whose upper layers read query and candidate together. The embeddings and lower layers are
 those of the official all-MiniLM-L6-v2; they read each text by itself and are not trained. The upper
 layers start as MiniLM's, read both texts at once, and are trained.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.encoders.token_ids import on_device
 from precise_rag.rerank.pairs import CANDIDATE_TOKENS, QUERY_TOKENS, TransformerConfig
 from precise_rag.tokens import readable_texts
-from precise_rag.types import FloatArray
+from precise_rag.types import FloatArray, IntArray
 
 _BATCH_TOKENS = 4_096
 
@@ -55,18 +55,16 @@ class TransformerLayer(nn.Module):
         return out
 
 
-class PairNetwork(nn.Module):
-    """Cross-encoder: one logit for a query and a candidate.
+class JointLayers(nn.Module):
+    """MiniLM with lower layers that read query and candidate apart, and upper ones that read both together.
 
-    Before training, the logit is a multiple of MiniLM's cosine of the two texts, and attention from one
-    text to the other is nearly shut. Training starts from there.
+    Before training, attention from one text to the other is nearly shut. Training starts from there.
     """
-
-    COSINE = 12.0
-    """Weight of the cosine before training."""
 
     ACROSS = -4.0
     """Added to the attention's logits from one text to the other, before training."""
+
+    head: nn.Linear
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -81,10 +79,6 @@ class PairNetwork(nn.Module):
         self.sides = nn.Parameter(torch.zeros(2, config.width))
         n_together = config.n_layers - config.n_apart
         self.across = nn.Parameter(torch.full((n_together, config.heads), self.ACROSS))
-        self.head = nn.Linear(6 * config.width, 1)
-        nn.init.zeros_(self.head.weight)
-        nn.init.constant_(self.head.weight[:, -config.width :], self.COSINE)
-        nn.init.constant_(self.head.bias, -0.5 * self.COSINE)
 
     def encode(self, ids: Tensor, is_token: Tensor) -> Tensor:
         """Return (b, l, width) states of texts, each by itself.
@@ -98,8 +92,10 @@ class PairNetwork(nn.Module):
             x = layer(x, mask)
         return x
 
-    def score(self, query: Tensor, in_query: Tensor, candidate: Tensor, in_candidate: Tensor) -> Tensor:
-        """Return (b,) logits.
+    def join(
+        self, query: Tensor, in_query: Tensor, candidate: Tensor, in_candidate: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the states of queries and of candidates, read together; the shapes are as given.
 
         query, candidate: states from `encode`. in_query, in_candidate: their masks, false at padding.
         """
@@ -110,11 +106,48 @@ class PairNetwork(nn.Module):
         other = (side[:, None] != side).float()
         for layer, across in zip(self.together, self.across, strict=True):
             x = layer(x, mask + across[:, None, None] * other)
-        first, second = x[:, :length], x[:, length:]
+        return x[:, :length], x[:, length:]
+
+
+class PairNetwork(JointLayers):
+    """Cross-encoder: one logit for a query and a candidate.
+
+    Before training, the logit is a multiple of MiniLM's cosine of the two texts.
+    """
+
+    COSINE = 12.0
+    """Weight of the cosine before training."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__(config)
+        self.head = nn.Linear(6 * config.width, 1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.constant_(self.head.weight[:, -config.width :], self.COSINE)
+        nn.init.constant_(self.head.bias, -0.5 * self.COSINE)
+
+    def score(self, query: Tensor, in_query: Tensor, candidate: Tensor, in_candidate: Tensor) -> Tensor:
+        """Return (b,) logits. The arguments are those of `join`."""
+        first, second = self.join(query, in_query, candidate, in_candidate)
         a, b = _mean(first, in_query), _mean(second, in_candidate)
         unit = F.normalize(a, dim=-1) * F.normalize(b, dim=-1)
         pair = torch.cat([first[:, 0].float(), second[:, 0].float(), a, b, (a - b).abs(), unit], dim=-1)
         return F.linear(pair, self.head.weight, self.head.bias)[:, 0]
+
+
+class SpanNetwork(JointLayers):
+    """Reader: for each token of a candidate, how likely the answer begins and ends there.
+
+    The first token of a candidate, which is no part of its text, stands for "no answer here".
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__(config)
+        self.head = nn.Linear(config.width, 2)
+
+    def spans(self, query: Tensor, in_query: Tensor, candidate: Tensor, in_candidate: Tensor) -> Tensor:
+        """Return (b, l, 2) logits of where the answer begins and ends. The arguments are those of `join`."""
+        _, read = self.join(query, in_query, candidate, in_candidate)
+        return F.linear(read.float(), self.head.weight, self.head.bias)
 
 
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -142,9 +175,15 @@ def minilm() -> SentenceTransformerEncoder:
 
 
 def minilm_pair_network(config: TransformerConfig, encoder: SentenceTransformerEncoder) -> PairNetwork:
-    """Build the untrained network: every layer is a copy of `encoder`'s, which is `minilm()`."""
-    source = encoder.module[0].auto_model.state_dict()
+    """Build the untrained cross-encoder: every layer is a copy of `encoder`'s, which is `minilm()`."""
     network = PairNetwork(config)
+    copy_layers(network, encoder)
+    return network
+
+
+def copy_layers(network: JointLayers, encoder: SentenceTransformerEncoder) -> None:
+    """Copy the embeddings and layers of `encoder`, which is `minilm()`, into a network."""
+    config, source = network.config, encoder.module[0].auto_model.state_dict()
     tensors = network.state_dict()
     tensors["words.weight"] = source["embeddings.word_embeddings.weight"]
     kind = source["embeddings.token_type_embeddings.weight"][0]
@@ -160,31 +199,58 @@ def minilm_pair_network(config: TransformerConfig, encoder: SentenceTransformerE
             for name, its in _MINILM_NAMES.items():
                 tensors[f"{ours}.{name}.{part}"] = source[f"{theirs}.{its}.{part}"]
     network.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-    return network
 
 
-class PairScorer:
-    """Scores texts against a query with a trained network.
+class _Scorer:
+    """A trained network on a device, and the tokenizer.
 
-    config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
+    network: not yet trained. trained: its tensors that differ from MiniLM, by name.
     device: such as "cpu"; default: CUDA if there is one; (attribute) the one in use.
     device_type: (attribute) its kind, such as "cuda".
     """
 
     def __init__(
-        self, config: TransformerConfig, trained: Mapping[str, FloatArray], device: str | None = None
+        self, network: JointLayers, trained: Mapping[str, FloatArray], device: str | None = None
     ) -> None:
         encoder = minilm()
-        network = minilm_pair_network(config, encoder)
+        copy_layers(network, encoder)
         state = {name: torch.from_numpy(tensor) for name, tensor in trained.items()}
         network.load_state_dict({**network.state_dict(), **state})
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.device_type = self.device.type
-        self._network = network.eval().to(self.device)
+        network.eval().to(self.device)
         if bfloat16_is_fast(self.device.type):
-            self._network.bfloat16()
-            self._network.head.float()
+            network.bfloat16()
+            network.head.float()
         self._tokenizer = encoder.tokenizer
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        ids, is_token = padded(rows)
+        return on_device(ids, self.device), on_device(is_token, self.device)
+
+    def _batches(
+        self, network: JointLayers, query: str, ids: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[IntArray, tuple[Tensor, Tensor, Tensor, Tensor]]]:
+        """Yield the rows of some texts, and the arguments of `join` for them."""
+        query_ids, in_query = self._padded(token_ids(self._tokenizer, [query], QUERY_TOKENS))
+        states = network.encode(query_ids, in_query)
+        for rows in batches_by_length(np.array([len(row) for row in ids]), _BATCH_TOKENS):
+            batch, in_batch = self._padded([ids[row] for row in rows])
+            queries = states.expand(len(rows), -1, -1), in_query.expand(len(rows), -1)
+            yield rows, (*queries, network.encode(batch, in_batch), in_batch)
+
+
+class PairScorer(_Scorer):
+    """Scores texts against a query with a trained network.
+
+    config: sizes of the network. trained, device: as for the base class.
+    """
+
+    def __init__(
+        self, config: TransformerConfig, trained: Mapping[str, FloatArray], device: str | None = None
+    ) -> None:
+        self._network = PairNetwork(config)
+        super().__init__(self._network, trained, device)
 
     def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
         """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
@@ -193,21 +259,37 @@ class PairScorer:
         if not texts:
             return logits
         order, scores = [], []
-        ids = token_ids(self._tokenizer, texts, CANDIDATE_TOKENS)
         with torch.inference_mode():
-            query_ids, in_query = self._padded(token_ids(self._tokenizer, [query], QUERY_TOKENS))
-            query_states = self._network.encode(query_ids, in_query)
-            for rows in batches_by_length(np.array([len(row) for row in ids]), _BATCH_TOKENS):
-                batch, in_batch = self._padded([ids[row] for row in rows])
-                queries = query_states.expand(len(rows), -1, -1), in_query.expand(len(rows), -1)
+            for rows, pairs in self._batches(
+                self._network, query, token_ids(self._tokenizer, texts, CANDIDATE_TOKENS)
+            ):
                 order.append(rows)
-                scores.append(self._network.score(*queries, self._network.encode(batch, in_batch), in_batch))
+                scores.append(self._network.score(*pairs))
             logits[np.concatenate(order)] = torch.cat(scores).float().cpu().numpy()
         return logits
 
-    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        ids, is_token = padded(rows)
-        return on_device(ids, self.device), on_device(is_token, self.device)
+
+class SpanScorer(_Scorer):
+    """Scores where in texts the answer to a query begins and ends with a trained network.
+
+    config: sizes of the network. trained, device: as for the base class.
+    """
+
+    def __init__(
+        self, config: TransformerConfig, trained: Mapping[str, FloatArray], device: str | None = None
+    ) -> None:
+        self._network = SpanNetwork(config)
+        super().__init__(self._network, trained, device)
+
+    def logits(self, query: str, texts: Sequence[IntArray]) -> list[FloatArray]:
+        """Return the (l, 2) logits of each of the texts, which are token ids with special tokens."""
+        found: list[FloatArray] = [np.zeros((0, 2), dtype=np.float32)] * len(texts)
+        with torch.inference_mode():
+            for rows, pairs in self._batches(self._network, query, [text.tolist() for text in texts]):
+                read = self._network.spans(*pairs).float().cpu().numpy()
+                for row, logits in zip(rows, read, strict=True):
+                    found[row] = logits[: len(texts[row])]
+        return found
 
 
 _MINILM_NAMES = {

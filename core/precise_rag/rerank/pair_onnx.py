@@ -1,6 +1,6 @@
-"""The cascade's cross-encoder on ONNX Runtime: the network of `pair_network`, for the CPU."""
+"""The cascade's cross-encoder and the reader on ONNX Runtime: the networks of `pair_network`, for the CPU."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,28 +36,81 @@ class OnnxPairScorer:
 
     config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
     precision: of the linear layers.
-
-    The lower layers are those of the encoder all-MiniLM-L6-v2; in float32 they are shared with it.
     """
 
     device_type = "cpu"
 
     def __init__(self, config: TransformerConfig, trained: Tensors, precision: Precision = "int8") -> None:
+        self._layers = _JointLayers(config, trained, precision)
+        self._head, self._offset = trained["head.weight"][0], trained["head.bias"][0]
+
+    def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
+        logits = np.zeros(len(texts), dtype=np.float32)
+        for rows, lengths, of_query, of_texts in self._layers.read(query, self._layers.tokens(texts)):
+            firsts = np.cumsum(lengths) - lengths
+            a: FloatArray = of_query.mean(axis=1)
+            b = means(of_texts, lengths)
+            product = np.multiply(unit_rows(a), unit_rows(b))
+            pair = [of_query[:, 0], of_texts[firsts], a, b, np.abs(a - b), product]
+            logits[rows] = dots(np.concatenate(pair, axis=1), self._head) + self._offset
+        return logits
+
+
+class OnnxSpanScorer:
+    """Scores where in texts the answer to a query begins and ends with a trained network, on the CPU.
+
+    config, trained, precision: as for `OnnxPairScorer`.
+    """
+
+    device_type = "cpu"
+
+    def __init__(self, config: TransformerConfig, trained: Tensors, precision: Precision = "int8") -> None:
+        self._layers = _JointLayers(config, trained, precision)
+        self._head, self._offset = trained["head.weight"], trained["head.bias"]
+
+    def logits(self, query: str, texts: Sequence[IntArray]) -> list[FloatArray]:
+        """Return the (l, 2) logits of each of the texts, which are token ids with special tokens."""
+        found: list[FloatArray] = [np.zeros((0, 2), dtype=np.float32)] * len(texts)
+        lengths = np.array([len(text) for text in texts], dtype=np.int64)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        tokens = TokenIds(np.concatenate([np.zeros(0, dtype=np.int64), *texts]), offsets)
+        for rows, sizes, _, read in self._layers.read(query, tokens):
+            logits = read @ self._head.T + self._offset
+            for row, part in zip(rows, np.split(logits, np.cumsum(sizes)[:-1]), strict=True):
+                found[row] = part
+        return found
+
+
+class _JointLayers:
+    """MiniLM with trained upper layers, which read a query and a text together.
+
+    The lower layers are those of the encoder all-MiniLM-L6-v2; in float32 they are shared with it.
+    """
+
+    def __init__(self, config: TransformerConfig, trained: Tensors, precision: Precision) -> None:
         self._encoder = minilm_encoder()
         self._n_apart = config.n_apart
         self._lower = self._encoder.lower_layers(config.n_apart, precision)
         self._upper = _UpperLayers(config, trained, self._lower, precision, self._sample)
         self._last_query: tuple[str | None, FloatArray] = None, np.zeros((0, 0), dtype=np.float32)
 
-    def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
+    def tokens(self, texts: Sequence[str]) -> TokenIds:
+        """Tokenize texts; of long ones only the beginning."""
+        return self._encoder.tokens(texts).cut(CANDIDATE_TOKENS)
+
+    def read(
+        self, query: str, tokens: TokenIds
+    ) -> Iterator[tuple[IntArray, IntArray, FloatArray, FloatArray]]:
+        """Read texts together with a query, some at a time.
+
+        Yields the rows of some texts, their lengths, the (n, q, width) states of the query beside each, and
+        the (t, width) states of the texts, which lie in order.
+        """
         query_states = self._query_states(query)
-        tokens = self._encoder.tokens(texts).cut(CANDIDATE_TOKENS)
-        logits = np.zeros(len(texts), dtype=np.float32)
         for rows in batches_by_length(tokens.lengths + len(query_states), _BATCH_TOKENS):
             batch = tokens.of(rows)
-            logits[rows] = self._upper.logits(query_states, self._states(batch), batch.lengths)
-        return logits
+            yield rows, batch.lengths, *self._upper.read(query_states, self._states(batch), batch.lengths)
 
     def _query_states(self, query: str) -> FloatArray:
         known, states = self._last_query
@@ -75,7 +128,7 @@ class OnnxPairScorer:
 
 
 class _UpperLayers:
-    """The layers that read a query and a candidate together, and the head."""
+    """The layers that read a query and a candidate together."""
 
     def __init__(
         self,
@@ -86,7 +139,6 @@ class _UpperLayers:
         sample: Callable[[], tuple[FloatArray, FloatArray]],
     ) -> None:
         self._sides = trained["sides"]
-        self._head, self._offset = trained["head.weight"][0], trained["head.bias"][0]
 
         def like_those_to_come() -> dict[str, Any]:
             query, candidate = sample()
@@ -117,22 +169,16 @@ class _UpperLayers:
         graph.output("read", states, "t", "width")
         return graph
 
-    def logits(self, query: FloatArray, candidates: FloatArray, lengths: IntArray) -> FloatArray:
-        """Return (n,) logits.
+    def read(
+        self, query: FloatArray, candidates: FloatArray, lengths: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the (n, q, width) states of the query beside each candidate, and the candidates' (t, width).
 
         query: (q, width) states. candidates: (t, width) states of n candidates, which have these lengths.
         """
-        n, q = len(lengths), len(query)
         inputs, in_query, is_candidate = self._inputs(query, candidates, lengths)
         read = self._session.run("read", inputs)
-        of_query, of_candidate = read[in_query].reshape(n, q, -1), read[is_candidate]
-        firsts = np.cumsum(lengths) - lengths
-        a: FloatArray = of_query.mean(axis=1)
-        b = means(of_candidate, lengths)
-        product = np.multiply(unit_rows(a), unit_rows(b))
-        pair = [of_query[:, 0], of_candidate[firsts], a, b, np.abs(a - b), product]
-        logits: FloatArray = dots(np.concatenate(pair, axis=1), self._head) + self._offset
-        return logits
+        return read[in_query].reshape(len(lengths), len(query), -1), read[is_candidate]
 
     def _inputs(
         self, query: FloatArray, candidates: FloatArray, lengths: IntArray

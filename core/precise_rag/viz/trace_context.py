@@ -83,7 +83,8 @@ def _excerpt(excerpt: Mapping[str, Any]) -> str:
         place = f"characters {excerpt['start']:,} to {excerpt['end']:,}{page}"
         return f'<div class="excerpt"><b class="number">{excerpt["number"]}</b> {place}</div>'
     start = excerpt["start"]
-    marks = [
+    answers = [Mark(begin - start, end - start, "answer") for begin, end in excerpt.get("answers", ())]
+    found = (
         Mark(
             one["start"] - start,
             one["end"] - start,
@@ -92,13 +93,29 @@ def _excerpt(excerpt: Mapping[str, Any]) -> str:
             1 / (1 + (one["rank"] - 1) / 5),
         )
         for one in excerpt["sentences"]
-    ]
-    marks += [Mark(begin - start, end - start, "answer") for begin, end in excerpt.get("answers", ())]
+    )
+    marks = [*answers, *(part for mark in found for part in _around(mark, answers))]
     label = (
         f'<b class="number" title="characters {start:,} to {excerpt["end"]:,}{page}">{excerpt["number"]}</b>'
     )
     where = f'<small class="soft">page {excerpt["page"]}</small> ' if page else ""
     return f'<div class="excerpt">{label}{where}{marked(excerpt["text"].rstrip(), marks)}</div>'
+
+
+def _around(mark: Mark, answers: Sequence[Mark]) -> list[Mark]:
+    """Return the parts of a mark that no answer covers."""
+    parts = [mark]
+    for answer in answers:
+        parts = [
+            part
+            for one in parts
+            for part in (
+                one._replace(end=min(one.end, answer.start)),
+                one._replace(start=max(one.start, answer.end)),
+            )
+            if part.start < part.end
+        ]
+    return parts
 
 
 def _left_out(

@@ -89,7 +89,7 @@ def test_a_saved_index_returns_the_same_passages(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("preset", "index", "stages"),
     [
-        ("precise", "HybridIndex", ["search", "rerank", "redundancy", "evidence", "selection"]),
+        ("precise", "HybridIndex", ["search", "rerank", "redundancy", "evidence", "selection", "reading"]),
         ("sage", "DenseIndex", ["search", "rerank", "selection"]),
         ("paretorag", "SentenceContextIndex", ["search", "selection"]),
         ("recursive", "WordSentenceIndex", ["search", "selection"]),

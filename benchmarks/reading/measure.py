@@ -1,0 +1,97 @@
+"""Measure the packaged reader: exact match and F1 of its answers, given the passage that holds the answer.
+
+    python -m benchmarks.reading.measure --data DIR [--model FOLDER] [--questions N] [--out FILE]
+
+Sets: SQuAD (development documents that nothing was trained on), kept-out documents of the trained sets,
+and sets that are not trained on at all: TAT-QA (finance), COVID-QA (research articles), XQuAD in German and
+Spanish; of each, questions with an answer of at most 120 characters. The passage is the paragraph of the
+answer, at most 200 tokens of it. The answer is the likeliest span, however improbable.
+"""
+
+import json
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+
+import numpy as np
+
+from precise_rag.evaluation.measures.answers import score_answers
+from precise_rag.evaluation.measures.statistics import bootstrap_interval
+from precise_rag.reading import AnswerReader, read_answer
+from training.candidate_lists import calibrates, may_train_on
+from training.reader.questions import Paragraph, paragraphs
+
+SETS = {
+    "squad": ("dev", "squad", lambda key: not may_train_on(key)),
+    "squadshifts": ("train", "squadshifts", calibrates),
+    "nq": ("train", "nq", calibrates),
+    "afriqa": ("train", "afriqa", calibrates),
+    "friendsqa": ("train", "friendsqa", calibrates),
+    "tatqa": ("train", "tatqa", lambda key: True),
+    "covidqa": ("dev", "covidqa", lambda key: True),
+    "xquad/de": ("dev", "xquad/de", lambda key: True),
+    "xquad/es": ("dev", "xquad/es", lambda key: True),
+}
+"""Split and name of each set, and which of its documents are measured on."""
+
+LONGEST = 800
+"""Characters of a passage, at most."""
+
+
+def passage(paragraph: Paragraph, start: int) -> str:
+    """Return the paragraph; of a long one, the sentences around the answer that begins there."""
+    rows = list(range(len(paragraph.sentences)))
+    here = next((row for row in rows if paragraph.sentences[row].end > start), rows[-1])
+    first = last = here
+    while True:
+        more = [(first - 1, last)] if first else []
+        more += [(first, last + 1)] if last < rows[-1] else []
+        more = [
+            (a, b) for a, b in more if paragraph.sentences[b].end - paragraph.sentences[a].start <= LONGEST
+        ]
+        if not more:
+            return paragraph.text[paragraph.sentences[first].start : paragraph.sentences[last].end]
+        first, last = min(more, key=lambda ends: abs((here - ends[0]) - (ends[1] - here)))
+
+
+def measured(name: str, reader: AnswerReader, data: str | None, n_questions: int) -> dict[str, object]:
+    """Return the scores of a sample of the questions of a set, with 95 % intervals."""
+    split, stem, taken = SETS[name]
+    asked = [
+        (question, passage(one, spans[0].start), [one.text[s:e] for s, e in spans])
+        for one in paragraphs(split, stem, data, taken)
+        for question, spans in one.asked
+        if spans
+    ]
+    drawn = np.random.default_rng(0).permutation(len(asked))[:n_questions]
+    answers, started = [], time.process_time()
+    for row in drawn:
+        found = read_answer(asked[row][0], [asked[row][1]], reader)
+        answers.append(found.text if found else "")
+    ms = (time.process_time() - started) / len(drawn) * 1e3
+    scores = score_answers(answers, [asked[row][2] for row in drawn], ("EM", "F1"))
+    record: dict[str, object] = {"questions": len(drawn), "ms": round(ms, 1)}
+    for metric, values in scores.items():
+        record[metric] = [round(100 * float(x), 1) for x in bootstrap_interval(values)]
+    return record
+
+
+def main() -> None:
+    parser = ArgumentParser(prog="python -m benchmarks.reading.measure", description=__doc__)
+    parser.add_argument("--data", help="folder of the sets; default: PRECISE_DATA")
+    parser.add_argument("--model", type=Path, help="a saved reader; default: the one in the package")
+    parser.add_argument("--questions", type=int, default=300, help="of each set, at most (%(default)s)")
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS, metavar="SET")
+    parser.add_argument("--out", type=Path, help="file for the figures")
+    options = parser.parse_args()
+    reader = AnswerReader(options.model) if options.model else AnswerReader()
+    found = {}
+    for name in options.sets:
+        found[name] = measured(name, reader, options.data, options.questions)
+        print(name, found[name], flush=True)
+    if options.out:
+        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -66,7 +66,8 @@ class AnswerReader(Shared):
     device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
     precision: of its linear layers on a CPU, "float32" or "int8".
 
-    It reads English. Texts and questions that are mostly in another script than Latin are not read.
+    It reads English. Texts and questions that are mostly in another script than Latin are not read, nor
+    most texts in another language.
     The network is loaded at its first use. Raises MissingExtra without torch on a GPU, ModelError if the
     weights are damaged.
     """

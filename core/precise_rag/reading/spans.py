@@ -18,6 +18,9 @@ _OVERLAP = 64
 _LONGEST = 30
 """Tokens of an answer, at most."""
 
+_FEWEST_WORDS, _MOST_PIECES = 12, 1.6
+"""A text of so many words is not read if a word of it has more pieces than this on average."""
+
 PRIOR = 2.0
 """Weight of a sentence's log-probability beside the network's logits."""
 
@@ -85,10 +88,14 @@ class Window:
 
 
 def windows(number: int, text: str, tokenizer: Any) -> Iterator[Window]:
-    """Yield the windows of a text that overlap; none if it has no tokens. number: of the text."""
+    """Yield the windows of a text that overlap; none if it has no tokens, or is in another language.
+
+    number: of the text. The vocabulary is English: words of other languages fall into more pieces.
+    """
     encoded = tokenizer.encode(text, add_special_tokens=False)
     ids, offsets = np.array(encoded.ids, dtype=np.int64), np.array(encoded.offsets, dtype=np.int64)
-    if not len(ids):
+    n_words = len(set(encoded.word_ids))
+    if not len(ids) or (n_words >= _FEWEST_WORDS and len(ids) > _MOST_PIECES * n_words):
         return
     first, last = (tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]"))
     letters = np.array([text[start].isalnum() and text[end - 1].isalnum() for start, end in offsets])

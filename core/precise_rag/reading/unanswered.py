@@ -49,6 +49,6 @@ def read_selection(
 def reading_note(selection: Selection) -> str:
     """Return in words what a reader found in a selection."""
     if selection.answered is None:
-        return "not read: only texts in the Latin script are"
+        return "not read: only English texts are"
     best = f", most probably: {selection.answers[0].text}" if selection.answers else ""
     return f"answered with a probability of {selection.answered:.2f}{best}"

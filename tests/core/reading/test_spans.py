@@ -76,5 +76,13 @@ def test_long_texts_are_read_in_windows_that_overlap_and_cover_them() -> None:
         assert after.offsets[1, 0] < before.offsets[-2, 1]
 
 
+def test_a_text_in_another_language_has_no_window() -> None:
+    german = (
+        "Die Fähre nach Velm verlässt den Hafen morgens um neun Uhr und befördert Briefe, Brötchen und elf "
+        "Fahrgäste, deren Gepäckstücke unverzüglich verstaut werden."
+    )
+    assert list(windows(0, german, minilm_encoder().tokenizer)) == []
+
+
 def test_a_text_without_tokens_has_no_window() -> None:
     assert list(windows(0, " \n", minilm_encoder().tokenizer)) == []

@@ -95,7 +95,7 @@ def _of_set(
 def _lists(collection: Collection, size: Size, encoder: Encoder) -> dict[str, list[CandidateList]]:
     random = np.random.default_rng(crc32(f"{collection.name} {collection.number}".encode()))
     asked = list(_drawn(collection, size, random))
-    hybrid = HybridIndex.build(collection.documents, encoder)
+    hybrid: Any = HybridIndex.build(collection.documents, encoder)
     found: dict[str, list[CandidateList]] = {}
     for number, kind in enumerate(KINDS):
         if kind in ("sentences", "passages"):

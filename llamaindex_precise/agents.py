@@ -64,6 +64,10 @@ def prune_tool_results(
     for given in tools:
         tool = _as_tool(given)
         is_cut = not (tool.metadata.return_direct or tool.metadata.get_name() in excluded)
+        if tool.metadata.get_name() == READ_RESULT:
+            raise InputError(
+                f"a tool is called {READ_RESULT} already; pass the tools themselves, and only once"
+            )
         wrapped.append(_PrunedTool(tool, pruner) if is_cut else tool)
     return [*wrapped, _reader(pruner)]
 

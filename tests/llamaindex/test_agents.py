@@ -179,3 +179,8 @@ async def test_every_kind_of_result_is_cut(kind):
     cut = (await tool.acall(question=question)).content
     assert answer in cut
     assert estimate_tokens(cut) <= 300
+
+
+def test_tools_are_wrapped_once():
+    with pytest.raises(InputError, match="called read_result already"):
+        pruned(*pruned(read_file))

@@ -35,7 +35,6 @@ from precise_rag.selection import GradientSelector, ProbabilitySelector
 from precise_rag.trace import Bill, PriceTable, Trace
 from precise_rag.viz.terminal import visible, visible_line
 from precise_rag.viz.trace_comparison import trace_comparison_page
-from precise_rag.viz.trace_page import trace_page
 
 _NO_MODEL = (
     "Shown is the context for a language model. For an answer, name one with --llm (its key: OPENAI_API_KEY; "
@@ -190,7 +189,7 @@ def _earlier_trace(file: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InputError(f"{file}: not a trace; --trace FILE.json writes one")
     try:
-        trace_page(record)
+        trace_comparison_page(record, record)
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
     return record

@@ -3,6 +3,7 @@
 import argparse
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from precise_rag.cli.given_documents import index_argument
 from precise_rag.encoders import load_encoder
@@ -58,7 +59,10 @@ def named_index_argument(text: str) -> tuple[str, Path | str]:
     if named:
         return named[1], index_argument(named[2])
     place = index_argument(text)
-    last = re.split(r"[\\/]", str(place).rstrip("\\/"))[-1].partition("?")[0].removesuffix(".lance")
+    path = (
+        urlsplit(text.removeprefix("qdrant:")).path if "://" in text else str(place)
+    )  # the rest may hold a password
+    last = re.split(r"[\\/]", path.rstrip("\\/"))[-1].partition("?")[0].removesuffix(".lance")
     return re.sub(r"[^\w-]+", "-", last).strip("-") or "documents", place
 
 

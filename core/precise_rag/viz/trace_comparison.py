@@ -6,7 +6,7 @@ from typing import Any
 
 from precise_rag.viz.page import Html, html_page, soft, table
 from precise_rag.viz.trace_context import context_section
-from precise_rag.viz.trace_page import read_record
+from precise_rag.viz.trace_page import as_page, read_record
 from precise_rag.viz.trace_stages import time_line
 
 
@@ -18,6 +18,10 @@ def trace_comparison_page(
     Raises InputError for any other record.
     """
     records = (read_record(first), read_record(second))
+    return as_page(records, lambda records: _page(records, names))
+
+
+def _page(records: tuple[Mapping[str, Any], Mapping[str, Any]], names: tuple[str, str]) -> str:
     questions = list(dict.fromkeys(record.get("question", "A question") for record in records))
     sides = "".join(
         f"<div><h2>{escape(name)}</h2>{_side(record)}</div>"

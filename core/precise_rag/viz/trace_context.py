@@ -78,10 +78,11 @@ def _document(
 
 
 def _excerpt(excerpt: Mapping[str, Any]) -> str:
-    page = f", page {excerpt['page']}" if excerpt.get("page") else ""
+    page = f", page {escape(str(excerpt['page']))}" if excerpt.get("page") else ""
+    number = escape(str(excerpt["number"]))
     if "text" not in excerpt:
         place = f"characters {excerpt['start']:,} to {excerpt['end']:,}{page}"
-        return f'<div class="excerpt"><b class="number">{excerpt["number"]}</b> {place}</div>'
+        return f'<div class="excerpt"><b class="number">{number}</b> {place}</div>'
     start = excerpt["start"]
     answers = [Mark(begin - start, end - start, "answer") for begin, end in excerpt.get("answers", ())]
     found = (
@@ -95,10 +96,8 @@ def _excerpt(excerpt: Mapping[str, Any]) -> str:
         for one in excerpt["sentences"]
     )
     marks = [*answers, *(part for mark in found for part in _around(mark, answers))]
-    label = (
-        f'<b class="number" title="characters {start:,} to {excerpt["end"]:,}{page}">{excerpt["number"]}</b>'
-    )
-    where = f'<small class="soft">page {excerpt["page"]}</small> ' if page else ""
+    label = f'<b class="number" title="characters {start:,} to {excerpt["end"]:,}{page}">{number}</b>'
+    where = f'<small class="soft">{page.removeprefix(", ")}</small> ' if page else ""
     return f'<div class="excerpt">{label}{where}{marked(excerpt["text"].rstrip(), marks)}</div>'
 
 
@@ -152,10 +151,10 @@ def _tokens(sent: Sequence[Mapping[str, Any]]) -> str:
     """A bar for each excerpt: tokens of its text, of what stands above it, and what is written around it."""
     most = max(sum(one["tokens"].values()) for one in sent) or 1
     rows = "".join(
-        f"<li><span>{one['number']}</span>"
+        f"<li><span>{escape(str(one['number']))}</span>"
         + '<span class="bar">'
         + "".join(
-            f'<i class="{name}" style="width:{100 * count / most:.1f}%"></i>'
+            f'<i class="{escape(name)}" style="width:{100 * count / most:.1f}%"></i>'
             for name, count in one["tokens"].items()
         )
         + f"</span><span>{sum(one['tokens'].values()):,}</span></li>"

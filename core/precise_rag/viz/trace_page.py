@@ -22,6 +22,9 @@ _LONGEST_TEXT, _LONGEST_LIST = 50_000, 1_000
 _SHORT_TEXT, _LONGEST_NAME = 20, 200
 """A text that is never cut, such as a number, and the longest name of a setting."""
 
+R = TypeVar("R")
+T = TypeVar("T")
+
 
 class _Room:
     """Cuts a record to the room of a page, and counts the parts that it leaves out."""
@@ -66,18 +69,16 @@ def trace_page(record: Mapping[str, Any]) -> str:
 
     Long texts and lists are cut, and the page says how much was left out.
     """
-    return _shown(record, _page)
+    return as_page(record, _page)
 
 
 def read_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a record with long texts and lists cut. Raises InputError if `Trace.to_dict` did not make it."""
-    return _shown(record, lambda record: {**_Room().cut(record), "stages": _Room().cut(record["stages"])})
+    return as_page(record, lambda record: {**_Room().cut(record), "stages": _Room().cut(record["stages"])})
 
 
-_Shown = TypeVar("_Shown")
-
-
-def _shown(record: Mapping[str, Any], show: Callable[[Mapping[str, Any]], _Shown]) -> _Shown:
+def as_page(record: R, show: Callable[[R], T]) -> T:
+    """Return what `show` makes of a record. Raises InputError if `Trace.to_dict` did not make the record."""
     try:
         return show(record)
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:

@@ -48,7 +48,7 @@ def selection_section(
     ]
     curve = two_sizes(score_curve(ranks), score_curve(ranks, width=340)) if ranks else ""
     paths = _rank_paths(stages, stage["round"])
-    where = f"Round {stage['round']}: " if is_one_of_several else ""
+    where = f"Round {escape(str(stage['round']))}: " if is_one_of_several else ""
     return "".join(
         (
             f"<h2>{where}{len(kept)} of {len(candidates)} pieces kept{_tokens(kept)}</h2>",
@@ -63,7 +63,7 @@ def selection_section(
 def pieces(candidates: Sequence[Mapping[str, Any]], paths: Mapping[str, str]) -> str:
     """Return a list of pieces, each with its score, its ranks, why it was kept or dropped, and its text."""
     items = "".join(
-        f'<li><p class="facts-of"><b>{one["rank"]}</b> {float(one["score"]):.4g} '
+        f'<li><p class="facts-of"><b>{escape(str(one["rank"]))}</b> {float(one["score"]):.4g} '
         f'<span class="ranks">{paths.get(one["id"], "")}</span></p>'
         f'<p class="words">{escape(one.get("text", "").strip())}</p>'
         f'<p class="why">{escape(one["reason"])} <small>{escape(one["id"])}</small></p></li>'
@@ -83,7 +83,7 @@ def _rank_paths(stages: Sequence[Mapping[str, Any]], round_number: int | None) -
             key, rank = candidate["id"], candidate["rank"]
             before = last.get(key)
             css = "" if before in (None, rank) else ' class="up"' if rank < (before or 0) else ' class="down"'
-            paths.setdefault(key, []).append(f"{escape(stage['stage'])} <b{css}>{rank}</b>")
+            paths.setdefault(key, []).append(f"{escape(stage['stage'])} <b{css}>{escape(str(rank))}</b>")
             last[key] = rank
     return {key: " › ".join(path) for key, path in paths.items()}
 

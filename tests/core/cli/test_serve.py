@@ -255,6 +255,11 @@ async def test_arguments_that_cannot_be_are_one_line_without_their_values() -> N
         ("a=b=c", "a"),
         ("my docs", "my-docs"),
         (".", "documents"),
+        ("postgresql://ann:sekret@host:5432/fares?sslmode=require", "fares"),
+        ("postgresql://ann:sekret@host", "documents"),
+        ("postgresql://ann:sekret@host?options=a/b", "documents"),
+        ("qdrant:http://sekret@host:6333", "documents"),
+        ("s3://bucket/fares.lance", "fares"),
     ],
 )
 def test_an_index_has_a_name(given: str, name: str) -> None:

@@ -35,6 +35,24 @@ def test_the_page_stands_alone_and_shows_curve_cut_reasons_rounds_and_cost():
     assert "scores by rank, 1 of 2 kept; the last kept is rank 1" in page.values("aria-label")
 
 
+def test_a_stored_record_writes_no_markup_where_numbers_stand():
+    record = json.loads(full_trace().to_json())
+    script = "<script>alert(1)</script>"
+    for stage in record["stages"]:
+        for candidate in stage["candidates"]:
+            candidate |= {"rank": script, "score": "nan"}
+    sent = {"number": script, "doc_id": "d", "start": 0, "end": 1, "page": script, "above": [], "text": "x"}
+    record["context"] = [{**sent, "tokens": {"text": 1, "titles": 0, "around": 0, f"'>{script}": 0}}]
+    record["context"][0]["sentences"] = []
+    assert "<script" not in trace_page(record)
+
+
+def test_a_record_without_times_cannot_be_compared():
+    record = full_trace().to_dict()
+    with pytest.raises(InputError, match=r"Trace\.to_dict"):
+        trace_comparison_page(record, {name: value for name, value in record.items() if name != "ms"})
+
+
 def test_white_space_of_chunks_is_kept():
     trace = Trace("q")
     code = Candidate("d", 0, 30, "def add(a, b):\n    return a  +  b", 0.5, "probability")

@@ -148,7 +148,10 @@ def _placed(
     """The questions of a file, and the ids of those whose evidence was not found."""
     asked, unplaced, seen = [], [], set[str]()
     for place, record in given.records:
-        record = _from_row(record) if path.suffix == ".csv" and not given.texts else record
+        is_row = path.suffix == ".csv" and not isinstance(
+            record.get("evidence"), list
+        )  # as another tool has it
+        record = _from_row(record) if is_row else record
         if given.texts and collection is not given.texts:
             record = {
                 **record,

@@ -182,11 +182,14 @@ def _whole(value: Any, path: Path) -> QuestionFile:
         for name in ("queries", "corpus", "relevant_docs"):
             if not isinstance(value[name], dict):
                 raise InputError(f"{path}: {name!r} must be an object, by id, got {shown(value[name])}")
+        known = {str(key) for key in value["corpus"]}
         for key, ids in value["relevant_docs"].items():
             if not isinstance(ids, list):
                 raise InputError(
                     f"{path}: 'relevant_docs' of {key!r} must be a list of ids, got {shown(ids)}"
                 )
+            if unknown := {str(one) for one in ids} - known:
+                raise InputError(f"{path}: {min(unknown)!r} of 'relevant_docs' is not in 'corpus'")
         texts = {str(key): Document(str(key), str(text)) for key, text in value["corpus"].items()}
         records = [
             (

@@ -194,6 +194,11 @@ def test_with_documents_their_evidence_is_looked_up(tmp_path: Path) -> None:
             '{"queries": {"q": "?"}, "corpus": {}, "relevant_docs": {"q": 1}}',
             "must be a list of ids",
         ),
+        (
+            "a.json",
+            '{"queries": {"q": "?"}, "corpus": {"a": "x"}, "relevant_docs": {"q": ["b"]}}',
+            "'b' of 'relevant_docs' is not in 'corpus'",
+        ),
         ("a.json", "[1, 2]", "not a dataset of questions; expected"),
         ("a.jsonl", '{"user_input": "", "reference": "x"}', "has no question"),
         ("a.jsonl", '{"inputs": {"a": "1", "b": "2"}, "outputs": {}}', "has no question"),
@@ -211,3 +216,10 @@ def test_other_files_are_refused_with_what_is_known(
 def test_other_folders_are_refused_with_what_is_known(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a BEIR folder"):
         load_dataset(None, tmp_path)
+
+
+def test_a_table_of_another_tool_without_contexts_is_read(tmp_path: Path) -> None:
+    (tmp_path / "village.md").write_text(MILL)
+    table = write_table(tmp_path / "a.csv", {"user_input": "When was it built?", "reference": "1802"})
+    (question,) = load_dataset(tmp_path / "village.md", table).questions
+    assert question.answers == ("1802",)

@@ -7,8 +7,9 @@
 *Contained* is the share of questions of which an accepted answer stands word for word in what is sent (case,
 punctuation and articles aside); yes and no are left out. The reader, if there is one in the package, reads
 what is sent in its order and gives a span or none. "unanswerable" are questions of SQuAD 2.0 that their
-article does not answer; of them the table shows how often nothing is sent, how often the reader says that
-there is no answer, and by how much their most probable sentence differs from that of answerable ones. With
+article does not answer; of them the table shows how often nothing is sent, how often the reader's answer is
+less probable than not, and the most probable sentence beside that of answerable ones. The reader begins with
+what is sent first, so that an order by scores helps it. With
 --llm (any OpenAI-compatible server, --base-url) each pipeline answers by its own loop. Collections are the
 documents of the sets up to --characters that no packaged model was trained on. Without a model, ChunkRAG is
 run without its rewriter and its relevance filter.

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "tracing.md").read_text(
 def test_the_pages_examples_run():
     langchain = pytest.importorskip("openinference.instrumentation.langchain")
     llamaindex = pytest.importorskip("openinference.instrumentation.llama_index")
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     try:
         for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S):
             exec(compile(block, "docs/guides/tracing.md", "exec"), names)

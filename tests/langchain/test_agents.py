@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 import sys
+from typing import Any
 
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
@@ -16,7 +17,7 @@ from support.tool_results import KINDS, LOG, PAGE, RECORDS
 
 agents = pytest.importorskip("langchain.agents")
 middleware = pytest.importorskip("langchain_precise.agents")
-types = pytest.importorskip("langgraph.types")
+Command = pytest.importorskip("langgraph.types").Command
 
 QUESTION = "Which disk is full?"
 
@@ -111,7 +112,10 @@ def test_json_stays_json_and_short_results_stay_as_they_are():
 def test_blocks_of_text_are_cut_and_pictures_stay():
     state = build(calls(("show", {"path": "p"}))).invoke({"messages": [("user", "When is __exit__ called?")]})
     (found,) = results(state)
+    assert isinstance(found.content, list)
     text, picture = found.content
+    assert isinstance(text, dict)
+    assert isinstance(picture, dict)
     assert "__exit__" in text["text"]
     assert estimate_tokens(text["text"]) <= 300
     assert picture["type"] == "image_url"
@@ -136,10 +140,10 @@ def test_errors_are_not_cut():
 
 def test_a_command_s_messages_are_cut():
     @tool
-    def change(tool_call_id: str) -> types.Command:
+    def change(tool_call_id: str) -> Any:
         """Change the state."""
         message = ToolMessage(LOG, tool_call_id="1")
-        return types.Command(update={"messages": [message]})
+        return Command(update={"messages": [message]})
 
     state = build(calls(("change", {"tool_call_id": "1"})), [change]).invoke(
         {"messages": [("user", QUESTION)]}

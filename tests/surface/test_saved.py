@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from typing import Any
 
 import pytest
 from langchain_core.load import dumpd, load
@@ -20,7 +21,7 @@ SECRET = "sk-0123456789-not-to-be-seen"
 LIVE = "it is built around a live index or pipeline; save that, and build the component over it again"
 
 SPLITTER = "LangChain's text splitters are no Serializable, and load takes nothing else"
-LANGCHAIN = {
+LANGCHAIN: dict[str, dict[str, Any]] = {
     "EvidenceCompressor": {"max_tokens": 300, "reranker": "packaged"},
     "PreciseEmbeddings": {"model": "all-MiniLM-L6-v2", "device": "cpu"},
     "GradientSelectionCompressor": {"min_k": 2, "min_score": 0.1},
@@ -42,7 +43,7 @@ NOT_LANGCHAIN = {
     "SelfFeedbackInput": "a type of values",
     "SelfFeedbackOutput": "a type of values",
 }
-LLAMAINDEX = {
+LLAMAINDEX: dict[str, dict[str, Any]] = {
     "EvidencePostprocessor": {"max_tokens": 300, "reranker": "packaged"},
     "PreciseEmbedding": {"model_name": "all-MiniLM-L6-v2", "device": "cpu"},
     "SemanticSegmentationNodeParser": {"max_tokens": 90},

@@ -25,7 +25,8 @@ def test_a_long_result_is_cut_and_says_how_the_rest_is_read(kind: str) -> None:
     cut = pruner.prune(text, question)
     assert answer in cut
     assert estimate_tokens(cut) <= 300 < estimate_tokens(text)
-    reference, place = reference_in(cut), 0
+    reference = reference_in(cut)
+    place: int | None = 0
     parts = []
     while place is not None:
         line, _, part = pruner.read(reference, place).partition("\n")

@@ -48,4 +48,4 @@ def test_unknown_splitters_are_one_clear_error(precise, tmp_path):
     assert "name two splitters to compare" in error
     code, _, error = precise("inspect", file, "small", "nothing")
     assert code == 1
-    assert "got 'nothing'" in error
+    assert "no segmentation model 'nothing'" in error

@@ -146,7 +146,7 @@ def test_chunkrag_searches_for_the_rewritten_question_and_reranks_what_the_filte
             read.append([candidate.text for candidate in candidates])
             return range(len(candidates))
 
-    pages = [*DOCUMENTS, Document("late", "At six the harbour gate opens, and in the evening it is shut.")]
+    pages = [*DOCUMENTS, Document("late", "Boats leave at six, when it is light.")]
     rag = PreciseRAG.from_documents(
         pages, ScriptedLLM(model), preset="chunkrag", encoder=HashEncoder(), reranker=Backwards()
     )

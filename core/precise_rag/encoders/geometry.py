@@ -8,10 +8,11 @@ common, show how an encoder tells them apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -104,7 +105,8 @@ class Geometry(NamedTuple):
         return cosine if math.isnan(self.slope) else self.unrelated + (cosine - _UNRELATED) / self.slope
 
 
-_known: WeakKeyDictionary[Encoder, Geometry | None] = WeakKeyDictionary()
+_known: deque[tuple[Callable[[], Encoder | None], Geometry | None]] = deque(maxlen=256)
+"""Encoders and what was measured of them. They are compared by identity: not every object has a hash."""
 
 
 def geometry_of(encoder: Encoder) -> Geometry | None:
@@ -112,12 +114,20 @@ def geometry_of(encoder: Encoder) -> Geometry | None:
 
     Any but the packaged encoder encodes 48 short sentences, once.
     """
+    for known, geometry in list(_known):
+        if known() is encoder:
+            return geometry
+    geometry = _measured(encoder)
+    _known.append((_reference(encoder), geometry))
+    return geometry
+
+
+def _reference(encoder: Encoder) -> Callable[[], Encoder | None]:
+    """A weak reference; a strong one to an object that cannot have a weak one."""
     try:
-        if encoder not in _known:
-            _known[encoder] = _measured(encoder)
-        return _known[encoder]
-    except TypeError:  # an object that cannot be remembered
-        return _measured(encoder)
+        return weakref.ref(encoder)
+    except TypeError:
+        return lambda: encoder
 
 
 def cosine_like(cosine: float, encoder: Encoder) -> float:

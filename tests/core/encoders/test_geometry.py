@@ -1,6 +1,8 @@
 """Cosines of any encoder are read as those of the packaged one."""
 
+import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pydoc_data.topics import topics
 
 import numpy as np
@@ -102,6 +104,50 @@ def test_an_encoder_is_measured_once() -> None:
     index.search(QUESTIONS[1])
     DenseIndex.build([], encoder)
     assert encoder.n_texts - before == 48
+
+
+@dataclass
+class Unhashable(Changed):
+    """An encoder that is compared by what it holds, as those of pydantic are."""
+
+    change: Callable[[FloatArray], FloatArray]
+
+    def __post_init__(self) -> None:
+        super().__init__(self.change)
+
+
+class Slotted:
+    """An encoder without weak references."""
+
+    __slots__ = ("_inner", "name")
+
+    def __init__(self, inner: Changed) -> None:
+        self._inner, self.name = inner, "slotted"
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        return self._inner.encode(texts)
+
+    encode_queries = encode
+
+    def count_tokens(self, texts: Sequence[str]) -> IntArray:
+        return self._inner.count_tokens(texts)
+
+    @property
+    def dimension(self) -> int:
+        return self._inner.dimension
+
+
+def test_encoders_of_any_class_are_measured_once() -> None:
+    unhashable, inner = Unhashable(CHANGES["in a cone"]), Changed(CHANGES["in a cone"])
+    slotted = Slotted(inner)
+    with pytest.raises(TypeError):
+        hash(unhashable)
+    with pytest.raises(TypeError):
+        weakref.ref(slotted)
+    for _ in range(2):
+        assert geometry_of(unhashable) is geometry_of(unhashable) is not None
+        assert geometry_of(slotted) is geometry_of(slotted) is not None
+    assert unhashable.n_texts == inner.n_texts == 48
 
 
 @pytest.mark.parametrize("kind", [DenseIndex, SentenceContextIndex, WordSentenceIndex, HybridIndex])

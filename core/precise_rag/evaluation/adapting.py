@@ -15,7 +15,7 @@ from precise_rag.evaluation.measures.statistics import Interval, compare_paired
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Reranker, Source
 from precise_rag.rerank import LevelledReranker, calibrated, load_reranker
-from precise_rag.rerank.adapted import Adaptation, adaptation_columns, identity
+from precise_rag.rerank.adapted import Adaptation, AdaptedReranker, adaptation_columns, identity
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
@@ -62,14 +62,13 @@ class _Asked(NamedTuple):
 
 
 class _Listener:
-    """A reranker that keeps the columns of what it scores."""
+    """A reranker that keeps the columns of what it scores: whole candidates, however long they are."""
 
     score_scale: ScoreScale = "probability"
     is_calibrated = True
 
     def __init__(self, reranker: Reranker, wanted: Sequence[str]) -> None:
         self.reranker, self.wanted, self.name = reranker, wanted, reranker.name
-        self.longest_text = getattr(reranker, "longest_text", None)
         self.found: tuple[list[Candidate], dict[str, FloatArray]] = ([], {})
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
@@ -96,7 +95,8 @@ def adapt(
 
     index: what is searched.
     questions: with evidence, at least 20.
-    reranker: anything `load_reranker` accepts; default: the cascade.
+    reranker: anything `load_reranker` accepts; default: the cascade. Of one that is adapted, the reranker
+        is adapted anew.
     n_candidates: as for `PreciseRAG`.
     show_progress: show a progress bar.
     Raises InputError for too few questions.
@@ -107,7 +107,8 @@ def adapt(
             f"{FEWEST_QUESTIONS} questions with evidence are needed to adapt anything, got {len(asked)} "
             f"with evidence of {len(questions)}; nothing was changed"
         )
-    base = calibrated(load_reranker(reranker))
+    loaded = load_reranker(reranker)
+    base = loaded.reranker if isinstance(loaded, AdaptedReranker) else calibrated(loaded)
     lists = _lists(index, asked, base, n_candidates, show_progress)
     encoder = getattr(index, "encoder", None)
     forms = _forms(base)

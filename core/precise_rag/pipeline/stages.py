@@ -96,6 +96,7 @@ def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
         loaded = load_reranker(given, score_scale=chosen.score_scale)
         if isinstance(loaded, AdaptedReranker):
             loaded.adaptation.check(loaded.reranker, _encoder_name(index))
+            return loaded
         if not chosen.calibrated:
             return loaded
         adaptation, ours = getattr(index, "adaptation", None), calibrated(loaded)

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -81,8 +82,13 @@ class Adaptation:
         record = {"format": FORMAT, "version": VERSION, **self.record}
         text = json.dumps({**record, "sha256": _sha256(record)}, indent=1) + "\n"
         part = path.with_name(f"{path.name}.part")
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
+        try:
+            part.write_text(text, encoding="utf-8")
+            os.replace(part, path)
+        except BaseException:
+            with suppress(OSError):
+                part.unlink()
+            raise
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -7,11 +7,11 @@ import pytest
 
 from precise_rag import Document, PreciseRAG
 from precise_rag.errors import InputError
-from precise_rag.evaluation import Evidence, Question
+from precise_rag.evaluation import Evidence, Question, adapting
 from precise_rag.evaluation.adapting import adapt, holds_evidence
 from precise_rag.evaluation.own_questions import own_questions
 from precise_rag.index import HybridIndex
-from precise_rag.rerank import AdaptedReranker
+from precise_rag.rerank import AdaptedReranker, rerank
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
@@ -97,6 +97,28 @@ def test_what_the_search_knows_better_is_learned(index: HybridIndex) -> None:
     rag = PreciseRAG(index, reranker=AdaptedReranker(Wrong(), found.adaptation))
     best = rag.retrieve("When does the quarry open?").decisions[0].candidate
     assert best.text == "The quarry opens at 3 in the morning."
+
+
+def test_an_adapted_reranker_is_adapted_anew(index: HybridIndex) -> None:
+    first = adapt(index, questions(), reranker=Wrong()).adaptation
+    assert first is not None
+    again = adapt(index, questions(), reranker=AdaptedReranker(Wrong(), first)).adaptation
+    assert again == first
+
+
+class ShortTexts(Wrong):
+    """One that scores long texts by their sentences."""
+
+    longest_text = 12
+
+
+def test_long_candidates_are_judged_whole_as_a_pipeline_scores_them() -> None:
+    listener = adapting._Listener(ShortTexts(), ("base",))
+    given = [Candidate(one.id, 0, len(one.text), one.text, 1.0, "rank") for one in documents()]
+    rerank("When does the quarry open?", given, listener)
+    heard, columns = listener.found
+    assert heard == given
+    assert len(columns["base"]) == len(given)
 
 
 def test_nothing_is_adapted_without_a_gain(index: HybridIndex) -> None:

@@ -107,6 +107,19 @@ def test_a_reranker_that_is_brought_has_its_own(index: HybridIndex) -> None:
         PreciseRAG(index)
 
 
+def test_an_adapted_reranker_is_not_adapted_twice(index: HybridIndex) -> None:
+    index.adaptation = adaptation(LevelledReranker(Scorer()), weights={"base": 0.5, "own": 1.0})
+    given = AdaptedReranker(Scorer(), index.adaptation)
+    assert PreciseRAG(index, reranker=given).path.reranker is given
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "adapted.json").mkdir()
+    with pytest.raises(OSError, match="adapted"):
+        adaptation().save(tmp_path / "adapted.json")
+    assert [p.name for p in tmp_path.iterdir()] == ["adapted.json"]
+
+
 def test_a_file_is_taken_where_a_reranker_is(index: HybridIndex, tmp_path: Path) -> None:
     file = tmp_path / "adapted.json"
     adaptation().save(file)

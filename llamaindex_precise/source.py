@@ -15,6 +15,8 @@ from precise_rag.errors import InputError
 from precise_rag.protocols import Neighbours
 from precise_rag.types import Candidate, FloatArray, Stretch
 
+_POSTPROCESSORS = "LlamaIndex postprocessors"
+
 
 class RetrieverSource:
     """What a retriever finds, as candidates; it decides how many.
@@ -114,9 +116,9 @@ def source_of(
     """Return a retriever as a source, which knows sentences if nothing stands between it and its index."""
     advice = "pass a LlamaIndex retriever, such as index.as_retriever()"
     check_methods("retriever", retriever, ("retrieve", "aretrieve"), advice)
-    node_postprocessors = check_items(
-        "node_postprocessors", node_postprocessors, BaseNodePostprocessor, "LlamaIndex postprocessors"
-    )
+    node_postprocessors = check_items("node_postprocessors", node_postprocessors, object, _POSTPROCESSORS)
+    for postprocessor in node_postprocessors:
+        check_methods("node_postprocessors", postprocessor, ("postprocess_nodes",), f"pass {_POSTPROCESSORS}")
     index = getattr(retriever, "index", None)
     knows = isinstance(retriever, IndexRetriever) and isinstance(index, Neighbours)
     return (SentenceSource if knows and not node_postprocessors else RetrieverSource)(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.runnables import RunnableLambda
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import QueryBundle, TextNode
 
 import langchain_precise
 import langchain_precise.papers
@@ -83,6 +83,7 @@ MAKERS: list[tuple[Callable[..., Any], str]] = [
     (langchain_precise.PreciseRetriever.from_rag, "rag"),
     (llamaindex_precise.papers.HybridRetriever.from_database, "location"),
     (langchain_precise.papers.HybridRetriever.from_database, "location"),
+    (langchain_precise.PreciseEmbeddings, "model device"),
     (langchain_precise.papers.RewritingRetriever, "retriever llm"),
     (llamaindex_precise.papers.RewritingRetriever, "retriever llm"),
 ]
@@ -132,3 +133,23 @@ def test_a_function_is_a_model_whatever_its_parameter_is_called(llm: Any) -> Non
     assert rag.answer("When was it lit?").text == "May."
     assert str(engine(llm=llm, feedback=None).query("When was it lit?")) == "May."
     assert chain(llm=llm, feedback=None).invoke("When was it lit?")["answer"] == "May."
+
+
+@pytest.mark.parametrize("framework", [llamaindex_precise, langchain_precise])
+def test_an_embedding_takes_several_devices(framework: Any) -> None:
+    kind = getattr(framework, "PreciseEmbedding", None) or framework.PreciseEmbeddings
+    encoder = kind(device=["cpu", "cpu"]).encoder
+    assert encoder.device == ["cpu", "cpu"]
+    assert encoder.encode_queries(["What?"]).shape == (1, 384)
+
+
+class Reversing:
+    """A postprocessor of LlamaIndex that has its method, and not its base."""
+
+    def postprocess_nodes(self, nodes: list[Any], **given: Any) -> list[Any]:
+        return nodes[::-1]
+
+
+def test_a_postprocessor_is_known_by_its_method() -> None:
+    found = engine(node_postprocessors=[Reversing()]).retrieve(QueryBundle("When was it lit?"))
+    assert found

@@ -7,7 +7,7 @@ those without a value are left out:
 
     doc_id, start, end   the document it was cut from, and its place there
     score, score_scale   its score and the scale of it
-    scores               the scores of earlier stages, by name
+    scores               the scores of earlier stages, by name; null for one that nobody can know
     n_tokens             its length in tokens
     passage              [start, end] of the passage it belongs to
     above                the title and the headings above it
@@ -62,7 +62,9 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
     facts = place_facts(candidate.doc_id, Span(candidate.start, candidate.end))
     facts |= {"score": candidate.score, "score_scale": candidate.score_scale}
     if candidate.scores:
-        facts["scores"] = {name: float(score) for name, score in candidate.scores.items()}
+        facts["scores"] = {
+            name: None if math.isnan(score) else float(score) for name, score in candidate.scores.items()
+        }
     if candidate.n_tokens is not None:
         facts["n_tokens"] = int(candidate.n_tokens)
     if candidate.passage is not None:
@@ -162,9 +164,9 @@ def noted_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
         "passage": noted_span(facts.get("passage")),
         "above": tuple(title for title in above if isinstance(title, str)) if isinstance(above, list) else (),
         "scores": {
-            str(name): number
+            str(name): math.nan if number is None else number
             for name, score in (scores.items() if isinstance(scores, Mapping) else ())
-            if (number := finite_score(score)) is not None
+            if (number := finite_score(score)) is not None or score is None
         },
     }
 

@@ -1,4 +1,5 @@
 import json
+import math
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -103,3 +104,14 @@ def test_damaged_facts_are_ignored(damaged):
 
     assert noted_place(facts, 3) is None
     assert noted_fields(facts) == NOTHING
+
+
+def test_a_score_that_nobody_can_know_stays_unknown() -> None:
+    candidate = Candidate(
+        "a", 0, 3, "May", 0.5, "probability", scores={"dense": 0.75, "dense_level": math.nan}
+    )
+    text = write_facts(candidate_facts(candidate))
+    assert "NaN" not in text
+    scores = noted_fields(json.loads(text))["scores"]
+    assert scores["dense"] == 0.75
+    assert math.isnan(scores["dense_level"])

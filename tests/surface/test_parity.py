@@ -496,6 +496,7 @@ def test_both_cut_to_nothing_where_nothing_answers():
         answered = EvidenceExtractor(load_reranker("packaged")).extract(query, [_whole("ferry")]).answered
         nodes = postprocessor.postprocess_nodes([node], query_str=query)
         documents = compressor.compress_documents([LANGCHAIN[0]], query)
+        assert answered is not None
         assert len(nodes) == len(documents)
         assert bool(nodes) == (answered >= LEAST_ANSWERED)
         found[query] = answered

@@ -4,6 +4,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pydoc_data.topics import topics
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,7 +152,7 @@ def test_encoders_of_any_class_are_measured_once() -> None:
 
 
 @pytest.mark.parametrize("kind", [DenseIndex, SentenceContextIndex, WordSentenceIndex, HybridIndex])
-def test_every_index_gives_levels(kind: type) -> None:
+def test_every_index_gives_levels(kind: Any) -> None:
     ours = kind.build(DOCUMENTS, Changed()).search(QUESTIONS[0], 30)
     theirs = kind.build(DOCUMENTS, Changed(CHANGES["in a cone"])).search(QUESTIONS[0], 30)
     expected = {c.id: c.scores["dense"] for c in ours}

@@ -32,6 +32,7 @@ from precise_rag.filters import Filter, parse_assignments
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.selection import GradientSelector, ProbabilitySelector
+from precise_rag.structure.tables import BETWEEN_CELLS
 from precise_rag.trace import Bill, PriceTable, Trace
 from precise_rag.viz.terminal import visible, visible_line
 from precise_rag.viz.trace_comparison import trace_comparison_page
@@ -175,10 +176,12 @@ def run(args: argparse.Namespace) -> int:
         return _estimate(rag, wanted, args)
     trace = Trace(args.question)
     earlier = _earlier_trace(args.compare) if args.compare else None
+    done = False
     try:
         _print_answer(rag.answer(args.question, filter=wanted, trace=trace), trace, args)
-    finally:  # whatever was paid for is in the trace
-        if args.trace:
+        done = True
+    finally:
+        if args.trace and (done or trace.calls):  # whatever was paid for is in the trace
             write_file(args.trace, _trace_file(trace, earlier, args))
     return 0
 
@@ -260,9 +263,7 @@ def _show_reply(answer: Answer, trace: Trace) -> None:
         _show_extracted(answer)
         show("Context:")
         for passage in answer.passages:
-            show_styled(
-                f"\n[{passage.number}] {visible_line(str(place_of(passage)))}\n{_highlighted(passage)}"
-            )
+            show_styled(f"\n[{passage.number}] {_label(passage)}\n{_highlighted(passage)}")
         return
     show(f"Answer:\n{answer.text}\n\nSources:")
     for passage in answer.passages:
@@ -280,6 +281,14 @@ def _show_extracted(answer: Answer) -> None:
     source = next((one.number for one in answer.passages if one.excerpt.answer == best), None)
     where = f", [{source}]" if source else ""
     show(f"Answer: {visible_line(best.text)}  (probability {best.probability:.2f}{where})\n")
+
+
+def _label(passage: Passage) -> str:
+    """Where a passage stands, and the head of the table if it begins below one."""
+    place = place_of(passage)
+    titles = passage.titles[-1:]
+    head = [title for title in titles if BETWEEN_CELLS in title and title not in place.headings]
+    return "\n".join(visible_line(line) for line in (str(place), *head))
 
 
 def _highlighted(passage: Passage) -> str:

@@ -7,6 +7,7 @@ common, show how an encoder tells them apart.
 
 from __future__ import annotations
 
+import logging
 import math
 import weakref
 from collections import deque
@@ -19,8 +20,11 @@ import numpy as np
 from precise_rag.encoded import encode_documents
 from precise_rag.encoders.onnx import INT8
 from precise_rag.encoders.packaged import MINILM
+from precise_rag.errors import ModelError
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray
+
+_log = logging.getLogger(__name__)
 
 _PAIRS = (
     ("The train to the coast leaves at nine.", "Passengers to the coast should be on the train before nine."),
@@ -112,12 +116,17 @@ _known: deque[tuple[Callable[[], Encoder | None], Geometry | None]] = deque(maxl
 def geometry_of(encoder: Encoder) -> Geometry | None:
     """Return how to read the cosines of an encoder; None if they are as those of the packaged one.
 
-    Any but the packaged encoder encodes 48 short sentences, once.
+    Any but the packaged encoder encodes 48 short sentences, once. While it fails to, its cosines are read as
+    they are, with a warning in the log.
     """
     for known, geometry in list(_known):
         if known() is encoder:
             return geometry
-    geometry = _measured(encoder)
+    try:
+        geometry = _measured(encoder)
+    except ModelError as error:
+        _log.warning("cosines are read as they are, because the encoder failed: %s", error)
+        return None
     _known.append((_reference(encoder), geometry))
     return geometry
 

@@ -16,6 +16,9 @@ from precise_rag.structure.cells import (
 )
 from precise_rag.structure.marks import BORDER, COLUMNS, DELIMITER_ROW, without_tags
 
+BETWEEN_CELLS = " | "
+"""Between the columns in the title that stands for the head of a table."""
+
 _WHOLE_TABLE = 600
 """Characters up to which a table is short; runs of white space count as one."""
 
@@ -94,7 +97,7 @@ def table_head(text: str, start: int, end: int) -> tuple[int, str]:
         return start, ""
     head_end = rows.starts[rows.n_head]
     if TABLE_DIRECTIVE.match(text, start, end):
-        title = " | ".join(read_table_directive(text, start, end).head)
+        title = BETWEEN_CELLS.join(read_table_directive(text, start, end).head)
     else:
         title = _cells(text[start:head_end])
     return head_end, title[:_LONGEST_TITLE]
@@ -170,9 +173,9 @@ def _cells(head: str) -> str:
         lines = [line for line in lines if any(map(str.isalnum, line))]
         by_bars = any("|" in line for line in lines)
         if len(lines) == 1 and not by_bars and not COLUMNS.match(lines[0]):
-            return " | ".join(filter(None, separated_cells(lines[0])))
+            return BETWEEN_CELLS.join(filter(None, separated_cells(lines[0])))
         split = [line.strip("|").split("|") if by_bars else _SPACES.split(line) for line in lines]
         columns = zip_longest(*split, fillvalue="") if by_bars else split
         cells = [" ".join(cell.strip() for cell in column if cell.strip()) for column in columns]
         cells = cells if by_bars else [cell.strip() for row in split for cell in row]
-    return " | ".join(filter(None, cells))
+    return BETWEEN_CELLS.join(filter(None, cells))

@@ -30,6 +30,18 @@ def test_without_a_model_the_context_is_printed_as_such(folder, precise):
     assert "[1] lamp.txt\n" in out
 
 
+def test_rows_of_a_table_are_printed_below_its_head(tmp_path, precise):
+    rows = "".join(f"| M{size} | {5 * size} mm | {3 * size} Nm |\n" for size in range(4, 64))
+    (tmp_path / "docs").mkdir()
+    table = f"# Bolts\n\n| Bolt | Length | Torque |\n|---|---|---|\n{rows}\nOrder them early.\n"
+    (tmp_path / "docs" / "bolts.md").write_text(table)
+    precise("index", tmp_path / "docs", "--out", tmp_path / "index")
+    code, out, _ = precise("ask", tmp_path / "index", "How long is bolt M41?")
+    assert code == 0
+    assert "\nBolt | Length | Torque\n| M" in out
+    assert "| M41 | 205 mm | 123 Nm |" in out
+
+
 def test_the_extracted_answer_comes_first_and_in_json(folder, precise):
     _, out, _ = precise("ask", folder / "index", "Who keeps the lamp?")
     _, told, _ = precise("ask", folder / "index", "Who keeps the lamp?", "--json")

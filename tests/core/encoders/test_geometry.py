@@ -13,6 +13,7 @@ from precise_rag import Document, PreciseRAG
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.geometry import LEVELS, cosine_like, geometry_of
+from precise_rag.errors import ModelError
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.segmentation.greedy import GreedySegmenter
 from precise_rag.tokens import estimate_token_counts
@@ -105,6 +106,25 @@ def test_an_encoder_is_measured_once() -> None:
     index.search(QUESTIONS[1])
     DenseIndex.build([], encoder)
     assert encoder.n_texts - before == 48
+
+
+def test_an_encoder_that_fails_for_now_is_measured_later(caplog: pytest.LogCaptureFixture) -> None:
+    class Unreachable(Changed):
+        reachable = True
+
+        def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+            if not self.reachable:
+                raise ModelError("the service does not answer")
+            return super().encode(texts)
+
+    encoder = Unreachable(CHANGES["in a cone"])
+    index = DenseIndex.build(DOCUMENTS[:2], encoder)
+    encoder.reachable = False
+    (plain, *_) = index.search(QUESTIONS[0])
+    assert "dense_level" not in plain.scores
+    assert "the service does not answer" in caplog.text
+    encoder.reachable = True
+    assert "dense_level" in index.search(QUESTIONS[0])[0].scores
 
 
 @dataclass

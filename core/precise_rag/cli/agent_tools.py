@@ -62,7 +62,7 @@ class Collections:
 def make_server(pipelines: PreciseRAG | Mapping[str, PreciseRAG]) -> Any:
     """Return an MCP server with the tools of one or several indexes.
 
-    pipelines: what searches, by the name of the collection; a language model of a pipeline is not used.
+    pipelines: by the names of their collections. Their language models are not used.
 
     A request that is cancelled, or whose client has left, does not begin, or ends after the stage that runs.
     """

@@ -103,7 +103,7 @@ _OPERATIONS = (
     ("/prune", "Cut a long text down to what answers a question", PruneRequest, PruneResponse, _PRUNE),
 )
 _STATUSES = {
-    400: "The body is no JSON.",
+    400: "The body is not JSON.",
     401: "The token is missing or wrong.",
     413: "The body, or the number of documents, is over the limit.",
     415: "The body is not application/json.",

@@ -174,7 +174,7 @@ def report(name: str, judged: Sequence[tuple[Sent, float]]) -> None:
                 [*(True for one, _ in mine if one.answerable), *(False for _ in others)],
             )
             ece = calibration_error(p, [one.holds for one, _ in mine])
-            lost = np.mean([q < 0.2 for one, q in mine if one.holds] or [np.nan])
+            lost = np.mean([float(q < 0.2) for one, q in mine if one.holds] or [np.nan])
             print(
                 f"  {source}, {kind}: {len(mine)} questions, AUROC unanswerable {told:.3f}, "
                 f"of another collection {cross:.3f} ({len(others)}), ECE {ece:.3f}, "

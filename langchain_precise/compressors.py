@@ -22,7 +22,7 @@ from langchain_precise.words import OwnWords
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import load_encoder
 from precise_rag.protocols import Reranker
-from precise_rag.rerank import calibrated, load_reranker, rerank
+from precise_rag.rerank import calibrated, load_reranker, rerank, unread_note
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
@@ -218,6 +218,7 @@ class GradientSelectionCompressor(SelectionCompressor):
             return candidates
         with trace.stage("rerank", reranker=reranker.name) as stage:
             stage.outcome = ranked = rerank(query, candidates, reranker)
+            stage.note = unread_note(query, ranked)
         return ranked
 
 

@@ -21,7 +21,7 @@ from llamaindex_precise.events import observing, reranking
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
-from precise_rag.rerank import calibrated, load_reranker, rerank
+from precise_rag.rerank import calibrated, load_reranker, rerank, unread_note
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection, check_query
@@ -241,7 +241,9 @@ class GradientSelectionPostprocessor(RerankerComponent, SelectionPostprocessor):
         if reranker is None:
             return candidates
         with trace.stage("rerank", reranker=reranker.name) as stage:
-            stage.outcome = ranked = rerank(require_query(query), candidates, reranker)
+            question = require_query(query)
+            stage.outcome = ranked = rerank(question, candidates, reranker)
+            stage.note = unread_note(question, ranked)
         return ranked
 
 

@@ -5,17 +5,21 @@ import re
 
 import numpy as np
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import VectorStoreIndex
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 
 import langchain_precise
 import llamaindex_precise
+from llamaindex_precise.events import PreciseStageEvent
 from precise_rag import (
     Candidate,
     Document,
@@ -429,6 +433,37 @@ def test_headings_reach_the_reranker_in_both_frameworks():
         pieces, query
     )
     assert [(d.page_content, read_facts(d)["score"]) for d in ranked] == expected
+
+
+def test_a_script_that_is_not_read_is_told_in_both_frameworks(monkeypatch):
+    """The mark is in the metadata, and the note in the record of the stage."""
+    query = "Кто починил колесо?"
+    told = "ranked by words and order: the reranker does not read Cyrillic"
+    notes: dict[str, list[str]] = {"llamaindex": [], "langchain": []}
+
+    class Heard(BaseEventHandler):
+        def handle(self, event, **_):
+            if isinstance(event, PreciseStageEvent) and event.record["stage"] == "rerank":
+                notes["llamaindex"].append(event.record["note"])
+
+    class Callback(BaseCallbackHandler):
+        def on_custom_event(self, name, data, **_):
+            if data.get("stage") == "rerank":
+                notes["langchain"].append(data["note"])
+
+    monkeypatch.setattr(get_dispatcher(), "event_handlers", [Heard()])
+    retriever = llamaindex_precise.PreciseRetriever.from_documents(LLAMAINDEX, HashEncoder())
+    nodes = retriever.retrieve(query)
+    chain = langchain_precise.PreciseRetriever.from_documents(LANGCHAIN, HashEncoder())
+    documents = chain.invoke(query, {"callbacks": [Callback()]})
+    selecting = llamaindex_precise.papers.GradientSelectionPostprocessor()
+    nodes += selecting.postprocess_nodes([NodeWithScore(node=TextNode(text="A mill."))], query_str=query)
+    compressing = langchain_precise.papers.GradientSelectionCompressor()
+    stock = [LangChainDocument("A mill.")]
+    documents += compressing.compress_documents(stock, query, callbacks=[Callback()])
+    assert notes == {"llamaindex": [told] * 2, "langchain": [told] * 2}
+    marks = [read_facts(document)["scores"]["unread"] for document in documents]
+    assert marks == [read_facts(item.node)["scores"]["unread"] for item in nodes] == [1.0] * len(nodes)
 
 
 def test_evidence_is_the_same():

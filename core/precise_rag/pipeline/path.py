@@ -102,8 +102,8 @@ class RetrievalPath(Portable):
         for stage in self._steps(ask_models, texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
                 outcome = yield from stage.steps(query, ranked.kept, session, wording)
-                record.outcome = outcome
-            later = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome)
+                later = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome)
+                record.outcome, record.note = outcome, stage.note(query, later.kept)
             ranked = ranked.then(later)
         ranked = ranked if texts is not None else _with_repeats(ranked, places)
         if not ranked.stretches and isinstance(self.index, Neighbours):

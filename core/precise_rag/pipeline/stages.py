@@ -15,7 +15,7 @@ from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import Wording
 from precise_rag.protocols import LLM, Reranker
-from precise_rag.rerank import AdaptedReranker, calibrated, load_reranker, rerank
+from precise_rag.rerank import AdaptedReranker, calibrated, load_reranker, rerank, unread_note
 from precise_rag.sharing import share_places
 from precise_rag.types import UNRANKED, Candidate, Selection
 
@@ -144,11 +144,13 @@ class Step(NamedTuple):
 
     name, settings: for the trace.
     steps: decides on the candidates of a query; returns a Selection, or the candidates it keeps.
+    note: a remark for the trace on a query and what became of its candidates; empty without one.
     """
 
     name: str
     settings: Mapping[str, Any]
     steps: Callable[[str, Candidates, Session, Wording], Conversation[Selection | list[Candidate]]]
+    note: Callable[[str, Candidates], str] = lambda query, candidates: ""
 
 
 def reranking(part: Any) -> Step:
@@ -160,7 +162,7 @@ def reranking(part: Any) -> Step:
             (c, True, missing if UNRANKED in c.scores else "candidate") for c in rerank(query, found, part)
         )
 
-    return _working(ranked, "rerank", reranker=part.name)
+    return _working(ranked, "rerank", reranker=part.name)._replace(note=unread_note)
 
 
 def limit(n_candidates: int) -> Step:

@@ -125,7 +125,13 @@ class CascadeReranker(Shared):
             return np.zeros(0, dtype=np.float32)
         if not mostly_latin(query):
             return packaged_reranker().score(query, candidates)
-        return self._scores(query, candidates, np.array([mostly_latin(c.text) for c in candidates]))
+        return self._scores(query, candidates, ~self.unread(query, candidates))
+
+    def unread(self, query: str, candidates: Sequence[Candidate]) -> npt.NDArray[np.bool_]:
+        """Return which of n candidates are left to the packaged reranker, by their script or the query's."""
+        if not mostly_latin(query):
+            return np.ones(len(candidates), dtype=np.bool_)
+        return np.array([not mostly_latin(c.text) for c in candidates], dtype=np.bool_)
 
     def read(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities of n > 0 candidates in any script."""

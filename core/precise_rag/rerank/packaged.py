@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from precise_rag.checkpoints.checks import OBJECT, check_config, check_tensors, numbers
 from precise_rag.checkpoints.saved import Tensors, load_checkpoint
@@ -86,6 +87,10 @@ class PackagedReranker:
         scores = self.as_in_english(query, candidates)
         language = language_of(query, (candidate.text for candidate in candidates))
         return scores if language == "english" else self._levels[language]({"odds": log_odds(scores)})
+
+    def unread(self, query: str, candidates: Sequence[Candidate]) -> npt.NDArray[np.bool_]:
+        """Return which of n candidates words and order rank, because of the script of the query."""
+        return np.full(len(candidates), not mostly_latin(query))
 
     def as_in_english(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities that are calibrated for English, whatever the language is."""

@@ -1,14 +1,17 @@
 """Reranking of candidates."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from precise_rag.checks import items_of
 from precise_rag.protocols import Reranker
 from precise_rag.rerank.adapted import AdaptedReranker
+from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.levels import LevelledReranker, usable_scores
-from precise_rag.types import OWN, UNRANKED, UNSCORED, Candidate, best_first, check_query, with_scores
+from precise_rag.rerank.packaged import PackagedReranker
+from precise_rag.rerank.script import mostly_latin, script_of
+from precise_rag.types import OWN, UNRANKED, UNREAD, UNSCORED, Candidate, best_first, check_query, with_scores
 
 
 def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> list[Candidate]:
@@ -20,12 +23,16 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
     query: not blank.
     A candidate whose score is not finite ranks last, see `with_scores`. From a `LevelledReranker` it has the
     packaged probability and the entry UNRANKED in its `scores`; that of others under OWN is the reranker's,
-    as is that of an `AdaptedReranker`.
+    as is that of an `AdaptedReranker`. The entry UNREAD says that our networks do not read its script or
+    the query's.
     Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """
     given = list(items_of("candidates", candidates, Candidate))
     check_query(query)
-    renamed = [replace(c, score_scale=reranker.score_scale, scores=_with_former(c)) for c in given]
+    renamed = [
+        replace(c, score_scale=reranker.score_scale, scores=_with_former(c) | mark)
+        for c, mark in zip(given, _unread(query, given, reranker), strict=True)
+    ]
     if not isinstance(reranker, LevelledReranker | AdaptedReranker):
         return best_first(with_scores(renamed, usable_scores(reranker, query, given)))
     if not given:
@@ -35,13 +42,33 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
     return best_first(with_scores(told, judged.levels))
 
 
+def unread_note(query: str, candidates: Sequence[Candidate]) -> str:
+    """Return in words what `rerank` marked as UNREAD; empty if nothing is."""
+    unread = [candidate.text for candidate in candidates if UNREAD in candidate.scores]
+    if not unread:
+        return ""
+    if not mostly_latin(query):
+        return f"ranked by words and order: the reranker does not read {script_of(query)}"
+    scripts = ", ".join(sorted({script_of(text) for text in unread}))
+    return f"{len(unread)} of {len(candidates)} not read by the cross-encoder: in {scripts}"
+
+
+def _unread(query: str, candidates: Sequence[Candidate], reranker: Reranker) -> list[dict[str, float]]:
+    """The mark of each candidate that a reranker of ours does not read."""
+    inner = getattr(reranker, "reranker", reranker)
+    if not isinstance(inner, PackagedReranker | CascadeReranker):
+        return [{}] * len(candidates)
+    return [{UNREAD: 1.0} if one else {} for one in inner.unread(query, candidates)]
+
+
 def _own(score: float) -> dict[str, float]:
     """What a candidate's scores tell of the reranker that gave the order."""
     return {UNRANKED: 1.0} if math.isnan(score) else {OWN: float(score)}
 
 
 def _with_former(candidate: Candidate) -> dict[str, float]:
-    if UNSCORED in candidate.scores:
-        return dict(candidate.scores)
-    key = "reranked" if "retrieval" in candidate.scores else "retrieval"
-    return {**candidate.scores, key: candidate.score}
+    former = {name: score for name, score in candidate.scores.items() if name != UNREAD}
+    if UNSCORED in former:
+        return former
+    key = "reranked" if "retrieval" in former else "retrieval"
+    return {**former, key: candidate.score}

@@ -1,9 +1,16 @@
 """Which script a text is written in, as far as it decides whether the cascade can read it."""
 
+from collections import Counter
+from unicodedata import name
+
 from precise_rag.stems import WORD
 
 _LAST_LATIN = "\u024f"
 """Last letter of Latin Extended-B."""
+
+_JAPANESE = "Japanese"
+_NAMES = {"CJK": "Chinese characters", "HIRAGANA": _JAPANESE, "KATAKANA": _JAPANESE}
+"""Names of scripts, where the first word of a letter's name in Unicode is not one."""
 
 
 def mostly_latin(text: str) -> bool:
@@ -14,5 +21,20 @@ def mostly_latin(text: str) -> bool:
     """
     if text.isascii():
         return True
-    first: list[str] = [word[0] for word in WORD.findall(text) if word[0].isalpha()]
+    first = _first_letters(text)
     return 2 * sum(letter <= _LAST_LATIN for letter in first) >= len(first)
+
+
+def script_of(text: str) -> str:
+    """Return the name of the script of most words that are not Latin, such as "Cyrillic"; "" without one."""
+    counts = Counter(_name(letter) for letter in _first_letters(text) if letter > _LAST_LATIN)
+    return _JAPANESE if _JAPANESE in counts else max(counts, key=lambda one: counts[one], default="")
+
+
+def _first_letters(text: str) -> list[str]:
+    return [word[0] for word in WORD.findall(text) if word[0].isalpha()]
+
+
+def _name(letter: str) -> str:
+    first = name(letter, "unknown letters").partition(" ")[0]
+    return _NAMES.get(first, first.capitalize())

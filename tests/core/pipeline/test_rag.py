@@ -441,3 +441,18 @@ async def test_nothing_is_sent_and_no_model_asked_where_nothing_answers(rag):
         PreciseRAG(rag.index, reader=None, unanswered="empty")
     with pytest.raises(InputError, match="unanswered must be"):
         PreciseRAG(rag.index, unanswered="nothing")
+
+
+def test_the_trace_tells_of_a_script_that_is_not_read():
+    texts = ["Лампу зажигают в сумерках. Лампу хранит Ильзе Брандт.", "The lamp is lit at dusk."]
+    documents = [Document(str(number), text) for number, text in enumerate(texts)]
+    rag = PreciseRAG.from_documents(documents, encoder=HashEncoder())
+    notes = {}
+    for question in ("Кто хранит лампу?", "Who keeps the lamp?"):
+        trace = Trace(question)
+        rag.retrieve(question, trace=trace)
+        (stage,) = [stage for stage in trace.stages if stage.name == "rerank"]
+        notes[question] = stage.note
+        assert stage.note in trace.to_html()
+    assert notes["Кто хранит лампу?"] == "ranked by words and order: the reranker does not read Cyrillic"
+    assert notes["Who keeps the lamp?"] == "2 of 3 not read by the cross-encoder: in Cyrillic"

@@ -5,8 +5,15 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.rerank import load_reranker, rerank
-from precise_rag.types import Candidate, FloatArray, ScoreScale
+from precise_rag.rerank import (
+    Adaptation,
+    AdaptedReranker,
+    PackagedReranker,
+    load_reranker,
+    rerank,
+    unread_note,
+)
+from precise_rag.types import UNREAD, Candidate, FloatArray, ScoreScale
 
 TEXTS = ["a short one", "the longest of the three", "one in between"]
 CANDIDATES = [Candidate("d", i, i + 1, text, 0.1 * i, "cosine") for i, text in enumerate(TEXTS)]
@@ -40,6 +47,44 @@ def test_a_reranker_must_return_one_score_per_candidate() -> None:
 
     with pytest.raises(InputError, match="got 1 scores for 3 candidates"):
         rerank("q", CANDIDATES, Short())
+
+
+@pytest.mark.parametrize(
+    ("query", "reranker", "unread", "note"),
+    [
+        ("Кто хранит лампу?", "cascade", 3, "ranked by words and order: the reranker does not read Cyrillic"),
+        (
+            "谁看守灯?",
+            "packaged",
+            3,
+            "ranked by words and order: the reranker does not read Chinese characters",
+        ),
+        ("Who keeps it?", "cascade", 2, "2 of 3 not read by the cross-encoder: in Arabic, Cyrillic"),
+        ("Who keeps it?", "packaged", 0, ""),
+    ],
+)
+def test_what_is_not_read_is_marked_and_told(query: str, reranker: str, unread: int, note: str) -> None:
+    texts = ["The lamp is lit by Ilse Brandt.", "Лампу хранит Ильзе Брандт.", "المصباح يضاء عند الغسق."]
+    given = [Candidate("d", i, i + 1, text, 0.1 * i, "cosine") for i, text in enumerate(texts)]
+    ranked = rerank(query, given, load_reranker(reranker))
+    assert sum(UNREAD in c.scores for c in ranked) == unread
+    assert unread_note(query, ranked) == note
+    again = rerank(query, ranked, ByLength())
+    assert not [c for c in again if UNREAD in c.scores]
+
+
+def test_an_adapted_reranker_reads_no_more() -> None:
+    packaged = PackagedReranker()
+    learned = Adaptation(
+        weights={"base": 1.0},
+        reranker=packaged.name,
+        weights_sha256=packaged.weights_sha256,
+        encoder=None,
+        n_questions=20,
+        gain={},
+    )
+    ranked = rerank("Кто хранит лампу?", CANDIDATES, AdaptedReranker(packaged, learned))
+    assert [UNREAD in c.scores for c in ranked] == [True, True, True]
 
 
 def test_an_empty_list_stays_empty() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from precise_rag.rerank.script import mostly_latin
+from precise_rag.rerank.script import mostly_latin, script_of
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,21 @@ from precise_rag.rerank.script import mostly_latin
 )
 def test_the_script_of_most_words_decides(text: str, expected: bool) -> None:
     assert mostly_latin(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Что такое Kubernetes 2.0?", "Cyrillic"),
+        ("من يحرس المصباح؟", "Arabic"),
+        ("谁看守灯?", "Chinese characters"),
+        ("水車は今も回る。", "Japanese"),
+        ("누가 등불을 지키나?", "Hangul"),
+        ("दीपक कौन रखता है?", "Devanagari"),
+        ("ใครดูแลตะเกียง", "Thai"),
+        ("Who keeps the lamp in 1931?", ""),
+        ("", ""),
+    ],
+)
+def test_a_script_has_a_name(text: str, expected: str) -> None:
+    assert script_of(text) == expected

@@ -16,6 +16,7 @@ from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import Wording
 from precise_rag.protocols import LLM, Reranker
 from precise_rag.rerank import AdaptedReranker, calibrated, load_reranker, rerank, unread_note
+from precise_rag.rerank.load import fitted_reranker
 from precise_rag.sharing import share_places
 from precise_rag.types import UNRANKED, Candidate, Selection
 
@@ -91,7 +92,8 @@ def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
         return None
     if isinstance(given, str) and given == "default":
         made = getattr(chosen, name)(index if name == "evidence" else getattr(index, "encoder", None))
-        return _adapted(made, index) if name == "reranker" and chosen.calibrated else made
+        adaptation = getattr(index, "adaptation", None) if name == "reranker" and chosen.calibrated else None
+        return made if adaptation is None else _adapted(fitted_reranker(adaptation), index)
     if name == "reranker":
         loaded = load_reranker(given, score_scale=chosen.score_scale)
         if isinstance(loaded, AdaptedReranker):
@@ -114,11 +116,8 @@ def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
 
 
 def _adapted(reranker: Reranker, index: Any) -> Reranker:
-    """The reranker with the adaptation of the index, if it has one."""
-    adaptation = getattr(index, "adaptation", None)
-    if adaptation is None:
-        return reranker
-    return AdaptedReranker(reranker, adaptation, encoder=_encoder_name(index))
+    """The reranker with the adaptation of the index."""
+    return AdaptedReranker(reranker, index.adaptation, encoder=_encoder_name(index))
 
 
 def _encoder_name(index: Any) -> str | None:

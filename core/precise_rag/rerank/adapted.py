@@ -122,8 +122,8 @@ class Adaptation:
             name, _ = identity(reranker)
             kind = "with other weights" if name == self.reranker else f"not for {name!r}"
             raise ModelError(
-                f"the adaptation is for the reranker {self.reranker!r}, {kind}; pass that one as reranker, "
-                f"or {_AGAIN}"
+                f"the adaptation is for the reranker {self.reranker!r}, {kind}; pass that one as reranker "
+                f"(AdaptedReranker(yours, adaptation)), or {_AGAIN}"
             )
         if None not in (encoder, self.encoder) and encoder != self.encoder:
             raise ModelError(f"the adaptation is for the encoder {self.encoder!r}, not {encoder!r}; {_AGAIN}")

@@ -18,6 +18,9 @@ from precise_rag.types import Candidate, FloatArray, ScoreScale
 _PLACE = "precise_rag_place"
 """Metadata key for a document's place in the list, by which its score is assigned."""
 
+_MODEL = ("model", "model_name", "model_id", "llm")
+"""Attributes that name the model of a reranker, or hold an object that names it."""
+
 
 def is_framework_reranker(source: object) -> bool:
     """Check whether `source` is a LlamaIndex postprocessor or a LangChain document compressor."""
@@ -27,14 +30,16 @@ def is_framework_reranker(source: object) -> bool:
 class FrameworkReranker(Portable):
     """A LlamaIndex postprocessor or LangChain compressor as a reranker.
 
-    reranker: the object. What it does not return, as of its `top_n`, ranks behind what it returns.
+    reranker: the object. What it does not return, as of its `top_n`, ranks behind what it returns. Its class
+        and the name of its model, where it has one, are the name of this one; adaptations are for that name.
     score_scale: what its scores mean; with "rank" (default) only its order is used. The score is then
         1 / rank, and 0 for what it does not return. On other scales that has no score.
     """
 
     def __init__(self, reranker: Any, *, score_scale: ScoreScale = "rank") -> None:
         self._reranker = reranker
-        self.name = type(reranker).__name__
+        model = _model_of(reranker)
+        self.name = f"{type(reranker).__name__}({model})" if model else type(reranker).__name__
         self.score_scale = score_scale
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
@@ -76,3 +81,14 @@ class FrameworkReranker(Portable):
                 "so that its score can be assigned"
             )
         return int(place)
+
+
+def _model_of(source: Any, depth: int = 2) -> str:
+    """Return the name of the model that an object uses; empty if it tells none."""
+    for attribute in _MODEL:
+        value = getattr(source, attribute, None)
+        if isinstance(value, str) and value:
+            return value
+        if depth and value is not None and (found := _model_of(value, depth - 1)):
+            return found
+    return ""

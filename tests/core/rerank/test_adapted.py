@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -14,7 +14,14 @@ import pytest
 from precise_rag import Document, PreciseRAG
 from precise_rag.errors import IndexFormatError, InputError, ModelError
 from precise_rag.index import HybridIndex, load_index
-from precise_rag.rerank import Adaptation, AdaptedReranker, LevelledReranker, load_reranker, rerank
+from precise_rag.rerank import (
+    Adaptation,
+    AdaptedReranker,
+    LevelledReranker,
+    calibrated,
+    load_reranker,
+    rerank,
+)
 from precise_rag.rerank.adapted import identity
 from precise_rag.testing import HashEncoder
 from precise_rag.types import OWN, Candidate, ScoreScale
@@ -30,6 +37,31 @@ class Scorer:
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
         return [-float(len(c.text)) for c in candidates]
+
+
+class Postprocessor:
+    """A LlamaIndex reranker, which names its model."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def postprocess_nodes(self, nodes: list[Any], query_str: str) -> list[Any]:
+        return nodes
+
+
+class Scores:
+    def __init__(self, model_name: str) -> None:
+        self.model_name = model_name
+
+
+class Compressor:
+    """A LangChain reranker, of which an object that it holds names the model."""
+
+    def __init__(self, model: str) -> None:
+        self.model = Scores(model)
+
+    def compress_documents(self, documents: list[Any], query: str) -> list[Any]:
+        return documents
 
 
 def adaptation(reranker: Any = None, **changed: Any) -> Adaptation:
@@ -129,6 +161,33 @@ def test_a_file_is_taken_where_a_reranker_is(index: HybridIndex, tmp_path: Path)
         reranker = load_reranker(given)
         assert isinstance(reranker, AdaptedReranker)
         assert PreciseRAG(index, reranker=given).retrieve(QUESTION).kept
+
+
+def test_it_adapts_the_reranker_that_it_was_fitted_for(index: HybridIndex, tmp_path: Path) -> None:
+    file, packaged = tmp_path / "adapted.json", load_reranker("packaged")
+    adaptation(packaged).save(file)
+    reranker = load_reranker(file)
+    assert isinstance(reranker, AdaptedReranker)
+    assert reranker.reranker is packaged
+    index.adaptation = adaptation(packaged)
+    default = PreciseRAG(index).path.reranker
+    assert isinstance(default, AdaptedReranker)
+    assert default.reranker is packaged
+    adaptation(LevelledReranker(Scorer())).save(file)
+    with pytest.raises(ModelError, match=r"'short', not for 'cascade'; pass .*AdaptedReranker\(yours, ada"):
+        load_reranker(file)
+
+
+@pytest.mark.parametrize("framework", ["llamaindex", "langchain"])
+def test_two_models_of_one_class_have_levels_of_their_own(index: HybridIndex, framework: str) -> None:
+    makers: dict[str, Callable[[str], Any]] = {"llamaindex": Postprocessor, "langchain": Compressor}
+    small, large = (calibrated(load_reranker(makers[framework](model))) for model in ("small", "large"))
+    index.adaptation = adaptation(small, weights={"base": 0.5, "own": 1.0})
+    assert index.adaptation.reranker == f"{makers[framework].__name__}(small)"
+    assert isinstance(PreciseRAG(index, reranker=makers[framework]("small")).path.reranker, AdaptedReranker)
+    assert isinstance(PreciseRAG(index, reranker=makers[framework]("large")).path.reranker, LevelledReranker)
+    with pytest.raises(ModelError, match=r"\(small\)', not for '.*\(large\)'"):
+        AdaptedReranker(large, index.adaptation)
 
 
 def test_another_encoder_or_reranker_is_refused(index: HybridIndex, tmp_path: Path) -> None:

@@ -1,215 +1,234 @@
 """How many gold answers are in what each preset and each part sends, and what is made of them.
 
-    python -m benchmarks.papers.answers --data DIR                      # containment; F1 and EM of a reader
+    python -m benchmarks.papers.answers --data DIR                      # containment; F1 and EM of the reader
     python -m benchmarks.papers.answers --data DIR --llm gpt-4o-mini    # answers, by the papers' metrics
     python -m benchmarks.papers.answers --data DIR --sets quality --llm gpt-4o-mini --metrics accuracy
 
 *Contained* is the share of questions of which an accepted answer stands word for word in what is sent (case,
-punctuation and articles aside); yes and no are left out. The reader, if there is one in the package, reads
-what is sent in its order and gives a span or none. "unanswerable" are questions of SQuAD 2.0 that their
-article does not answer; of them the table shows how often nothing is sent, how often the reader's answer is
-less probable than not, and the most probable sentence beside that of answerable ones. The reader begins with
-what is sent first, so that an order by scores helps it. With
---llm (any OpenAI-compatible server, --base-url) each pipeline answers by its own loop. Collections are the
-documents of the sets up to --characters that no packaged model was trained on. Without a model, ChunkRAG is
-run without its rewriter and its relevance filter.
+punctuation and articles aside), of those whose answer so stands in the documents; yes and no are left out.
+*Reader*: the packaged reader reads what each pipeline sends, in its order and at most its first eight
+windows of 256 tokens, with the default reranker's probabilities of the sentences. So what it finds depends
+on the order, too. With --llm (any OpenAI-compatible server, --base-url) each pipeline answers by its own
+loop. Intervals are of 95 %, over questions; the differences are paired with "precise".
+
+What is sent, what is read and what a model answers is kept in the work folder (--work): a run that was
+stopped goes on where it was, and another reader reads the same contexts. --contexts ends before the reader.
+Without a model, ChunkRAG is run without its rewriter and its relevance filter.
 """
 
-import json
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks import record
-from benchmarks.adoption.__main__ import held_out
-from precise_rag import PreciseRAG
-from precise_rag.context import context_passages
-from precise_rag.documents import read_json_lines
-from precise_rag.evaluation import load_development_set
+from benchmarks.papers.contexts import (
+    Collection,
+    collection,
+    contexts,
+    file_of,
+    pipelines,
+    remembered,
+    with_interval,
+)
+from precise_rag import AnswerReader
 from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.measures.answers import METRICS, accuracy, normalize_answer, score_answers
+from precise_rag.evaluation.measures.statistics import compare_over_sets
 from precise_rag.evaluation.report.tables import format_markdown
-from precise_rag.index import DenseIndex
 from precise_rag.llm import OpenAIChat
-from precise_rag.protocols import Encoder
+from precise_rag.models.packaged import packaged_checksums, packaged_model
+from precise_rag.protocols import Encoder, Reader
+from precise_rag.reading.reader import ranked_texts
+from precise_rag.reading.unanswered import LEAST_ANSWERED
 from precise_rag.segmentation.training.corpus import area_under_curve
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import Document, Selection
+from precise_rag.types import Excerpt, FloatArray, Reading
 
-Reader = Callable[[str, Sequence[str]], tuple[str, float] | None]
-"""Function from a question and the texts that are sent to an answer and its probability; None without one."""
+BASE = "precise"
+"""The pipeline that the others are compared with."""
 
-UNANSWERABLE = "squad2_unanswerable"
-WITHOUT_MODEL = {"chunkrag": {"rewriter": None, "relevance": None}}
-"""Stages that ask a model, by preset."""
-PARTS = ("redundancy", "evidence", "selector")
-"""Parts of the default pipeline that are left out one by one; without the reranker no other can follow."""
-SEARCH = "precise: search alone, 10 best"
-NAIVE = "naive: 200 tokens, 15 best"
+NOT_EXTRACTIVE = ("", "yes", "no")
 
 
-def pipelines(
-    documents: Sequence[Document], encoder: Encoder, llm: Any = None
-) -> Iterator[tuple[str, PreciseRAG]]:
-    """Yield each pipeline with its name: naive, the presets, and the default one without each part."""
-    plain: dict[str, Any] = {"reranker": None, "redundancy": None, "evidence": None, "selector": None}
-    naive = DenseIndex.build(documents, encoder, chunks="200 tokens")
-    feedback = {"style": "short"}
-    yield NAIVE, PreciseRAG(naive, llm, n_candidates=15, feedback=None, **plain, **feedback)
-    whole = PreciseRAG.from_documents(documents, llm, encoder=encoder, **feedback)
-    yield "precise", whole
-    yield SEARCH, PreciseRAG(whole.index, llm, **plain, **feedback).with_k(10)
-    for part in PARTS:
-        yield f"precise without {part}", PreciseRAG(whole.index, llm, **{part: None}, **feedback)
-    for preset in ("sage", "paretorag", "chunkrag", "recursive"):
-        left_out = WITHOUT_MODEL.get(preset, {}) if llm is None else {}
-        yield (
-            preset,
-            PreciseRAG.from_documents(
-                documents,
-                llm,
-                preset=preset,
-                encoder=encoder,
-                **left_out,
-                **feedback,  # type: ignore[arg-type]
-            ),
-        )
+class Sent(NamedTuple):
+    """What a pipeline sends for the questions of a collection, and what was made of it.
+
+    contexts, unanswerable: the excerpts for each question that has an answer, and for each that has none.
+    readings, none_readings: the reader's of them. own: the reader's within the default pipeline, of both.
+    written: text and choice of a model's answers.
+    """
+
+    contexts: Sequence[tuple[Excerpt, ...]]
+    unanswerable: Sequence[tuple[Excerpt, ...]]
+    readings: Sequence[Reading] = ()
+    none_readings: Sequence[Reading] = ()
+    own: Sequence[Reading] = ()
+    written: Sequence[tuple[str, int | None]] = ()
 
 
-def packaged_reader() -> Reader | None:
-    """The extractive reader of the package, if this version has one."""
-    if find_spec("precise_rag.reading") is None:
-        return None
-    from precise_rag.reading import read_answer
+def main() -> None:
+    parser = record.parse_arguments(
+        __spec__.name, __doc__, "squad,covidqa,fairytaleqa,hotpotqa,nq", sample=80
+    )
+    record.add_encoder(parser)
+    parser.add_argument("--characters", type=int, default=80_000, help="of a set's documents (%(default)s)")
+    parser.add_argument("--contexts", action="store_true", help="only find out what is sent")
+    parser.add_argument("--llm", help="an OpenAI-compatible chat model that answers the questions")
+    parser.add_argument("--base-url")
+    parser.add_argument(
+        "--metrics", default="F1,EM,ROUGE-L,BLEU-1,BLEU-4", help="METEOR needs NLTK's WordNet"
+    )
+    args = parser.parse_args()
+    encoder = record.cached_encoder(args)
+    collections = [collection(name, args) for name in args.sets.split(",")]
+    if args.contexts:
+        for one in collections:
+            list(sent_by(one, args, encoder))
+        return
+    llm = OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None
+    results = run(collections, args, encoder, AnswerReader(least=0.0), llm)
+    record.save("papers", "answers", record.made(__spec__.name, args), render(results), {"results": results})
 
-    def read(question: str, texts: Sequence[str]) -> tuple[str, float] | None:
-        found = read_answer(question, list(texts))
-        return None if found is None else (found.text, float(found.probability))
 
-    return read
-
-
-def measure(
-    rag: PreciseRAG,
-    questions: Sequence[Question],
-    reader: Reader | None,
+def sent_by(
+    given: Collection,
+    args: Namespace,
+    encoder: Encoder,
+    reader: Reader | None = None,
     llm: Any = None,
-    metrics: Sequence[str] = ("F1", "EM"),
-) -> dict[str, float]:
-    """The figures of a pipeline on questions that have answers."""
-    contained, tokens, read, written = [], [], [], []
-    chosen: list[tuple[Any, Any]] = []
-    for question in questions:
-        selection = rag.retrieve(question.text)
-        texts = sent(rag, selection)
-        tokens.append(sum(map(estimate_tokens, texts)))
-        if is_extractive(question):
-            contained.append(is_contained(question.answers, texts))
+) -> Iterator[tuple[str, Sent]]:
+    """Yield what each pipeline sends, by its name, with what the reader and the model make of it."""
+    asked, none = given.questions, given.unanswerable
+    every = [*asked, *none]
+    model = () if llm is None else (llm.name,)
+    weights = sorted(packaged_checksums(packaged_model("reader")).values())
+    known: dict[tuple[str, ...], Reading] = {}
+
+    def read_anew(question: Question, excerpts: Sequence[Excerpt]) -> Reading:
+        key = (question.text, *(excerpt.text for excerpt in excerpts))
+        if key not in known:
+            known[key] = read(reader, question, [e.text for e in excerpts])
+        return known[key]
+
+    for title, make in pipelines(given.documents, encoder, llm).items():
+        label = f"{given.name}, {title}"
+        found = contexts(label, make, every, file_of(args, given.name, title, *model))
+        by_question = dict(zip((question.id for question in every), found, strict=True))
+        sent = Sent(found[: len(asked)], found[len(asked) :])
         if reader is not None:
-            found = reader(question.text, texts) if texts else None
-            read.append(found[0] if found else "")
+            file = file_of(args, given.name, title, *model, *weights)
+            readings = remembered(
+                file, every, lambda one, known=by_question: read_anew(one, known[one.id]), f"{label}, read"
+            )
+            sent = sent._replace(readings=readings[: len(asked)], none_readings=readings[len(asked) :])
+            if title == BASE:
+                file = file_of(args, given.name, title, *model, *weights, "own")
+                own = remembered(
+                    file,
+                    every,
+                    lambda one, known=by_question: reader.read(one.text, known[one.id]),
+                    f"{label}, own reading",
+                )
+                sent = sent._replace(own=own)
         if llm is not None:
-            options = question.metadata.get("options") or ()
-            answer = rag.answer(question.text, options=options)
-            written.append(answer.text)
-            chosen.append((answer.choice, question.metadata.get("label")))
-    figures = {"contained": 100 * _mean(contained), "tokens": _mean(tokens)}
-    references = [question.answers for question in questions]
-    if reader is not None:
-        scored = score_answers(read, references, ("F1", "EM"))
-        figures |= {f"reader {name}": 100 * _mean(values) for name, values in scored.items()}
-    if llm is not None:
-        if all(label is not None for _, label in chosen):
-            figures["accuracy"] = 100 * _mean([accuracy(choice, [label]) for choice, label in chosen])
+            rag = make()
+            sent = sent._replace(
+                written=remembered(
+                    file_of(args, given.name, title, *model, "answers"),
+                    asked,
+                    lambda one, rag=rag: written(rag, one),
+                    f"{label}, answers",
+                )
+            )
+        yield title, sent
+
+
+def read(reader: Reader | None, question: Question, texts: Sequence[str]) -> Reading:
+    """What the reader finds in texts, each sentence with the default reranker's probability."""
+    return reader.read(question.text, ranked_texts(question.text, texts)) if reader and texts else Reading()
+
+
+def written(rag: Any, question: Question) -> tuple[str, int | None]:
+    """The answer of a pipeline's model, and the option that it chose."""
+    answer = rag.answer(question.text, options=question.metadata.get("options") or ())
+    return answer.text, answer.choice
+
+
+def figures(sent: Sent, given: Collection, metrics: Sequence[str]) -> dict[str, FloatArray]:
+    """The values of each question by the name of the measure; NaN where it has none."""
+    asked = given.questions
+    spoken = [_spoken(document.text) for document in given.documents]
+    texts = [[excerpt.text for excerpt in excerpts] for excerpts in sent.contexts]
+    found = {
+        "contained": np.array(
+            [
+                is_contained(question.answers, map(_spoken, mine))
+                if is_contained(question.answers, spoken)
+                else np.nan
+                for question, mine in zip(asked, texts, strict=True)
+            ],
+            np.float32,
+        ),
+        "tokens": np.array([sum(map(estimate_tokens, mine)) for mine in texts], np.float32),
+    }
+    references = [question.answers for question in asked]
+    if sent.readings:
+        best = [reading.answers[0].text if reading.answers else "" for reading in sent.readings]
+        found |= {f"reader {n}": v for n, v in score_answers(best, references, ("F1", "EM")).items()}
+    if sent.written:
+        labels = [label for one in asked if isinstance(label := one.metadata.get("label"), int)]
+        if len(labels) == len(asked):
+            chosen = [accuracy(c, [label]) for (_, c), label in zip(sent.written, labels, strict=True)]
+            found["accuracy"] = np.array(chosen, np.float32)
         else:
-            scored = score_answers(written, references, [name for name in metrics if name in METRICS])
-            figures |= {name: 100 * _mean(values) for name, values in scored.items()}
-    return figures
+            names = [name for name in metrics if name in METRICS]
+            found |= score_answers([text for text, _ in sent.written], references, names)
+    return found
 
 
-def without_answer(
-    rag: PreciseRAG, unanswerable: Sequence[Question], answerable: Sequence[Question], reader: Reader | None
-) -> dict[str, float]:
-    """What is sent for questions that have no answer, beside questions of the same articles that have one."""
-    best: dict[bool, list[float]] = {True: [], False: []}
-    said: dict[bool, list[float]] = {True: [], False: []}
-    nothing, tokens = [], []
-    for has_answer, questions in ((False, unanswerable), (True, answerable)):
-        for question in questions:
-            selection = rag.retrieve(question.text)
-            texts = sent(rag, selection)
-            best[has_answer].append(max((c.score for c in selection.kept), default=0.0))
-            if reader is not None:
-                found = reader(question.text, texts) if texts else None
-                said[has_answer].append(found[1] if found else 0.0)
-            if not has_answer:
-                nothing.append(not selection.kept)
-                tokens.append(sum(map(estimate_tokens, texts)))
-    figures = {
-        "nothing sent": 100 * _mean(nothing),
-        "tokens": _mean(tokens),
+def without_answer(sent: Sent) -> dict[str, float]:
+    """What is sent for questions that have no answer, beside those of the same articles that have one.
+
+    "nothing" are the shares in percent that `unanswered="empty"` would send nothing for.
+    """
+    both = {True: sent.contexts, False: sent.unanswerable}
+    best = {has: [max((e.score for e in one), default=0.0) for one in all_] for has, all_ in both.items()}
+    found = {
+        "tokens": _mean([sum(estimate_tokens(e.text) for e in one) for one in sent.unanswerable]),
         "best score": float(np.median(best[False])),
         "best score, answerable": float(np.median(best[True])),
         "AUC by score": _area(best),
     }
-    if reader is not None:
-        none = [100 * _mean([p < 0.5 for p in said[has_answer]]) for has_answer in (False, True)]
-        figures |= {
-            "reader: none": none[0],
-            "reader: none, answerable": none[1],
-            "AUC by reader": _area(said),
-        }
-    return figures
+    return found | read_without_answer(sent.none_readings, sent.readings)
 
 
-def sent(rag: PreciseRAG, selection: Selection) -> list[str]:
-    """The texts of the passages that a model would read."""
-    return [passage.text for passage in context_passages(selection, rag.order)]
+def read_without_answer(none: Sequence[Reading], some: Sequence[Reading]) -> dict[str, float]:
+    """How often nothing would be sent, and how well the reader tells the two kinds apart."""
+    if not none:
+        return {}
+    answered = {has: [one.answered or 0.0 for one in all_] for has, all_ in ((False, none), (True, some))}
+    nothing = {has: 100 * _mean([p < LEAST_ANSWERED for p in all_]) for has, all_ in answered.items()}
+    return {
+        "nothing": nothing[False],
+        "nothing, answerable": nothing[True],
+        "AUC by reader": _area(answered),
+    }
 
 
-def is_extractive(question: Question) -> bool:
-    """Whether an answer can stand in a text: it has one that is more than yes or no."""
-    return any(normalize_answer(answer) not in ("", "yes", "no") for answer in question.answers)
+def is_contained(answers: Sequence[str], spoken: Iterator[str] | Sequence[str]) -> bool:
+    """Whether an answer that is more than yes or no stands in one of the texts, as whole words.
 
-
-def is_contained(answers: Sequence[str], texts: Sequence[str]) -> bool:
-    """Whether one of the answers stands in one of the texts, as whole words."""
-    spoken = [f" {normalize_answer(text)} " for text in texts]
+    spoken: the texts as `_spoken` returns them.
+    """
     wanted = [normalize_answer(answer) for answer in answers]
-    return any(f" {answer} " in text for answer in wanted if answer for text in spoken)
+    wanted = [f" {answer} " for answer in wanted if answer not in NOT_EXTRACTIVE]
+    return any(answer in text for text in spoken for answer in wanted)
 
 
-def collection(name: str, args: Namespace) -> tuple[list[Document], list[Question]]:
-    """Documents up to --characters, and questions about them; by document if a set marks no evidence."""
-    dataset = load_development_set(name, args.data)
-    if any(question.evidence for question in dataset.questions):
-        return held_out(name, args)
-    documents, size = [], 0
-    for document in dataset.documents:
-        if not documents or size + len(document.text) <= args.characters:
-            documents.append(document)
-            size += len(document.text)
-    ids = {document.id for document in documents}
-    questions = [question for question in dataset.questions if question.doc_id in ids]
-    order = np.random.default_rng(args.seed).permutation(len(questions))[: args.sample]
-    return documents, [questions[place] for place in order.tolist()]
-
-
-def unanswerable_of(documents: Sequence[Document], args: Namespace) -> list[Question]:
-    """A sample of the questions of SQuAD 2.0 about these documents that they do not answer."""
-    ids = {document.id for document in documents}
-    path = Path(args.data) / f"dev_qa_questions_{UNANSWERABLE}.jsonl.gz"
-    found = [
-        Question(str(row["id"]), row["question"], doc_id=row["doc_id"])
-        for _, _, row in read_json_lines(path)
-        if row["doc_id"] in ids
-    ]
-    order = np.random.default_rng(args.seed).permutation(len(found))[: args.sample]
-    return [found[place] for place in order.tolist()]
+def _spoken(text: str) -> str:
+    return f" {normalize_answer(text)} "
 
 
 def _area(scores: Mapping[bool, Sequence[float]]) -> float:
@@ -221,78 +240,117 @@ def _mean(values: Sequence[Any]) -> float:
     return float(np.mean(values)) if len(values) else float("nan")
 
 
-def table(rows: Mapping[str, Mapping[str, float]], first: str) -> str:
-    """A row for each name, a column for each figure."""
-    columns = list(next(iter(rows.values())))
-    body = [
-        [
-            name,
-            *(
-                "–"
-                if row[c] != row[c]
-                else f"{row[c]:.2f}"
-                if (row[c] <= 1 and "score" in c) or "AUC" in c
-                else f"{row[c]:,.1f}"
-                for c in columns
-            ),
-        ]
-        for name, row in rows.items()
-    ]
-    return format_markdown([first, *columns], body)
+def run(
+    collections: Sequence[Collection],
+    args: Namespace,
+    encoder: Encoder,
+    reader: Reader | None,
+    llm: Any = None,
+) -> dict[str, Any]:
+    """The figures by set and pipeline, of questions without an answer, and the mean over the sets."""
+    results: dict[str, Any] = {"sets": {}, "unanswerable": {}}
+    every: dict[str, dict[str, dict[str, FloatArray]]] = {}
+    for given in collections:
+        every[given.name] = values = {}
+        for title, sent in sent_by(given, args, encoder, reader, llm):
+            values[title] = figures(sent, given, args.metrics.split(","))
+            if sent.unanswerable:
+                results["unanswerable"][title] = without_answer(sent)
+                if sent.own:
+                    n = len(given.questions)
+                    own = read_without_answer(sent.own[n:], sent.own[:n])
+                    results["unanswerable"][f'{title}, unanswered="empty"'] = {
+                        **results["unanswerable"][title],
+                        **own,
+                    }
+        results["sets"][given.name] = {
+            "questions": len(given.questions),
+            "without an answer": len(given.unanswerable),
+            "documents": len(given.documents),
+            "pipelines": {
+                title: {name: summary(name, one) for name, one in rows.items()}
+                for title, rows in values.items()
+            },
+        }
+    results["mean"] = over_sets(every)
+    return results
+
+
+def summary(name: str, values: FloatArray) -> list[float]:
+    """Mean with the bounds of its interval; in percent, but for tokens."""
+    times = 1 if name == "tokens" else 100
+    return with_interval(times * values[~np.isnan(values)])
+
+
+def over_sets(every: Mapping[str, Mapping[str, Mapping[str, FloatArray]]]) -> dict[str, dict[str, Any]]:
+    """The mean of the sets' means by pipeline, and for measures the paired difference to `BASE`."""
+    first = next(iter(every.values()))
+    found: dict[str, dict[str, Any]] = {title: {} for title in first}
+    for title, row in found.items():
+        for name in first[title]:
+            sets = [rows for rows in every.values() if name in rows[title]]
+            pairs = []
+            for rows in sets:
+                a, b = rows[title][name], rows[BASE][name]
+                known = ~np.isnan(a)
+                if known.any():
+                    pairs.append((a[known], b[known], None))
+            if name == "tokens":
+                row[name] = _mean([a.mean() for a, _, _ in pairs])
+            elif pairs:
+                gain = compare_over_sets(pairs).difference
+                mean = _mean([a.mean() for a, _, _ in pairs])
+                row[name] = [100 * value for value in (mean, *gain)]
+    return found
 
 
 def render(results: Mapping[str, Any]) -> str:
     parts = ["# Answers in what is sent", (__doc__ or "").split("\n\n", 2)[2].strip()]
-    for name, rows in results.items():
-        if name != "unanswerable":
-            parts += [f"## {name}: {rows['questions']} questions", table(rows["pipelines"], "pipeline")]
-    sets = [rows["pipelines"] for name, rows in results.items() if name != "unanswerable"]
-    if len(sets) > 1:
-        means = {
-            pipeline: {
-                c: _mean([rows[pipeline][c] for rows in sets if rows[pipeline][c] == rows[pipeline][c]])
-                for c in sets[0][pipeline]
-            }
-            for pipeline in sets[0]
-        }
-        parts[2:2] = ["## Mean over the sets", table(means, "pipeline")]
-    if "unanswerable" in results:
-        parts += ["## Questions without an answer", table(results["unanswerable"], "pipeline")]
+    sizes = ", ".join(f"{name} {rows['questions']}" for name, rows in results["sets"].items())
+    header = ["pipeline", *next(iter(results["mean"].values()))]
+    body = [
+        [title, *(_difference(value, title == BASE) for value in row.values())]
+        for title, row in results["mean"].items()
+    ]
+    text = f"Questions: {sizes}. In brackets: the difference to `{BASE}` with its interval."
+    parts += ["## Mean over the sets", text, format_markdown(header, body)]
+    for name, rows in results["sets"].items():
+        body = [
+            [title, *(_bounded(value) for value in row.values())] for title, row in rows["pipelines"].items()
+        ]
+        head = f"## {name}: {rows['questions']} questions, {rows['documents']} documents"
+        parts += [head, format_markdown(header, body)]
+    if results["unanswerable"]:
+        n = next(rows["without an answer"] for rows in results["sets"].values() if rows["without an answer"])
+        text = (
+            f"{n} questions of SQuAD 2.0 that their article does not answer, and those above that it does. "
+            'By default something is always sent. "Nothing" is the share in percent of which the reader '
+            f"finds it less than {LEAST_ANSWERED:g} probable that what is sent answers them, which "
+            '`unanswered="empty"` then leaves out; AUC 1 would tell the two kinds apart without an error. '
+            "The last row of `precise` is its own reader, which has its own probabilities of what it sends."
+        )
+        rows = results["unanswerable"]
+        columns = list(next(iter(rows.values())))
+        body = [
+            [title, *(f"{row[c]:.2f}" if "score" in c or "AUC" in c else f"{row[c]:,.1f}" for c in columns)]
+            for title, row in rows.items()
+        ]
+        parts += ["## Questions without an answer", text, format_markdown(["pipeline", *columns], body)]
     return "\n\n".join(parts)
 
 
-def main() -> None:
-    parser = record.parse_arguments(__spec__.name, __doc__, "squad,covidqa,fairytaleqa,hotpotqa", sample=25)
-    record.add_encoder(parser)
-    parser.add_argument("--characters", type=int, default=80_000, help="of a set's documents (%(default)s)")
-    parser.add_argument("--llm", help="an OpenAI-compatible chat model that answers the questions")
-    parser.add_argument("--base-url")
-    parser.add_argument(
-        "--metrics", default="F1,EM,ROUGE-L,BLEU-1,BLEU-4", help="METEOR needs NLTK's WordNet"
-    )
-    args = parser.parse_args()
-    llm = OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None
-    results = run(args, record.cached_encoder(args), packaged_reader(), llm)
-    record.save("papers", "answers", record.made(__spec__.name, args), render(results), {"results": results})
+def _difference(value: Any, is_base: bool) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}"
+    mean, gain, low, high = value
+    return f"{mean:.1f}" if is_base else f"{mean:.1f} ({gain:+.1f}: {low:+.1f} to {high:+.1f})"
 
 
-def run(args: Namespace, encoder: Encoder, reader: Reader | None, llm: Any = None) -> dict[str, Any]:
-    """The figures by set and pipeline, and of questions without an answer where the set is SQuAD."""
-    results: dict[str, Any] = {}
-    for name in args.sets.split(","):
-        documents, questions = collection(name, args)
-        asked = [question for question in questions if question.answers]
-        rows, none = {}, {}
-        unanswerable = unanswerable_of(documents, args) if name == "squad" else []
-        for title, rag in pipelines(documents, encoder, llm):
-            rows[title] = measure(rag, asked, reader, llm, args.metrics.split(","))
-            print(json.dumps({"set": name, "pipeline": title, **rows[title]}), flush=True)
-            if unanswerable and not title.startswith("precise "):
-                none[title] = without_answer(rag, unanswerable, asked, reader)
-        results[name] = {"questions": len(asked), "pipelines": rows}
-        if none:
-            results["unanswerable"] = none
-    return results
+def _bounded(value: Sequence[float]) -> str:
+    mean, low, high = value
+    if mean != mean:
+        return "–"
+    return f"{mean:,.0f}" if mean > 100 else f"{mean:.1f} ({low:.1f}–{high:.1f})"
 
 
 if __name__ == "__main__":

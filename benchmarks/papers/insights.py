@@ -7,24 +7,26 @@ and so were cut off from it; the first piece of a document does not count. *Rank
 evidence stands among 50 candidates as each retriever gives them, and as the default reranker orders them.
 *Retrievers* (Tables II and III): the evidence and the tokens of the 7 best chunks of 200 tokens, and of what
 the default path makes of the same retriever. *Distractors* (Fig. 8): the same for a collection to which
-documents of another set are added, so many times its own size. Collections are the documents of the sets up
-to --characters that no packaged model was trained on.
+articles of Wikipedia are added, so many times its own size. Intervals are of 95 %, over questions or pieces.
+No question is about a document that a packaged model was trained on. What was measured is kept in the work
+folder (--work), so that a run that was stopped goes on where it was.
 """
 
 import json
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks import record
-from benchmarks.adoption.__main__ import held_out
-from benchmarks.adoption.app import Piece, covered
-from benchmarks.papers.answers import sent
+from benchmarks.adoption.app import Piece, RememberingReranker, covered
+from benchmarks.papers.contexts import collection, file_of, remembered, with_interval
 from precise_rag import PreciseRAG, Segmenter
+from precise_rag.context import context_passages
 from precise_rag.documents import read_documents
 from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.report.tables import format_markdown
@@ -32,7 +34,7 @@ from precise_rag.evidence.needs import leans
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex
 from precise_rag.presets import load_preset
 from precise_rag.protocols import Encoder
-from precise_rag.rerank import load_reranker, rerank
+from precise_rag.rerank import rerank
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.sentences import split_sentences
 from precise_rag.tokens import estimate_tokens
@@ -42,19 +44,19 @@ Rows = list[dict[str, Any]]
 CHUNKS = "200 tokens"
 PLAIN = 7
 N_FOUND = 50
-TIMES = (0, 1, 3)
-"""Sizes of the distracting documents, in sizes of the collection."""
+RETRIEVERS = ("BM25", "dense", "hybrid")
 DISTRACTING = "train_docs_wikipedia"
 
 
-def retrievers(documents: Sequence[Document], encoder: Encoder) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each retriever's name, its index of chunks, and the index that the default path searches."""
-    words = BM25Index.build(documents, chunks=CHUNKS)
-    yield "BM25", words, words
-    dense = DenseIndex.build(documents, encoder, chunks=CHUNKS)
-    yield "dense", dense, dense
+def retrievers(documents: Sequence[Document], encoder: Encoder) -> dict[str, tuple[Any, Any]]:
+    """Each retriever's index of chunks, and the index that the default path searches, by its name."""
+    words, dense = (
+        BM25Index.build(documents, chunks=CHUNKS),
+        DenseIndex.build(documents, encoder, chunks=CHUNKS),
+    )
     hybrid = HybridIndex.build(documents, encoder)
-    yield "hybrid", _Passages(hybrid), hybrid
+    made = ((words, words), (dense, dense), (_Passages(hybrid), hybrid))
+    return dict(zip(RETRIEVERS, made, strict=True))
 
 
 class _Passages:
@@ -69,7 +71,7 @@ class _Passages:
 
 def segments(name: str, args: Namespace, encoder: Encoder) -> Rows:
     """How often a piece begins with what leans on the piece before."""
-    documents, _ = held_out(name, args)
+    documents, _ = asked(name, args)
     sage = load_preset("sage").index_options(encoder)["chunks"]
     ways: dict[str, Callable[[str], list[str]]] = {
         "sentences": lambda text: [text[a:b] for a, b in split_sentences(text)],
@@ -89,7 +91,7 @@ def segments(name: str, args: Namespace, encoder: Encoder) -> Rows:
                 "pieces by": way,
                 "pieces": len(later),
                 "tokens a piece": _mean([estimate_tokens(piece) for piece in later]),
-                "begin leaning (%)": 100 * _mean(leaning),
+                "begin leaning (%)": _shown(leaning),
             }
         )
     return rows
@@ -107,78 +109,104 @@ def packed(text: str, limit: int = 200) -> list[str]:
     return [text[start:end] for start, end in pairwise([*starts, len(text)])]
 
 
+class Measured(NamedTuple):
+    """What a retriever and the default path behind it make of a question.
+
+    rank, reranked: of the first evidence among 50 candidates, from 1; infinity without one.
+    plain, path: the share of the evidence that is sent, and the tokens, of the 7 best and with the path.
+    """
+
+    rank: float
+    reranked: float
+    plain: tuple[float, int]
+    path: tuple[float, int]
+
+
+def measured(name: str, args: Namespace, encoder: Encoder, times: int = 0) -> dict[str, list[Measured]]:
+    """Each question by retriever, with distracting documents of `times` the size of the collection."""
+    documents, questions = asked(name, args)
+    room = times * sum(len(document.text) for document in documents)
+    made = cache(lambda: retrievers([*documents, *distracting(args, room)], encoder))
+    reranker = RememberingReranker()
+
+    def measure(retriever: str, question: Question) -> tuple[Any, ...]:
+        index, source = made()[retriever]
+        found = index.search(question.text, N_FOUND)
+        selection = PreciseRAG(source, reranker=reranker, reader=None).retrieve(question.text)
+        texts = [passage.text for passage in context_passages(selection)]
+        return (
+            _rank(question, found),
+            _rank(question, rerank(question.text, found, reranker)),
+            (_evidence(question, found[:PLAIN]), _size([c.text for c in found[:PLAIN]])),
+            (_evidence(question, selection.kept), _size(texts)),
+        )
+
+    by_retriever = {}
+    for one in RETRIEVERS:
+        file = file_of(args, "insights", name, str(times), one)
+        title = f"{name}, {times} times distractors, {one}"
+        values = remembered(file, questions, partial(measure, one), title)
+        by_retriever[one] = [Measured(*value) for value in values]
+    return by_retriever
+
+
+def asked(name: str, args: Namespace) -> tuple[list[Document], list[Question]]:
+    """The documents of a set, and the questions that have evidence."""
+    given = collection(name, args)
+    return given.documents, [question for question in given.questions if question.evidence]
+
+
+def distracting(args: Namespace, room: int) -> list[Document]:
+    """Documents of another kind, together as long as `room`."""
+    found: list[Document] = []
+    for other in read_documents(Path(args.data) / f"{DISTRACTING}.jsonl.gz"):
+        if room <= 0:
+            break
+        found.append(Document(f"other {len(found)}", other.text[:room]))
+        room -= len(found[-1].text)
+    return found
+
+
 def ranks(name: str, args: Namespace, encoder: Encoder) -> Rows:
     """Where the first evidence stands before and after reranking."""
-    documents, questions = held_out(name, args)
-    reranker = load_reranker("default")
     rows = []
-    for title, index, _ in retrievers(documents, encoder):
-        places: dict[str, list[float]] = {"as found": [], "reranked": []}
-        for question in questions:
-            found = index.search(question.text, N_FOUND)
-            places["as found"].append(_rank(question, found))
-            places["reranked"].append(_rank(question, rerank(question.text, found, reranker)))
-        for order, found_at in places.items():
-            shares = {f"in {k} best (%)": 100 * float(np.mean(np.array(found_at) <= k)) for k in (1, 3, 7)}
-            rows.append({"set": name, "retriever": title, "order": order, **shares})
+    for retriever, found in measured(name, args, encoder).items():
+        for order, places in (
+            ("as found", [m.rank for m in found]),
+            ("reranked", [m.reranked for m in found]),
+        ):
+            shares = {f"in {k} best (%)": _shown([place <= k for place in places]) for k in (1, 3, 7)}
+            rows.append({"set": name, "retriever": retriever, "order": order, **shares})
     return rows
 
 
-def compared(
-    name: str, args: Namespace, encoder: Encoder, documents: Sequence[Document], questions: Any
-) -> Rows:
+def compared(name: str, args: Namespace, encoder: Encoder, times: int = 0) -> Rows:
     """Each retriever by itself and with the default path."""
     rows = []
-    for title, index, source in retrievers(documents, encoder):
-        rag = PreciseRAG(source)
-        kept: dict[str, list[tuple[float, int]]] = {f"{PLAIN} best": [], "with the path": []}
-        for question in questions:
-            plain = index.search(question.text, PLAIN)
-            kept[f"{PLAIN} best"].append((_evidence(question, plain), _size([c.text for c in plain])))
-            selection = rag.retrieve(question.text)
-            kept["with the path"].append((_evidence(question, selection.kept), _size(sent(rag, selection))))
-        for way, pairs in kept.items():
-            evidence, tokens = np.mean(pairs, axis=0)
-            rows.append(
-                {
-                    "set": name,
-                    "retriever": title,
-                    "sent": way,
-                    "evidence (%)": 100 * float(evidence),
-                    "tokens": float(tokens),
-                }
-            )
+    for retriever, found in measured(name, args, encoder, times).items():
+        for way, pairs in (
+            (f"{PLAIN} best", [m.plain for m in found]),
+            ("with the path", [m.path for m in found]),
+        ):
+            evidence, tokens = zip(*pairs, strict=True)
+            row = {"set": name, "questions": len(pairs), "retriever": retriever, "sent": way}
+            rows.append({**row, "evidence (%)": _shown(evidence), "tokens": _mean(tokens)})
     return rows
-
-
-def selected(name: str, args: Namespace, encoder: Encoder) -> Rows:
-    """Each retriever with and without our selection."""
-    documents, questions = held_out(name, args)
-    return compared(name, args, encoder, documents, questions)
 
 
 def distractors(name: str, args: Namespace, encoder: Encoder) -> Rows:
     """The same as the collection grows by documents of another kind."""
-    documents, questions = held_out(name, args)
-    size = sum(len(document.text) for document in documents)
-    others = list(read_documents(Path(args.data) / f"{DISTRACTING}.jsonl.gz"))
-    rows = []
-    for times in TIMES:
-        added: list[Document] = []
-        for other in others:
-            room = times * size - sum(len(document.text) for document in added)
-            if room <= 0:
-                break
-            added.append(Document(f"other {len(added)}", other.text[:room]))
-        found = compared(name, args, encoder, [*documents, *added], questions)
-        rows += [{"distractors": f"{times} times", **row} for row in found]
-    return rows
+    return [
+        {"distractors": f"{times} times", **row}
+        for times in map(int, args.times.split(","))
+        for row in compared(name, args, encoder, times)
+    ]
 
 
 PARTS: Mapping[str, tuple[str, Callable[[str, Namespace, Encoder], Rows]]] = {
     "segments": ("Segments that begin with what was cut off", segments),
     "ranks": ("Rank of the first evidence", ranks),
-    "retrievers": ("Any retriever, with and without the path behind it", selected),
+    "retrievers": ("Any retriever, with and without the path behind it", compared),
     "distractors": ("Distracting documents", distractors),
 }
 
@@ -196,6 +224,12 @@ def _rank(question: Question, found: Sequence[Candidate]) -> float:
 
 def _evidence(question: Question, kept: Sequence[Candidate]) -> float:
     return covered(question, [Piece(c.doc_id, c.start, c.end, c.text) for c in kept])
+
+
+def _shown(shares: Sequence[float]) -> str:
+    """The mean of shares in percent with its 95 % interval."""
+    mean, low, high = with_interval(100 * np.array(shares, np.float32))
+    return f"{mean:.1f} ({low:.1f}–{high:.1f})"
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -226,9 +260,10 @@ def render(results: Mapping[str, Rows]) -> str:
 
 
 def main() -> None:
-    parser = record.parse_arguments(__spec__.name, __doc__, "squad,covidqa", sample=20)
+    parser = record.parse_arguments(__spec__.name, __doc__, "squad,covidqa", sample=80)
     record.add_encoder(parser)
-    parser.add_argument("--characters", type=int, default=60_000, help="of a set's documents (%(default)s)")
+    parser.add_argument("--times", default="0,1,3", help="sizes of the distractors (%(default)s)")
+    parser.add_argument("--characters", type=int, default=80_000, help="of a set's documents (%(default)s)")
     parser.add_argument("--parts", default=",".join(PARTS), help="default: all")
     args = parser.parse_args()
     results = run(args, record.cached_encoder(args))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.papers import answers
+from benchmarks.papers import answers, contexts
 from precise_rag.evaluation.datasets import Question
 from precise_rag.testing import HashEncoder, ScriptedLLM
-from precise_rag.types import Document, Message
+from precise_rag.types import Candidate, Document, ExtractedAnswer, Message, Reading
 
 TEXT = (
     "Ilse Marr keeps the lamp of the harbour. The lamp is lit at dusk. Two ferries cross the river each day."
@@ -18,9 +18,31 @@ TEXT = (
 DOCUMENTS = [Document("squad/1", TEXT), Document("squad/2", "Bread prices rose in May. Bakers sold less.")]
 QUESTIONS = [
     Question("a", "Who keeps the lamp of the harbour?", answers=("Ilse Marr",), doc_id="squad/1"),
-    Question("b", "When is the lamp lit?", answers=("at dawn",), doc_id="squad/1"),
+    Question("b", "When is the lamp lit?", answers=("at dawn", "dusk"), doc_id="squad/1"),
     Question("c", "Is the lamp lit?", answers=("yes",), doc_id="squad/1"),
 ]
+NONE = [Question("n", "Who sank the ferry?", doc_id="squad/1")]
+GIVEN = contexts.Collection("squad", DOCUMENTS, QUESTIONS, NONE)
+
+
+class NameReader:
+    """Finds a name in every text, if the question asks for somebody."""
+
+    def __init__(self) -> None:
+        self.n_read = 0
+
+    def read(self, query: str, texts: Sequence[Candidate]) -> Reading:
+        self.n_read += 1
+        if "Who keeps" not in query:
+            return Reading((), 0.1)
+        return Reading((ExtractedAnswer("0", 0, 9, "Ilse Marr", 0.9),), 0.8)
+
+
+@pytest.fixture
+def args(tmp_path: Path) -> Namespace:
+    return Namespace(
+        data=tmp_path, work=tmp_path / "work", sample=5, seed=0, characters=10_000, metrics="F1,EM,ROUGE-L"
+    )
 
 
 def model(messages: Sequence[Message]) -> str:
@@ -34,53 +56,81 @@ def model(messages: Sequence[Message]) -> str:
 
 
 def test_an_answer_is_contained_as_whole_words() -> None:
-    assert answers.is_contained(["the Lamp!"], ["A lamp is lit."])
-    assert not answers.is_contained(["amp"], ["A lamp is lit."])
-    assert not answers.is_contained(["lamp is"], ["A lamp.", "Is it?"])
-    assert [answers.is_extractive(question) for question in QUESTIONS] == [True, True, False]
+    assert answers.is_contained(["the Lamp!"], [" lamp is lit "])
+    assert not answers.is_contained(["amp"], [" lamp is lit "])
+    assert not answers.is_contained(["lamp is"], [" lamp ", " is it "])
+    assert not answers.is_contained(["yes"], [" yes "])
 
 
-def test_each_pipeline_is_measured_with_a_reader_and_with_a_model() -> None:
-    def reader(question: str, texts: Sequence[str]) -> tuple[str, float] | None:
-        return ("Ilse Marr", 0.9) if "Who" in question else None
-
-    made = dict(answers.pipelines(DOCUMENTS, HashEncoder()))
-    assert {"precise", "sage", "paretorag", "chunkrag", "recursive", answers.NAIVE} <= set(made)
-    assert len(made) == 7 + len(answers.PARTS)
-    figures = answers.measure(made[answers.NAIVE], QUESTIONS, reader)
-    assert figures["contained"] == 50
-    assert figures["reader EM"] == pytest.approx(100 / 3)
-    asked = dict(answers.pipelines(DOCUMENTS, HashEncoder(), ScriptedLLM(model)))
-    for name, rag in asked.items():
-        found = answers.measure(rag, QUESTIONS, None, ScriptedLLM(model), ["F1", "EM", "ROUGE-L", "BLEU-1"])
-        assert found["EM"] == pytest.approx(100 / 3), name
-        assert found["ROUGE-L"] >= found["EM"]
-    chosen = Question("d", "Who keeps it?", answers=("B",), metadata={"options": ["Ada", "Ilse"], "label": 1})
-    picked = answers.measure(made[answers.NAIVE], [chosen], None, None)
-    assert "accuracy" not in picked
-    judged = dict(
-        answers.pipelines(DOCUMENTS, HashEncoder(), ScriptedLLM(["B", '{"score": 10, "adjustment": 0}']))
-    )
-    assert answers.measure(judged["precise"], [chosen], None, True)["accuracy"] == 100
-
-
-def test_the_command_measures_questions_without_an_answer_too(tmp_path: Path, capsys: Any) -> None:
-    def write(name: str, rows: list[dict[str, Any]]) -> None:
-        with gzip.open(tmp_path / f"dev_qa_{name}.jsonl.gz", "wt") as file:
-            file.write("".join(json.dumps(row) + "\n" for row in rows))
-
-    write("docs_squad", [{"id": d.id, "text": d.text} for d in DOCUMENTS])
-    evidence = [{"doc_id": "squad/1", "start": 0, "end": 9}]
-    row = {"id": "a", "question": QUESTIONS[0].text, "answers": ["Ilse Marr"], "evidence": evidence}
-    write("questions_squad", [row])
-    none = {"id": "n", "question": "Who sank the ferry?", "answers": [], "doc_id": "squad/1", "evidence": []}
-    write("questions_squad2_unanswerable", [none])
-    args = Namespace(data=tmp_path, sets="squad", sample=5, seed=0, characters=10_000, metrics="F1")
-    results = answers.run(args, HashEncoder(), lambda question, texts: ("Ilse", 0.2))
-    assert results["squad"]["pipelines"]["precise"]["contained"] == 100
-    told = results["unanswerable"]["precise"]
-    assert told["reader: none"] == 100
-    assert 0 <= told["AUC by score"] <= 1
+def test_what_is_sent_is_read_and_nothing_is_computed_twice(args: Namespace, capsys: Any) -> None:
+    reader = NameReader()
+    results = answers.run([GIVEN], args, HashEncoder(), reader)
+    made = results["sets"]["squad"]["pipelines"]
+    assert set(made) == {contexts.NAIVE, "precise", contexts.SEARCH, *contexts.PAPERS} | {
+        f"precise without {part}" for part in contexts.PARTS
+    }
+    assert made[contexts.NAIVE]["contained"][0] == 100  # of the two that stand in the documents
+    assert made[contexts.NAIVE]["reader EM"][0] == pytest.approx(100 / 3)
+    assert results["mean"][contexts.NAIVE]["reader EM"] == pytest.approx([100 / 3, 0, 0, 0])
+    told = results["unanswerable"]['precise, unanswered="empty"']
+    assert told["nothing"] == 100
+    assert told["nothing, answerable"] == pytest.approx(200 / 3)
+    assert told["AUC by reader"] == pytest.approx(4 / 6)
     page = answers.render(results)
     assert "## Questions without an answer" in page
     assert "| precise without evidence |" in page
+    n_read = reader.n_read
+    capsys.readouterr()
+    assert answers.run([GIVEN], args, HashEncoder(), reader) == results
+    assert reader.n_read == n_read
+    assert not capsys.readouterr().out
+
+
+def test_each_pipeline_is_measured_with_a_model(args: Namespace) -> None:
+    results = answers.run([GIVEN], args, HashEncoder(), None, ScriptedLLM(model))
+    for name, row in results["sets"]["squad"]["pipelines"].items():
+        assert row["EM"][0] == pytest.approx(100 / 3), name
+        assert row["ROUGE-L"][0] >= row["EM"][0]
+    chosen = Question("d", "Who keeps it?", answers=("B",), metadata={"options": ["Ada", "Ilse"], "label": 1})
+    given = contexts.Collection("quality", DOCUMENTS, [chosen], [])
+    results = answers.run([given], args, HashEncoder(), None, ScriptedLLM(lambda messages: "B"))
+    assert results["sets"]["quality"]["pipelines"]["precise"]["accuracy"][0] == 100
+
+
+def test_what_was_computed_before_a_stop_is_not_lost(tmp_path: Path) -> None:
+    file, seen = tmp_path / "one" / "kept.pickle", []
+
+    def length(question: Question) -> int:
+        seen.append(question.id)
+        if question.id == "c" and len(seen) == 3:
+            raise KeyboardInterrupt
+        return len(question.text)
+
+    with pytest.raises(KeyboardInterrupt):
+        contexts.remembered(file, QUESTIONS, length)
+    with file.open("ab") as broken:
+        broken.write(b"\x80\x04")  # as a process that is killed leaves it
+    expected = [len(question.text) for question in QUESTIONS]
+    assert contexts.remembered(file, QUESTIONS, length) == expected
+    assert contexts.remembered(file, QUESTIONS, length) == expected
+    assert seen == ["a", "b", "c", "c"]
+
+
+def test_a_collection_has_the_documents_of_its_questions_first(args: Namespace) -> None:
+    def write(name: str, rows: list[dict[str, Any]]) -> None:
+        with gzip.open(args.data / f"dev_qa_{name}.jsonl.gz", "wt") as file:
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+
+    texts = [{"id": f"nq/{n}", "text": f"Text {n} of the collection."} for n in range(20)]
+    write("docs_nq", texts)
+    row = {"question": "Which text?", "answers": ["this"]}
+    write("questions_nq", [{"id": f"{n}", "doc_id": f"nq/{n}", **row} for n in (7, 11, 13)])
+    args.characters, args.sample = 10, 2
+    found = contexts.collection("nq", args)
+    assert {d.id for d in found.documents} == {f"nq/{q.id}" for q in found.questions}
+    assert len(found.questions) == 2
+    assert found.unanswerable == []
+    args.characters = 100
+    found = contexts.collection("nq", args)
+    assert {d.id for d in found.documents} >= {"nq/7", "nq/11", "nq/13"}
+    assert len(found.documents) == 4

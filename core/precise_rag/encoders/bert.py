@@ -1,9 +1,10 @@
-"""BERT encoders on ONNX Runtime."""
+"""BERT as an ONNX graph, over tokens without padding, and BERT encoders on ONNX Runtime."""
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -11,11 +12,99 @@ import numpy as np
 from precise_rag._processes import ProcessLock
 from precise_rag.checkpoints.saved import Tensors
 from precise_rag.encoders.bert_files import WORDS, BertSettings, bert_weights
-from precise_rag.encoders.bert_layers import Layout, bert_layer, normalized
-from precise_rag.encoders.int8_layers import Linear, Norm, Precision, with_precision
+from precise_rag.encoders.int8_layers import (
+    Layer,
+    Linear,
+    Norm,
+    Precision,
+    reach_of_linear,
+    reach_of_norm,
+    with_precision,
+)
 from precise_rag.encoders.onnx_graph import Graph, usable_threads
 from precise_rag.encoders.token_ids import TokenIds, places
 from precise_rag.types import FloatArray, IntArray
+
+
+class Layout(NamedTuple):
+    """Inputs of a graph that say where the tokens of each text are: in rows for the attention, else packed.
+
+    rows: (b, s) the token in each place of the rows, 0 at padding. packed: (t,) the place of each token.
+    lengths: (b,) tokens of each text.
+    """
+
+    rows: str
+    packed: str
+    lengths: str
+
+    @classmethod
+    def of(cls, graph: Graph) -> "Layout":
+        """Declare the inputs."""
+        return cls(
+            graph.input("rows", "int64", "b", "s"),
+            graph.input("packed", "int64", "t"),
+            graph.input("lengths", "int32", "b"),
+        )
+
+    @staticmethod
+    def inputs(lengths: IntArray) -> dict[str, IntArray]:
+        """Return the inputs for texts of these lengths."""
+        columns = np.arange(int(lengths.max()))
+        is_token = columns < lengths[:, None]
+        first = np.cumsum(lengths) - lengths
+        rows = np.where(is_token, first[:, None] + columns, 0)
+        return {"rows": rows, "packed": np.flatnonzero(is_token), "lengths": lengths.astype(np.int32)}
+
+
+def bert_layer(
+    graph: Graph,
+    layout: Layout,
+    weights: Tensors,
+    name: str,
+    x: str,
+    settings: BertSettings,
+    linear: Linear,
+    before: Norm,
+    bias: str = "",
+) -> str:
+    """Add one of BERT's layers to a graph; return its (t, width) states.
+
+    name: of the layer in `weights`. x: states. linear: adds a linear layer. before: the normalisation that
+    the states come from. bias: added to the logits of the attention; (1, heads, s, s).
+    """
+
+    def of(part: str) -> tuple[FloatArray, FloatArray]:
+        return weights[f"{name}.{part}.weight"], weights[f"{name}.{part}.bias"]
+
+    def layer(part: str, reach: Callable[[], FloatArray]) -> Layer:
+        return Layer(f"{name}.{part}", *of(part), reach)
+
+    three = [
+        linear(graph, x, layer(f"attention.self.{part}", partial(reach_of_norm, before)))
+        for part in ("query", "key", "value")
+    ]
+    three = [graph.op("Gather", each, layout.rows) for each in three]
+    given = [*three, "", layout.lengths, *([bias] if bias else [])]
+    attended = graph.op("MultiHeadAttention", *given, num_heads=settings.heads)
+    flat = graph.weight("flat", np.array([-1, settings.width], dtype=np.int64))
+    attended = graph.op("Gather", graph.op("Reshape", attended, flat), layout.packed)
+    reach = partial(reach_of_linear, *of("attention.self.value"), before, gelu=False)
+    added = linear(graph, attended, layer("attention.output.dense", reach))
+    norm = f"{name}.attention.output.LayerNorm"
+    x = normalized(graph, weights, norm, added, x, epsilon=settings.epsilon)
+    middle = Norm(*of("attention.output.LayerNorm"))
+    up, up_bias = layer("intermediate.dense", partial(reach_of_norm, middle)), of("intermediate.dense")[1]
+    inner = linear(graph, x, up._replace(bias=None))
+    inner = graph.op("BiasGelu", inner, graph.weight(f"{up.name}.bias", up_bias))
+    reach = partial(reach_of_linear, up.weight, up_bias, middle, gelu=True)
+    added = linear(graph, inner, layer("output.dense", reach))
+    return normalized(graph, weights, f"{name}.output.LayerNorm", added, x, epsilon=settings.epsilon)
+
+
+def normalized(graph: Graph, weights: Tensors, name: str, x: str, y: str, *, epsilon: float) -> str:
+    """Add the layer normalisation of x + y to a graph; return its output."""
+    scale, shift = (graph.weight(f"{name}.{part}", weights[f"{name}.{part}"]) for part in ("weight", "bias"))
+    return graph.op("SkipLayerNormalization", x, y, scale, shift, epsilon=epsilon)
 
 
 class BertNetwork:

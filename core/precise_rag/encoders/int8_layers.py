@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from typing_extensions import override
 
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.types import FloatArray
@@ -32,38 +31,27 @@ class Norm(NamedTuple):
     shift: FloatArray
 
 
-class Linear(Protocol):
-    """A way to add x @ weight.T + bias to a graph.
+class Layer(NamedTuple):
+    """A linear layer, x @ weight.T + bias.
 
-    name: of the layer. x: (t, k) values. weight: (n, k). bias: (n,), or None.
+    weight: (n, k). bias: (n,), or None.
     reach: how far from 0 each column of x is expected to go, (k,); a function, as not all ask for it.
-    Returns the output's name.
     """
 
-    def __call__(
-        self,
-        graph: Graph,
-        name: str,
-        x: str,
-        weight: FloatArray,
-        bias: FloatArray | None,
-        reach: Callable[[], FloatArray],
-    ) -> str:
-        """Add the layer."""
-        ...
+    name: str
+    weight: FloatArray
+    bias: FloatArray | None
+    reach: Callable[[], FloatArray]
 
 
-def float32_linear(
-    graph: Graph,
-    name: str,
-    x: str,
-    weight: FloatArray,
-    bias: FloatArray | None,
-    reach: Callable[[], FloatArray] | None = None,
-) -> str:
-    """Add x @ weight.T + bias to a graph, in float32; see `Linear`."""
-    given = [graph.weight(f"{name}.weight", weight)]
-    given += [] if bias is None else [graph.weight(f"{name}.bias", bias)]
+Linear = Callable[[Graph, str, Layer], str]
+"""A way to add a layer to a graph, given the name of its (t, k) input. Returns the output's name."""
+
+
+def float32_linear(graph: Graph, x: str, layer: Layer) -> str:
+    """Add a layer to a graph, in float32; see `Linear`."""
+    given = [graph.weight(f"{layer.name}.weight", layer.weight)]
+    given += [] if layer.bias is None else [graph.weight(f"{layer.name}.bias", layer.bias)]
     return graph.op("Gemm", x, *given, transB=1)
 
 
@@ -87,18 +75,10 @@ class _Seen:
     def __init__(self) -> None:
         self._names: list[str] = []
 
-    def __call__(
-        self,
-        graph: Graph,
-        name: str,
-        x: str,
-        weight: FloatArray,
-        bias: FloatArray | None,
-        reach: Callable[[], FloatArray],
-    ) -> str:
-        graph.output(f"{name}.seen", x, "t", "k")
-        self._names.append(name)
-        return float32_linear(graph, name, x, weight, bias)
+    def __call__(self, graph: Graph, x: str, layer: Layer) -> str:
+        graph.output(f"{layer.name}.seen", x, "t", "k")
+        self._names.append(layer.name)
+        return float32_linear(graph, x, layer)
 
     def reaches(self, graph: Graph, inputs: Mapping[str, Any]) -> dict[str, FloatArray]:
         """Run a graph of such layers. Returns the (k,) largest absolute values of each layer's input."""
@@ -107,7 +87,7 @@ class _Seen:
         return {name: np.abs(x).max(axis=0) for name, x in zip(self._names, inputs_seen, strict=True)}
 
 
-class Int8Linear(Linear):
+class Int8Linear:
     """Linear layers that are multiplied in int8.
 
     seen: (k,) how far from 0 the columns of each layer's input went on a sample, by the layer's name.
@@ -123,23 +103,16 @@ class Int8Linear(Linear):
         self._seen = seen
         self._rounded: dict[str, str] = {}
 
-    @override
-    def __call__(
-        self,
-        graph: Graph,
-        name: str,
-        x: str,
-        weight: FloatArray,
-        bias: FloatArray | None,
-        reach: Callable[[], FloatArray],
-    ) -> str:
-        even = (np.maximum(self._seen[name], reach()) / _LARGEST).astype(np.float32)
+    def __call__(self, graph: Graph, x: str, layer: Layer) -> str:
+        """Add a layer to a graph; see `Linear`."""
+        name, bias = layer.name, layer.bias
+        even = (np.maximum(self._seen[name], layer.reach()) / _LARGEST).astype(np.float32)
         one = graph.weight("one", np.ones((), dtype=np.float32))
         middle = graph.weight("middle", np.full((), _MIDDLE, dtype=np.uint8))
         if x not in self._rounded:
             evened = graph.op("Mul", x, graph.weight(f"{name}.even", 1 / even))
             self._rounded[x] = graph.op("QuantizeLinear", evened, one, middle)
-        weight = weight * even
+        weight = layer.weight * even
         scale = np.maximum(np.abs(weight).max(axis=1) / _LARGEST, np.float32(1e-12))
         rounded = np.rint(weight / scale[:, None]).T
         kind, zero = (np.int8, 0) if sums_are_exact() else (np.uint8, _MIDDLE)

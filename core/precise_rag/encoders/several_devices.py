@@ -45,8 +45,8 @@ class SpreadEncoder(Shared):
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        found: int = self._first.dimension
-        return found
+        dimension: int = self._first.dimension
+        return dimension
 
     @property
     def tokenizer(self) -> Any:
@@ -73,16 +73,16 @@ class SpreadEncoder(Shared):
             partial(_encode, encoder, [texts[row] for row in share.tolist()], show_progress and place == 0)
             for place, (encoder, share) in enumerate(zip(self.encoders, dealt, strict=True))
         ]
-        found = side_by_side(*calls)
-        rows = np.zeros((len(texts), found[0].shape[1]), dtype=np.float32)
-        for share, part in zip(dealt, found, strict=True):
+        parts = side_by_side(*calls)
+        rows = np.zeros((len(texts), parts[0].shape[1]), dtype=np.float32)
+        for share, part in zip(dealt, parts, strict=True):
             rows[share] = part
         return rows
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries, with the model's query prompt if it has one."""
-        found: FloatArray = self._first.encode_queries(queries)
-        return found
+        vectors: FloatArray = self._first.encode_queries(queries)
+        return vectors
 
 
 def _encode(encoder: Any, texts: Sequence[str], show_progress: bool) -> FloatArray:

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.checkpoints.saved import Tensors
-from precise_rag.encoders.bert import BertNetwork, means
-from precise_rag.encoders.bert_layers import Layout, bert_layer
+from precise_rag.encoders.bert import BertNetwork, Layout, bert_layer, means
 from precise_rag.encoders.int8_layers import Linear, Norm, Precision, with_precision
 from precise_rag.encoders.load import minilm_encoder
 from precise_rag.encoders.local import batches_by_length
@@ -71,15 +70,15 @@ class OnnxSpanScorer:
 
     def logits(self, query: str, texts: Sequence[IntArray]) -> list[FloatArray]:
         """Return the (l, 2) logits of each of the texts, which are token ids with special tokens."""
-        found: list[FloatArray] = [np.zeros((0, 2), dtype=np.float32)] * len(texts)
+        by_text: list[FloatArray] = [np.zeros((0, 2), dtype=np.float32)] * len(texts)
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         tokens = TokenIds(np.concatenate([np.zeros(0, dtype=np.int64), *texts]), offsets)
         for rows, sizes, _, read in self._layers.read(query, tokens):
             logits = read @ self._head.T + self._offset
             for row, part in zip(rows, np.split(logits, np.cumsum(sizes)[:-1]), strict=True):
-                found[row] = part
-        return found
+                by_text[row] = part
+        return by_text
 
 
 class _JointLayers:
@@ -200,11 +199,11 @@ class _UpperLayers:
 
 def _bert_names(trained: Tensors, ours: str, theirs: str) -> Tensors:
     """The tensors of a layer by the names that BERT has for them."""
-    found = {}
+    tensors = {}
     for part in ("weight", "bias"):
         three = np.split(trained[f"{ours}.query_key_value.{part}"], 3)
         for name, tensor in zip(("query", "key", "value"), three, strict=True):
-            found[f"{theirs}.attention.self.{name}.{part}"] = tensor
+            tensors[f"{theirs}.attention.self.{name}.{part}"] = tensor
         for name, own in _PARTS.items():
-            found[f"{theirs}.{name}.{part}"] = trained[f"{ours}.{own}.{part}"]
-    return found
+            tensors[f"{theirs}.{name}.{part}"] = trained[f"{ours}.{own}.{part}"]
+    return tensors

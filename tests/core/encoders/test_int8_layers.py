@@ -7,6 +7,7 @@ from precise_rag import Document, HybridIndex, load_encoder, load_index
 from precise_rag.encoders import int8_layers
 from precise_rag.encoders.int8_layers import (
     Int8Linear,
+    Layer,
     Linear,
     Norm,
     reach_of_linear,
@@ -29,7 +30,7 @@ def product(
     graph, reaches = Graph(), np.broadcast_to(np.float32(reach), x.shape[1:])
     linear = Int8Linear({"l": np.zeros(x.shape[1], dtype=np.float32)})
     given = graph.input("x", "float32", "t", "k")
-    graph.output("y", linear(graph, "l", given, weight, bias, lambda: reaches), "t")
+    graph.output("y", linear(graph, given, Layer("l", weight, bias, lambda: reaches)), "t")
     return graph.session(1).run("y", {"x": x})
 
 
@@ -73,7 +74,7 @@ def test_a_sample_shows_the_columns_that_reach_far(arrays: tuple[np.ndarray, ...
         graph = Graph()
         given = graph.input("x", "float32", "t", "k")
         expected = np.full(96, 4.0, dtype=np.float32)
-        graph.output("y", linear(graph, "l", given, weight / far, None, lambda: expected), "t")
+        graph.output("y", linear(graph, given, Layer("l", weight / far, None, lambda: expected)), "t")
         return graph
 
     def products(sample: np.ndarray) -> np.ndarray:

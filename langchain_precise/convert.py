@@ -71,11 +71,11 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
     Other documents whose score is missing or not finite rank last, see `with_scores`.
     """
     documents = list(documents)
-    found = [_scored(document) for document in documents]
-    scores = known_scores(found, are_required=score_scale is not None)
+    scored = [_scored(document) for document in documents]
+    scores = known_scores(scored, are_required=score_scale is not None)
     scales = {
         None if known is None else noted_scale(facts, score) or score_scale
-        for known, (score, facts) in zip(scores, found, strict=True)
+        for known, (score, facts) in zip(scores, scored, strict=True)
         if known is None or not math.isnan(known)
     }
     scale = scales.pop() if len(scales) == 1 else None
@@ -90,7 +90,7 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
             metadata={**document.metadata, SOURCE_KEY: document},
             **noted_fields(facts),
         )
-        for document, (_, facts), (doc_id, span) in zip(documents, found, _places(documents), strict=True)
+        for document, (_, facts), (doc_id, span) in zip(documents, scored, _places(documents), strict=True)
     ]
     return with_scores(candidates, scores if scale else in_order(scores))
 

@@ -124,10 +124,12 @@ class IndexRetriever(OwnWords, BaseRetriever):
             return await run_in_executor(None, partial(self.search, query, k, **search_kwargs))
         options = self.search_kwargs | self._check(search_kwargs)
         try:
-            found: list[Candidate] = await asearch(check_query(query), self.k if k is None else k, **options)
+            candidates: list[Candidate] = await asearch(
+                check_query(query), self.k if k is None else k, **options
+            )
         except EmptyIndexError:
             return []
-        return found
+        return candidates
 
     def _check(self, search_kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return options of a search. Raises InputError for one that the index's search does not take."""

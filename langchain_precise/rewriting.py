@@ -42,19 +42,19 @@ class RewritingRetriever(OwnWords, BaseRetriever):
     ) -> list[Document]:
         config: Any = {"callbacks": run_manager.get_child()}
         queries = self._rewriter.queries(check_query(query))
-        found = [self.retriever.invoke(one, config) for one in queries]
-        return _merged(found)
+        searches = [self.retriever.invoke(one, config) for one in queries]
+        return _merged(searches)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
         config: Any = {"callbacks": run_manager.get_child()}
         queries = await self._rewriter.aqueries(check_query(query))
-        found = [await self.retriever.ainvoke(one, config) for one in queries]
-        return _merged(found)
+        searches = [await self.retriever.ainvoke(one, config) for one in queries]
+        return _merged(searches)
 
 
-def _merged(found: list[list[Document]]) -> list[Document]:
-    if len(found) == 1:
-        return found[0]
-    return [from_candidate(candidate) for candidate in merge_searches(map(to_candidates, found))]
+def _merged(searches: list[list[Document]]) -> list[Document]:
+    if len(searches) == 1:
+        return searches[0]
+    return [from_candidate(candidate) for candidate in merge_searches(map(to_candidates, searches))]

@@ -82,7 +82,7 @@ def _check(filter: Any) -> None:
         raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
 
 
-def _documents(found: Any) -> list[Document]:
-    if isinstance(found, list) and all(isinstance(document, Document) for document in found):
-        return found
-    raise InputError(f"the retriever must return a list of documents, got {type(found).__name__}")
+def _documents(returned: Any) -> list[Document]:
+    if isinstance(returned, list) and all(isinstance(document, Document) for document in returned):
+        return returned
+    raise InputError(f"the retriever must return a list of documents, got {type(returned).__name__}")

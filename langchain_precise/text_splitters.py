@@ -214,8 +214,8 @@ class ContextEmbeddings(PreciseEmbeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vector in context of each text that is a piece, and the encoder's of any other."""
         others = [text for text in texts if text not in self.vectors]
-        found = dict(zip(others, super().embed_documents(others), strict=True)) if others else {}
-        return [found[text] if text in found else self.vectors[text].tolist() for text in texts]
+        new = dict(zip(others, super().embed_documents(others), strict=True)) if others else {}
+        return [new[text] if text in new else self.vectors[text].tolist() for text in texts]
 
 
 class GreedySemanticTextSplitter(SpanTextSplitter):

@@ -112,16 +112,16 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
     """
     for item in nodes:
         check_kind("nodes", item, NodeWithScore, "NodeWithScore objects")
-    found = [(item.score, _facts(item.node)) for item in nodes]
-    scores = known_scores(found, are_required=score_scale is not None)
+    scored = [(item.score, _facts(item.node)) for item in nodes]
+    scores = known_scores(scored, are_required=score_scale is not None)
     scales = {
         None if known is None else noted_scale(facts, score) or score_scale
-        for known, (score, facts) in zip(scores, found, strict=True)
+        for known, (score, facts) in zip(scores, scored, strict=True)
         if known is None or not math.isnan(known)
     }
     scale = scales.pop() if len(scales) == 1 else None
     candidates = []
-    for item, (_, facts) in zip(nodes, found, strict=True):
+    for item, (_, facts) in zip(nodes, scored, strict=True):
         node = item.node
         doc_id, span = _place(node)
         candidates.append(

@@ -140,10 +140,10 @@ class IndexRetriever(Portable, BaseRetriever):
         if asearch is None:
             return await asyncio.to_thread(self.search, query, top_k)
         try:
-            found: list[Candidate] = await asearch(**self._arguments(query, top_k))
+            candidates: list[Candidate] = await asearch(**self._arguments(query, top_k))
         except EmptyIndexError:
             return []
-        return found
+        return candidates
 
     def returning(self, returns: str, top_k: int) -> Self:
         """Return this retriever with other `returns` and another number of nodes; the rest is shared."""

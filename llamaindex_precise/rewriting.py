@@ -48,8 +48,8 @@ def _bundles(given: QueryBundle, queries: tuple[str, ...]) -> list[QueryBundle]:
     return [given, *map(QueryBundle, queries[1:])]
 
 
-def _merged(found: list[list[NodeWithScore]]) -> list[NodeWithScore]:
-    if len(found) == 1:
-        return found[0]
-    merged = merge_searches(map(own_texts, found))
+def _merged(searches: list[list[NodeWithScore]]) -> list[NodeWithScore]:
+    if len(searches) == 1:
+        return searches[0]
+    merged = merge_searches(map(own_texts, searches))
     return [NodeWithScore(node=from_candidate(one).node, score=one.score) for one in merged]

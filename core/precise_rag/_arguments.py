@@ -114,10 +114,10 @@ def own_errors(call: str, wanted: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        found = getattr(error, "errors", None)
-        if isinstance(error, InputError) or not callable(found):
+        list_errors = getattr(error, "errors", None)
+        if isinstance(error, InputError) or not callable(list_errors):
             raise
-        problems = found()
+        problems = list_errors()
         for problem in problems:
             cause = problem.get("ctx", {}).get("error")
             if isinstance(cause, PreciseRagError):

@@ -88,13 +88,13 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
 
 def _reading(excerpt: Excerpt) -> dict[str, Any]:
     """What a reader found in an excerpt."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if answer := excerpt.answer:
         probability = round(answer.probability, 4)
-        found["answer"] = {"start": answer.start, "end": answer.end, "probability": probability}
+        facts["answer"] = {"start": answer.start, "end": answer.end, "probability": probability}
     if excerpt.answered is not None:
-        found["answered"] = round(excerpt.answered, 4)
-    return found
+        facts["answered"] = round(excerpt.answered, 4)
+    return facts
 
 
 def write_facts(facts: Mapping[str, Any]) -> str:
@@ -125,16 +125,16 @@ def noted_scale(facts: Mapping[str, Any], score: object) -> ScoreScale | None:
 
 
 def known_scores(
-    found: Iterable[tuple[object, Mapping[str, Any]]], *, are_required: bool
+    scored: Iterable[tuple[object, Mapping[str, Any]]], *, are_required: bool
 ) -> list[float | None]:
     """Return the scores of framework objects: None for a missing one, NaN for one that cannot be used.
 
-    found: the score and the facts of each object. A score cannot be used if it is not a finite number, or
+    scored: the score and the facts of each object. A score cannot be used if it is not a finite number, or
     if the facts say so. If no object has a usable score, all are None.
     are_required: whether a missing score is NaN, too.
     """
     scores = [
-        None if score is None and not are_required else _known_score(score, facts) for score, facts in found
+        None if score is None and not are_required else _known_score(score, facts) for score, facts in scored
     ]
     if all(score is None or math.isnan(score) for score in scores):
         return [None] * len(scores)

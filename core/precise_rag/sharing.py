@@ -97,7 +97,7 @@ def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> 
     )
 
 
-def with_insistent(query: str, found: Sequence[Candidate]) -> list[Candidate]:
+def with_insistent(query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return what was found, with the entry INSISTENT in the scores of what is said again and again.
 
     query: what it was found for. Texts that have all of its words, in themselves or above, say the same, too,
@@ -105,23 +105,23 @@ def with_insistent(query: str, found: Sequence[Candidate]) -> list[Candidate]:
         So does all that was found in a document of which half is said again and again.
     """
     asked = set(read_words(query).stems) - QUESTION_WORDS
-    whole = [len(asked) >= _FEWEST and asked.issubset(_words_of(candidate)) for candidate in found]
-    n_whole = Counter(c.doc_id for c, is_whole in zip(found, whole, strict=True) if is_whole)
-    n_found = Counter(candidate.doc_id for candidate in found)
+    whole = [len(asked) >= _FEWEST and asked.issubset(_words_of(candidate)) for candidate in candidates]
+    n_whole = Counter(c.doc_id for c, is_whole in zip(candidates, whole, strict=True) if is_whole)
+    n_found = Counter(candidate.doc_id for candidate in candidates)
     loud = {doc_id for doc_id, n in n_whole.items() if n >= _AGAIN or 2 * n >= n_found[doc_id]}
     of_each = [
         [*_groups(c), *(["question"] if is_whole and c.doc_id in loud else [])]
-        for c, is_whole in zip(found, whole, strict=True)
+        for c, is_whole in zip(candidates, whole, strict=True)
     ]
     counts = Counter(kind for several in of_each for kind in several)
     again = [max((counts[kind] for kind in several), default=0) >= _AGAIN for several in of_each]
-    n_again = Counter(c.doc_id for c, is_said_again in zip(found, again, strict=True) if is_said_again)
+    n_again = Counter(c.doc_id for c, is_said_again in zip(candidates, again, strict=True) if is_said_again)
     mostly = {doc_id for doc_id, n in n_again.items() if n >= _AGAIN and 2 * n >= n_found[doc_id]}
-    again = [is_said_again or c.doc_id in mostly for c, is_said_again in zip(found, again, strict=True)]
-    n_loud = len({c.doc_id for c, is_said_again in zip(found, again, strict=True) if is_said_again})
+    again = [is_said_again or c.doc_id in mostly for c, is_said_again in zip(candidates, again, strict=True)]
+    n_loud = len({c.doc_id for c, is_said_again in zip(candidates, again, strict=True) if is_said_again})
     return [
         replace(c, scores={**c.scores, INSISTENT: float(n_loud)}) if is_said_again else c
-        for c, is_said_again in zip(found, again, strict=True)
+        for c, is_said_again in zip(candidates, again, strict=True)
     ]
 
 

@@ -27,14 +27,14 @@ _BETWEEN, _SAVED_BETWEEN = " > ", "\n"
 
 def titles_of(metadata: Mapping[str, Any]) -> Titles:
     """Return the titles in the metadata of a document. Values that are no texts are left out."""
-    found: list[str] = []
+    titles: list[str] = []
     for key in TITLE_KEYS:
         value = metadata.get(key)
         if isinstance(value, str):
-            found += value.split("/") if key == HEADER_PATH else [value]
+            titles += value.split("/") if key == HEADER_PATH else [value]
         elif isinstance(value, list | tuple):
-            found += [item for item in value if isinstance(item, str)]
-    return below((), *found)
+            titles += [item for item in value if isinstance(item, str)]
+    return below((), *titles)
 
 
 def titles_above(candidate: Candidate) -> Titles:

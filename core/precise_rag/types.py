@@ -185,16 +185,16 @@ def with_scores(candidates: Iterable[Candidate], scores: Iterable[object]) -> li
     """
     scored = [(c, finite_score(score)) for c, score in zip(candidates, scores, strict=True)]
     known = [(score, c.score_scale) for c, score in scored if score is not None]
-    found = []
+    rescored = []
     for candidate, score in scored:
         parts = {name: part for name, part in candidate.scores.items() if name != UNSCORED}
         if score is not None:
-            found.append(replace(candidate, score=score, scores=parts))
+            rescored.append(replace(candidate, score=score, scores=parts))
         else:
             lowest, scale = min(known, default=(0.0, candidate.score_scale))
             parts[UNSCORED] = 1.0
-            found.append(replace(candidate, score=lowest, score_scale=scale, scores=parts))
-    return found
+            rescored.append(replace(candidate, score=lowest, score_scale=scale, scores=parts))
+    return rescored
 
 
 def finite_score(score: object) -> float | None:

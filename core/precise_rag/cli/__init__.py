@@ -37,10 +37,10 @@ class _Command(_Parser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse all arguments; ones that the command does not take are errors."""
-        found, rest = super().parse_known_args(args, namespace)
+        known, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
-        return found, rest
+        return known, rest
 
 
 class _Warnings(logging.Handler):

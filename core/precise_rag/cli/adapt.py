@@ -65,15 +65,15 @@ def run(args: argparse.Namespace) -> int:
         if args.forget:
             return _forget(index, args)
         asked, searched = _questions(index, args)
-        found = adapt(searched, asked, reranker=args.reranker, show_progress=is_terminal("stderr"))
-        if found.adaptation is not None:
+        adapted = adapt(searched, asked, reranker=args.reranker, show_progress=is_terminal("stderr"))
+        if adapted.adaptation is not None:
             if args.out:
-                found.adaptation.save(args.out)
+                adapted.adaptation.save(args.out)
             else:
                 assert isinstance(index, DocumentIndex)
-                index.adaptation = found.adaptation
+                index.adaptation = adapted.adaptation
                 index.save(args.index)
-    _tell(found, args)
+    _tell(adapted, args)
     return 0
 
 
@@ -104,23 +104,23 @@ def _forget(index: DocumentIndex | DatabaseIndex, args: argparse.Namespace) -> i
     return 0
 
 
-def _tell(found: Adapted, args: argparse.Namespace) -> None:
+def _tell(adapted: Adapted, args: argparse.Namespace) -> None:
     place: Path = args.out or args.index
     if args.json:
         print_json(
             {
-                "adapted": found.adaptation is not None,
-                "place": str(place) if found.adaptation else None,
-                "says": found.says,
-                "questions": found.n_questions,
-                "loss": found.loss._asdict(),
-                "evidence": found.evidence._asdict(),
-                "evidence_before": found.before,
-                "evidence_after": found.after,
-                "weights": dict(found.adaptation.weights) if found.adaptation else None,
+                "adapted": adapted.adaptation is not None,
+                "place": str(place) if adapted.adaptation else None,
+                "says": adapted.says,
+                "questions": adapted.n_questions,
+                "loss": adapted.loss._asdict(),
+                "evidence": adapted.evidence._asdict(),
+                "evidence_before": adapted.before,
+                "evidence_after": adapted.after,
+                "weights": dict(adapted.adaptation.weights) if adapted.adaptation else None,
             }
         )
         return
-    show(found.says)
-    if found.adaptation is not None:
+    show(adapted.says)
+    if adapted.adaptation is not None:
         show(f"saved in {place}")

@@ -156,8 +156,8 @@ def languages_of(rag: PreciseRAG) -> list[str]:
     ids = _ids_of(index) if hasattr(index, "document") else ()
     classify = require("py3langid", extra="mcp").classify
     texts = [index.document(one).text[:_BEGINNING] for one in ids[:: max(1, len(ids) // _SAMPLE)][:_SAMPLE]]
-    found = Counter(str(classify(text)[0]) for text in texts if text.strip())
-    return [language for language, n in found.most_common() if n >= _LEAST_SHARE * found.total()]
+    counts = Counter(str(classify(text)[0]) for text in texts if text.strip())
+    return [language for language, n in counts.most_common() if n >= _LEAST_SHARE * counts.total()]
 
 
 def _ids_of(index: Any) -> Sequence[str]:

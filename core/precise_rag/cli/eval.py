@@ -216,8 +216,8 @@ def _headline(outcome: Outcome) -> str:
 
 def _datasets(args: argparse.Namespace, llm: OpenAIChat | None) -> list[Dataset]:
     if args.sets:
-        found = [load_development_set(name, args.data) for name in args.sets.split(",")]
-        return [dataset.measurable().sample(args.sample, args.seed) for dataset in found]
+        datasets = [load_development_set(name, args.data) for name in args.sets.split(",")]
+        return [dataset.measurable().sample(args.sample, args.seed) for dataset in datasets]
     if not args.documents and not args.questions:
         raise InputError("nothing to evaluate; pass --documents with --questions, or --sets")
     if not args.documents and args.make_questions:

@@ -80,13 +80,13 @@ def run(args: argparse.Namespace) -> int:
         return _compare(args, options)
     segmenter = Segmenter.from_pretrained(args.model, device=args.device, **options)
     document = _document(args)
-    found = segmenter.explain(document)
+    segmentation = segmenter.explain(document)
     if args.html:
-        write_file(args.html, segmentation_page(document, found, segmenter.options))
+        write_file(args.html, segmentation_page(document, segmentation, segmenter.options))
         show(args.html)
         return 0
     color = args.color == "always" or (args.color == "auto" and is_terminal("stdout"))
-    for line in segmentation_lines(document, found, segmenter.options, color=color):
+    for line in segmentation_lines(document, segmentation, segmenter.options, color=color):
         show_styled(line)
     return 0
 

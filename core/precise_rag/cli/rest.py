@@ -228,10 +228,10 @@ class Service:
 
     def _prune(self, asked: messages.PruneRequest) -> messages.PruneResponse:
         text, question = readable_texts([asked.text, asked.question])
-        found = prune(text, question, asked.max_tokens, reranker=self.reranker)
-        self.metrics.tokens.labels("read").inc(found.n_tokens_before)
-        self.metrics.tokens.labels("returned").inc(found.n_tokens)
-        return messages.PruneResponse.of(found)
+        pruned = prune(text, question, asked.max_tokens, reranker=self.reranker)
+        self.metrics.tokens.labels("read").inc(pruned.n_tokens_before)
+        self.metrics.tokens.labels("returned").inc(pruned.n_tokens)
+        return messages.PruneResponse.of(pruned)
 
 
 def make_app(

@@ -91,9 +91,9 @@ def _convert(converters: dict[str, Any], suffix: str, stream: BinaryIO) -> dict[
 
     about = StreamInfo(extension=kind, charset="utf-8")
     options = {"escape_underscores": False, "escape_asterisks": False}
-    found = converters[kind].convert(stream, about, **options)
-    text, pages = _slides(found.markdown) if kind == ".pptx" else (found.markdown, [])
-    return {"text": text, "pages": pages, "title": " ".join((found.title or "").split())}
+    converted = converters[kind].convert(stream, about, **options)
+    text, pages = _slides(converted.markdown) if kind == ".pptx" else (converted.markdown, [])
+    return {"text": text, "pages": pages, "title": " ".join((converted.title or "").split())}
 
 
 def _office(kind: str, stream: BinaryIO) -> tuple[str, str]:

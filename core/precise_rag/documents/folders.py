@@ -259,9 +259,9 @@ class _Walk:
         for folder in own.parents:
             if folder in self._ignoring:
                 names = own.parts[len(folder.parts) :]
-                found = self._ignoring[folder].check(names, is_folder)
-                if found is not None:
-                    return _IGNORED if found else ""
+                is_ignored = self._ignoring[folder].check(names, is_folder)
+                if is_ignored is not None:
+                    return _IGNORED if is_ignored else ""
         return ""
 
     def _is_excluded(self, path: Path) -> bool:

@@ -139,18 +139,18 @@ def _bracket(pattern: str, at: int) -> tuple[str, int]:
     """The expression of a bracket, whose content begins at `at`, and where it ends."""
     is_not = pattern.startswith(("!", "^"), at)
     at += is_not
-    found, begin = "", at
+    members, begin = "", at
     while pattern[at : at + 1] != "]" or at == begin:
         if pattern.startswith("[:", at) and (end := pattern.find(":]", at)) > 0:
-            found += _CLASSES.get(pattern[at + 2 : end]) or _malformed(pattern)
+            members += _CLASSES.get(pattern[at + 2 : end]) or _malformed(pattern)
             at = end + 2
             continue
         low, at = _letter(pattern, at)
-        found += re.escape(low)
+        members += re.escape(low)
         if pattern[at : at + 1] == "-" and pattern[at + 1 : at + 2] not in ("]", ""):
             high, at = _letter(pattern, at + 1)
-            found += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
-    return f"[{'^' if is_not else ''}{found}]", at + 1
+            members += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
+    return f"[{'^' if is_not else ''}{members}]", at + 1
 
 
 def _letter(pattern: str, at: int) -> tuple[str, int]:

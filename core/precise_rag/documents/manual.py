@@ -55,8 +55,8 @@ def arguments(text: str) -> list[str]:
     """Return the arguments of a macro: words, and those in quotes as one. Their escapes stay."""
     text = re.sub(r'(?:^|\s)\\".*', "", text)
     return [
-        (found[1].replace('""', '"') if found[1] is not None else found[2])
-        for found in _ARGUMENT.finditer(text)
+        (match[1].replace('""', '"') if match[1] is not None else match[2])
+        for match in _ARGUMENT.finditer(text)
     ]
 
 
@@ -97,12 +97,12 @@ class _Source:
 
     def _without_condition(self, line: str) -> str | None:
         """The line, or what is conditional in it; None if its condition does not hold."""
-        found = _CONDITION.match(line)
-        if found is None:
+        match = _CONDITION.match(line)
+        if match is None:
             return line
-        rest = line[found.end() :]
+        rest = line[match.end() :]
         is_true = not self._was_true
-        if found[1] != "el":
+        if match[1] != "el":
             test, _, rest = rest.partition(" ")
             is_true = self._was_true = test in ("n", "!t")
         rest = rest.strip()
@@ -113,14 +113,14 @@ class _Source:
 
     def _defines(self, line: str) -> bool:
         """Whether a line defines a string, which is kept, or a macro, which is left out."""
-        found = _DEFINITION.match(line)
-        if found is None:
+        match = _DEFINITION.match(line)
+        if match is None:
             return False
-        words = line[found.end() :].split(None, 1)
-        if found[1] == "ds":
+        words = line[match.end() :].split(None, 1)
+        if match[1] == "ds":
             if words:
                 self._strings[words[0]] = words[1].removeprefix('"') if len(words) > 1 else ""
         else:
-            end = words[1].split()[:1] if len(words) > 1 and found[1] != "ig" else []
+            end = words[1].split()[:1] if len(words) > 1 and match[1] != "ig" else []
             self._hidden_until = f".{end[0]}" if end else ".."
         return True

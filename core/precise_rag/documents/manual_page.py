@@ -68,10 +68,10 @@ class Page:
         text = re.sub(r'\\["#].*', "", text)
         return _ESCAPE.sub(_character, text)
 
-    def _string(self, found: re.Match[str]) -> str:
-        name = found["string2"] or found["string"] or found["string1"]
+    def _string(self, match: re.Match[str]) -> str:
+        name = match["string2"] or match["string"] or match["string1"]
         if name is None:
-            return found[0]
+            return match[0]
         self._left_of_strings -= len(string := self._strings.get(name, ""))
         return string if self._left_of_strings >= 0 else ""
 
@@ -182,7 +182,7 @@ class Page:
         """Write a table for tbl: its cells, with bars between them."""
         body = next((n + 1 for n, line in enumerate(lines) if line.rstrip().endswith(".")), len(lines))
         tab = re.search(r"tab\s*\((.)\)", lines[0]) if lines else None
-        text = _BLOCK_CELL.sub(lambda found: " ".join(found[1].split()), "\n".join(lines[body:]))
+        text = _BLOCK_CELL.sub(lambda match: " ".join(match[1].split()), "\n".join(lines[body:]))
         rows = [
             [self.plain(cell).strip() for cell in line.split(tab[1] if tab else "\t")]
             for line in text.split("\n")
@@ -196,10 +196,10 @@ class Page:
             self._lines.append("")
 
 
-def _character(found: re.Match[str]) -> str:
-    if found["font"] or found["string1"] or found["string2"] or found["string"]:
+def _character(match: re.Match[str]) -> str:
+    if match["font"] or match["string1"] or match["string2"] or match["string"]:
         return ""
-    name = found["two"] or found["name"]
+    name = match["two"] or match["name"]
     if name is not None:
         by_number = _UNICODE.match(name)
         return (
@@ -207,7 +207,7 @@ def _character(found: re.Match[str]) -> str:
             if by_number and int(by_number[1], 16) < 0x110000
             else _CHARACTERS.get(name, "")
         )
-    return _PLAIN.get(found["one"] or "", "")
+    return _PLAIN.get(match["one"] or "", "")
 
 
 def _item(page: Page, words: list[str]) -> None:

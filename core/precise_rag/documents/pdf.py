@@ -71,7 +71,7 @@ class _Line(NamedTuple):
 def _lines(page: Any) -> Iterator[_Line]:
     """The lines of a page and the rows of its tables, from top to bottom."""
     tables = page.find_tables()
-    boxes = sorted(((table.bbox[1], table) for table in tables), key=lambda found: found[0])
+    boxes = sorted(((table.bbox[1], table) for table in tables), key=lambda pair: pair[0])
 
     def outside(thing: Any) -> bool:
         x, y = (thing["x0"] + thing["x1"]) / 2, (thing["top"] + thing["bottom"]) / 2
@@ -95,9 +95,9 @@ def _edges(line: Any) -> tuple[float, float, float, float]:
 def _table(table: Any) -> Iterator[_Line]:
     """The rows of a table, each with its place; the head has the rule below it."""
     cells = table.extract(x_tolerance_ratio=_SPACE)
-    found = [(row, place.bbox) for row, place in zip(cells, table.rows, strict=True) if any(row)]
-    written = markdown_table([row for row, _ in found]).split("\n")
-    for number, ((_, box), text) in enumerate(zip(found, [written[0], *written[2:]], strict=False)):
+    rows = [(row, place.bbox) for row, place in zip(cells, table.rows, strict=True) if any(row)]
+    written = markdown_table([row for row, _ in rows]).split("\n")
+    for number, ((_, box), text) in enumerate(zip(rows, [written[0], *written[2:]], strict=False)):
         yield _Line(text if number else "\n".join(written[:2]), box, begins=number == 0)
 
 

@@ -56,9 +56,9 @@ def places(text: str, pages: Sequence[int] = (), boxes: str = "") -> Mapping[str
         for block in blocks
         if block.kind == "heading"
     ]
-    found: dict[str, Any] = {"headings": headings} if headings else {}
-    found |= {PAGES_KEY: list(pages)} if pages else {}
-    return found | ({BOXES_KEY: boxes} if boxes else {})
+    facts: dict[str, Any] = {"headings": headings} if headings else {}
+    facts |= {PAGES_KEY: list(pages)} if pages else {}
+    return facts | ({BOXES_KEY: boxes} if boxes else {})
 
 
 def _around(piece: Any) -> tuple[str, ...]:
@@ -68,10 +68,10 @@ def _around(piece: Any) -> tuple[str, ...]:
     return above[1:] if above[:1] == (name,) and language_of(name) else ()
 
 
-def _headings(found: Any, start: int) -> tuple[str, ...]:
+def _headings(headings: Any, start: int) -> tuple[str, ...]:
     path: list[tuple[int, str]] = []
     try:
-        for offset, level, title in found or ():
+        for offset, level, title in headings or ():
             if offset > start:
                 break
             while path and path[-1][0] >= level:

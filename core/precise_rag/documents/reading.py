@@ -110,7 +110,7 @@ def read_standard_input(stream: object, max_bytes: int = MAX_FILE_BYTES) -> Docu
 
 def _read_file(file: Path, name: str, how: _How, seen: dict[str, str]) -> Iterator[Document]:
     """The documents of a file; its outcome is reported at the end."""
-    found: list[str] = []
+    ids: list[str] = []
     errors: list[str] = []
 
     def failed(error: InputError) -> None:
@@ -129,7 +129,7 @@ def _read_file(file: Path, name: str, how: _How, seen: dict[str, str]) -> Iterat
                 )
                 continue
             seen[document.id] = place
-            found.append(document.id)
+            ids.append(document.id)
             yield document
     except _NotRead as why:
         how.on_file(FileReport(str(file), "skipped", str(why)))
@@ -139,7 +139,7 @@ def _read_file(file: Path, name: str, how: _How, seen: dict[str, str]) -> Iterat
     except InputError as error:
         failed(error)
     status: Literal["read", "failed"] = "failed" if errors else "read"
-    how.on_file(FileReport(str(file), status, "; ".join(errors or remarks), tuple(found)))
+    how.on_file(FileReport(str(file), status, "; ".join(errors or remarks), tuple(ids)))
 
 
 def _documents(file: Path, name: str, how: _How, remarks: list[str]) -> Iterator[tuple[Document, str]]:

@@ -45,11 +45,11 @@ def table_rows(text: str, delimiter: str, file: Path) -> Iterator[list[str]]:
     row: list[str] = []
     at, number = 0, 1
     while at < len(text) or row:
-        found = field.match(text, at)
-        assert found is not None
-        quoted, plain, end = found.groups()
+        match = field.match(text, at)
+        assert match is not None
+        quoted, plain, end = match.groups()
         row.append(plain if quoted is None else quoted.replace('""', '"') + plain)
-        at = found.end()
+        at = match.end()
         if len(row) > _MOST_COLUMNS:
             raise InputError(f"{file}, row {number}: has more than {_MOST_COLUMNS:,} columns")
         if end != delimiter:

@@ -69,13 +69,13 @@ class _Listener:
 
     def __init__(self, reranker: Reranker, wanted: Sequence[str]) -> None:
         self.reranker, self.wanted, self.name = reranker, wanted, reranker.name
-        self.found: tuple[list[Candidate], dict[str, FloatArray]] = ([], {})
+        self.heard: tuple[list[Candidate], dict[str, FloatArray]] = ([], {})
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         _, columns = adaptation_columns(self.reranker, query, candidates, self.wanted)
-        self.found = list(candidates), columns
+        self.heard = list(candidates), columns
         return LogisticRegression({"base": 1.0})(columns)
 
 
@@ -139,7 +139,7 @@ def adapt(
         )
     what = "the order and the levels" if len(names) > 1 else "the levels"
     name, sha256 = identity(base)
-    found = Adaptation(
+    adaptation = Adaptation(
         weights=_fitted(lists, names),
         reranker=name,
         weights_sha256=sha256,
@@ -154,7 +154,7 @@ def adapt(
             "evidence_high": evidence.high,
         },
     )
-    return Adapted(found, f"adapted {what}: {told}", loss, evidence, before, after, len(lists))
+    return Adapted(adaptation, f"adapted {what}: {told}", loss, evidence, before, after, len(lists))
 
 
 def holds_evidence(candidate: Candidate, question: Question) -> bool:
@@ -180,9 +180,9 @@ def _lists(
     rag = PreciseRAG(index, reranker=listener, redundancy=None, n_candidates=n_candidates)
     lists = []
     for question in progress_bar(asked, shown=show_progress, desc="questions"):
-        listener.found = [], {}
+        listener.heard = [], {}
         rag.retrieve(question.text)
-        candidates, columns = listener.found
+        candidates, columns = listener.heard
         if candidates:
             relevant = np.array([holds_evidence(c, question) for c in candidates], dtype=np.bool_)
             sizes = np.array([c.n_tokens or len(c.text) // 4 for c in candidates], dtype=np.int64)

@@ -78,7 +78,7 @@ def _of_records(records: Sequence[tuple[str, dict[str, Any]]], path: Path) -> Qu
         raise InputError(f"{records[0][0]}: has the keys {', '.join(first) or 'none'}; expected {_EXPECTED}")
     texts: dict[str, Document] = {}
     keys: dict[str, str] = {}
-    found = []
+    questions = []
     for place, record in records:
         question, answers, contexts = read(record)
         if not question:
@@ -89,8 +89,8 @@ def _of_records(records: Sequence[tuple[str, dict[str, Any]]], path: Path) -> Qu
             texts[key] = Document(key, context, {"source": path.name})
             evidence.append({"doc_id": key})
         known = {"id": record["id"]} if record.get("id") not in (None, "") else {}
-        found.append((place, {**known, "question": question, "answers": answers, "evidence": evidence}))
-    return QuestionFile(found, texts)
+        questions.append((place, {**known, "question": question, "answers": answers, "evidence": evidence}))
+    return QuestionFile(questions, texts)
 
 
 def _quoted(record: Mapping[str, Any]) -> tuple[str, list[str], list[str]]:
@@ -151,8 +151,8 @@ def _texts(value: object) -> list[str]:
     """The texts in a value: one, several, JSON of several in a cell, or documents of a framework."""
     value = _unpacked(value, "[")
     values = value if isinstance(value, list | tuple) else [value]
-    found = (_first_text(one, _TEXT_KEYS) if isinstance(one, Mapping) else one for one in values)
-    return [one for one in found if isinstance(one, str) and one.strip()]
+    texts = (_first_text(one, _TEXT_KEYS) if isinstance(one, Mapping) else one for one in values)
+    return [one for one in texts if isinstance(one, str) and one.strip()]
 
 
 def _unpacked(value: Any, begins: str) -> Any:

@@ -51,10 +51,10 @@ def own_questions(documents: Iterable[Document], *, most: int = 300, seed: int =
     for row in np.random.default_rng(seed).permutation(len(given)).tolist():
         if left <= 0 or len(asked) >= most:
             break
-        document, found = _cut(given[row])
+        document, questions = _cut(given[row])
         left -= len(document.text)
         drawn.append(document)
-        asked += found
+        asked += questions
     return OwnQuestions(drawn, asked[:most])
 
 

@@ -34,8 +34,8 @@ class Extraction(NamedTuple):
     @property
     def answers(self) -> tuple[ExtractedAnswer, ...]:
         """The words in the excerpts that answer the question, the most probable first."""
-        found = (excerpt.answer for excerpt in self.excerpts if excerpt.answer is not None)
-        return tuple(sorted(found, key=lambda answer: -answer.probability))
+        answers = (excerpt.answer for excerpt in self.excerpts if excerpt.answer is not None)
+        return tuple(sorted(answers, key=lambda answer: -answer.probability))
 
     @property
     def selection(self) -> Selection:
@@ -89,12 +89,12 @@ class EvidenceExtractor:
         piece_tokens: what one more excerpt costs where it is written, see `excerpts_of`.
         """
         check_query(query)
-        found = FoundTexts(query, texts, self.splitter)
-        if not found.sentences.kept:
+        found_texts = FoundTexts(query, texts, self.splitter)
+        if not found_texts.sentences.kept:
             return Extraction()
-        ranked = rerank(query, found.sentences.kept, self.reranker)
-        read = found.sentences.then(share_places(query, ranked, N_FOUND).selection)
-        grown = read.then(EvidenceGrower(found).grow(query, read.kept))
+        ranked = rerank(query, found_texts.sentences.kept, self.reranker)
+        read = found_texts.sentences.then(share_places(query, ranked, N_FOUND).selection)
+        grown = read.then(EvidenceGrower(found_texts).grow(query, read.kept))
         selection = grown.then(self.selector.select(grown.kept, query=query))
         reasons = {d.candidate.id: d.reason for d in grown.decisions}
         explained = tuple(
@@ -109,9 +109,11 @@ class EvidenceExtractor:
             selection = read_selection(query, selection, sent, self.reader, self.unanswered)
         excerpts = excerpts_of(selection, piece_tokens=piece_tokens)
         return Extraction(
-            tuple(_of_text(one, texts[found.number(one.best.candidate)].doc_id) for one in excerpts),
+            tuple(_of_text(one, texts[found_texts.number(one.best.candidate)].doc_id) for one in excerpts),
             tuple(
-                d._replace(candidate=replace(d.candidate, doc_id=texts[found.number(d.candidate)].doc_id))
+                d._replace(
+                    candidate=replace(d.candidate, doc_id=texts[found_texts.number(d.candidate)].doc_id)
+                )
                 for d in selection.decisions
                 if not d.kept
             ),

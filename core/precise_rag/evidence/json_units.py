@@ -238,8 +238,8 @@ def _string_parts(text: str, one: Element, split: Split) -> Iterator[Element]:
 
 def _starts(text: str, string: Element) -> list[int]:
     """Where each character of a string is written, and where the string ends."""
-    found = [match.start() for match in _ESCAPED.finditer(text, string.start + 1, string.end - 1)]
-    return [*found, string.end - 1]
+    places = [match.start() for match in _ESCAPED.finditer(text, string.start + 1, string.end - 1)]
+    return [*places, string.end - 1]
 
 
 def _lines(text: str) -> Iterator[Element]:

@@ -130,9 +130,9 @@ class _ByShape:
             if not is_repeated or asked.intersection(_NUMBER.findall(candidate.text)):
                 rows.append(row)
         ranked = {c.id: c for c in rerank(query, [candidates[row] for row in rows], self._reranker)}
-        found = np.zeros(len(candidates), dtype=np.float32)
-        found[rows] = ratio_scores([ranked[candidates[row].id] for row in rows])
-        return found
+        scores = np.zeros(len(candidates), dtype=np.float32)
+        scores[rows] = ratio_scores([ranked[candidates[row].id] for row in rows])
+        return scores
 
 
 class _ListedUnits:

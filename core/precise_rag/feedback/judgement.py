@@ -72,8 +72,8 @@ def _adjustment(value: Any) -> Literal[-1, 0, 1]:
 def _number(value: Any) -> float | None:
     """The number in 8, 8.5, "8", "8/10" or "less context (-1)"; None without a number."""
     if isinstance(value, str):
-        found = re.search(_NUMBER, value)
-        return float(found[1].translate(_MINUS)) if found else None
+        match = re.search(_NUMBER, value)
+        return float(match[1].translate(_MINUS)) if match else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -101,12 +101,12 @@ class CostEstimator:
     def _most(self) -> Bill:
         question = self._longest_question
         most = self._before(question, self.reply_tokens)
-        found = self._most_found()
+        candidates = self._most_found()
         if self.relevance is not None:
-            most = most.plus(self._relevance(question, found).most)
+            most = most.plus(self._relevance(question, candidates).most)
         rounds = max(1, self.controller.max_rounds)
-        for n_before in range(rounds if found else 0):
-            passages, more = self._most_sent(found, n_before)
+        for n_before in range(rounds if candidates else 0):
+            passages, more = self._most_sent(candidates, n_before)
             drafting = self.wording.answer(question, passages, self.asked.options)
             most = most.plus(self._bill(self.llm, drafting, self.reply_tokens, more=more))
             if self.controller.max_rounds == 0:
@@ -125,9 +125,9 @@ class CostEstimator:
             bill = bill.plus(self._stage(self.rewriter, question, reply_tokens=reply_tokens).most)
         return bill
 
-    def _relevance(self, question: str, found: Sequence[Candidate]) -> Estimate:
+    def _relevance(self, question: str, candidates: Sequence[Candidate]) -> Estimate:
         assert self.relevance is not None
-        return self._stage(self.relevance, question, found, reply_tokens=self.reply_tokens)
+        return self._stage(self.relevance, question, candidates, reply_tokens=self.reply_tokens)
 
     def _stage(self, stage: AsksModel, *given: Any, reply_tokens: int) -> Estimate:
         return stage.estimate(*given, session=self.session, wording=self.wording, reply_tokens=reply_tokens)
@@ -140,13 +140,13 @@ class CostEstimator:
         n_found = self.n_candidates * (1 if self.rewriter is None else 2)
         return [replace(longest, doc_id=str(n)) for n in range(max(n_found, len(self.ranked)))]
 
-    def _most_sent(self, found: Sequence[Candidate], n_before: int) -> Sent:
+    def _most_sent(self, candidates: Sequence[Candidate], n_before: int) -> Sent:
         """The most that a round can send, after so many rounds before it."""
         if self._finds_others:
-            return Sent([_headed(piece) for piece in found])
+            return Sent([_headed(piece) for piece in candidates])
         if self.relevance is not None:
-            return self._sent(Selection.keep_all(found))
-        furthest = min(n_before * self.controller.reach, len(found))
+            return self._sent(Selection.keep_all(candidates))
+        furthest = min(n_before * self.controller.reach, len(candidates))
         steps = range(-furthest, furthest + 1)
         return max((self._sent(self.select(step)) for step in steps), key=self._tokens)
 

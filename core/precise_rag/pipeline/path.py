@@ -94,11 +94,11 @@ class RetrievalPath(Portable):
         if search.candidates is None:
             queries = (yield from self._queries(query, session, wording)) if ask_models else (query,)
             places = yield from self._search(queries, search, session)
-            found: Sequence[Candidate] = places.selection.kept
+            candidates: Sequence[Candidate] = places.selection.kept
         else:
-            found = best_first(search.candidates)
-        texts = FoundTexts(query, found) if self._splits_texts else None
-        ranked = Selection.keep_all(found) if texts is None else texts.sentences
+            candidates = best_first(search.candidates)
+        texts = FoundTexts(query, candidates) if self._splits_texts else None
+        ranked = Selection.keep_all(candidates) if texts is None else texts.sentences
         for stage in self._steps(ask_models, texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
                 outcome = yield from stage.steps(query, ranked.kept, session, wording)
@@ -138,11 +138,11 @@ class RetrievalPath(Portable):
                 given = {name: value for name, value in asked.items() if value is not None}
                 source = FairSearch(self.index, self.n_candidates, given, self._reranks_first)
                 searches.append((yield from source.steps(one)))
-            found = merge_searches(one.candidates for one in searches)
-            places = Places(Selection.keep_all(found, "candidate"))
+            candidates = merge_searches(one.candidates for one in searches)
+            places = Places(Selection.keep_all(candidates, "candidate"))
             if self._reranks_first:
                 n_places = sum(one.n_places for one in searches)
-                places = share_places(search.text, with_insistent(search.text, found), n_places)
+                places = share_places(search.text, with_insistent(search.text, candidates), n_places)
             stage.outcome = places.selection
         return places
 

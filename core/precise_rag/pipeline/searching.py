@@ -44,27 +44,27 @@ class FairSearch:
         A source that returns another number than it was asked for is searched once, and all have a place.
         """
         n_places = getattr(self.source, "fetch_k", None) or self.n_candidates
-        found = best_first((yield self._work(query, n_places)))
-        is_asked, others_wait = len(found) == n_places, isinstance(self.source, Index)
+        candidates = best_first((yield self._work(query, n_places)))
+        is_asked, others_wait = len(candidates) == n_places, isinstance(self.source, Index)
         top_k = n_places
         left_out: tuple[str, ...] = ()
         for _ in range(_MOST if is_asked and self.goes_on else 0):
-            places = share_places(query, found, n_places)
+            places = share_places(query, candidates, n_places)
             if places.is_shared:
                 break
-            full = places.full if top_k == n_places else _often(found, share_of(n_places))
+            full = places.full if top_k == n_places else _often(candidates, share_of(n_places))
             former, left_out = left_out, tuple(dict.fromkeys((*left_out, *full))) if others_wait else ()
             top_k *= _GROWTH if top_k == n_places or left_out == former else 1
             if top_k > _LARGEST * n_places:
                 break
             more = yield self._work(query, top_k, left_out)
-            found = _behind(found, more) if left_out else _behind(best_first(more), found)
+            candidates = _behind(candidates, more) if left_out else _behind(best_first(more), candidates)
             if len(more) < top_k:
-                n_texts = len(found) - len(share_places(query, found, n_places).repeats)
+                n_texts = len(candidates) - len(share_places(query, candidates, n_places).repeats)
                 if not left_out or n_texts >= n_places:
                     break
                 others_wait = False
-        return Found(best_first(found), n_places if is_asked else max(n_places, len(found)))
+        return Found(best_first(candidates), n_places if is_asked else max(n_places, len(candidates)))
 
     def _work(self, query: str, top_k: int, left_out: Sequence[str] = ()) -> Work:
         given = dict(self.given)
@@ -93,13 +93,13 @@ def _behind(first: Sequence[Candidate], more: Sequence[Candidate]) -> list[Candi
     return [*first, *(replace(c, score=c.score * factor + shift) for c in new)]
 
 
-def _often(found: Sequence[Candidate], times: int) -> tuple[str, ...]:
+def _often(candidates: Sequence[Candidate], times: int) -> tuple[str, ...]:
     """The documents of which so many pieces were found, repetitions included."""
-    counts = Counter(candidate.doc_id for candidate in found)
+    counts = Counter(candidate.doc_id for candidate in candidates)
     return tuple(doc_id for doc_id, n in counts.items() if n >= times)
 
 
 def method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Callable[[], Awaitable[Any]] | None:
     """Return a method of an object with its arguments; None if the object has no such method."""
-    found = getattr(owner, name, None)
-    return None if found is None else partial(found, *args, **kwargs)
+    function = getattr(owner, name, None)
+    return None if function is None else partial(function, *args, **kwargs)

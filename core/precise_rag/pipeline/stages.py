@@ -155,10 +155,11 @@ class Step(NamedTuple):
 def reranking(part: Any) -> Step:
     """Give each candidate a better score."""
 
-    def ranked(query: str, found: Candidates) -> Selection:
+    def ranked(query: str, candidates: Candidates) -> Selection:
         missing = f"{part.name} gave it no usable score: it has the packaged probability"
         return Selection.of(
-            (c, True, missing if UNRANKED in c.scores else "candidate") for c in rerank(query, found, part)
+            (c, True, missing if UNRANKED in c.scores else "candidate")
+            for c in rerank(query, candidates, part)
         )
 
     return _working(ranked, "rerank", reranker=part.name)._replace(note=unread_note)
@@ -167,8 +168,8 @@ def reranking(part: Any) -> Step:
 def limit(n_candidates: int) -> Step:
     """Keep the best sentences of what was found, as many as a search for sentences returns."""
 
-    def best(query: str, found: Candidates) -> Selection:
-        return share_places(query, found, n_candidates).selection
+    def best(query: str, candidates: Candidates) -> Selection:
+        return share_places(query, candidates, n_candidates).selection
 
     return _working(best, "sentences", n_candidates=n_candidates)
 
@@ -176,7 +177,7 @@ def limit(n_candidates: int) -> Step:
 def redundancy(part: Any) -> Step:
     """Drop candidates that repeat a better one."""
     settings = {name: getattr(part, name) for name in ("similarity_threshold",) if hasattr(part, name)}
-    return _working(lambda query, found: part.filter(found), "redundancy", **settings)
+    return _working(lambda query, candidates: part.filter(candidates), "redundancy", **settings)
 
 
 def relevance(part: Any) -> Step:
@@ -209,7 +210,7 @@ def _working(
 ) -> Step:
     """A stage that asks no model of ours: a function of the query and the candidates."""
 
-    def steps(query: str, found: Candidates, session: Session, wording: Wording) -> Conversation[Any]:
-        return (yield Work(partial(run, query, found), arun and partial(arun, query, found)))
+    def steps(query: str, candidates: Candidates, session: Session, wording: Wording) -> Conversation[Any]:
+        return (yield Work(partial(run, query, candidates), arun and partial(arun, query, candidates)))
 
     return Step(name, settings, steps)

@@ -23,13 +23,13 @@ def reading_columns(query: str, texts: Sequence[Candidate], spans: Iterable[Best
     texts: with their scores and what stands above them. spans: the likeliest of those read, at least one.
     """
     terms = QueryTerms.of(query, packaged_reranker().idf_table)
-    found: set[str] = set()
+    stems: set[str] = set()
     for text in dict.fromkeys(chain(*((text.text, *text.above) for text in texts))):
-        found |= terms.positions(read_words(text)).keys()
-    named = terms.name_coverage({term: [0] for term in found})
+        stems |= terms.positions(read_words(text)).keys()
+    named = terms.name_coverage({term: [0] for term in stems})
     columns = {
         "margin": max(spans, key=lambda span: span.score).margin,
-        "covered": terms.coverage(found),
+        "covered": terms.coverage(stems),
         "named": 1.0 if math.isnan(named) else named,
     }
     if all(text.score_scale == "probability" for text in texts):

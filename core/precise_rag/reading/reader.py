@@ -122,7 +122,7 @@ class AnswerReader(Shared):
             return {}
         query, *readable = readable_texts([query, *(text.text for text in texts)])
         tokenizer = minilm_encoder().tokenizer
-        found = [
+        given = [
             window
             for number, text in enumerate(readable)
             if mostly_latin(text)
@@ -130,7 +130,7 @@ class AnswerReader(Shared):
         ][:_MOST_WINDOWS]
         known = [_sentences(text) for text in texts]
         best: dict[int, BestSpan] = {}
-        for window, logits in zip(found, self._logits(query, found), strict=True):
+        for window, logits in zip(given, self._logits(query, given), strict=True):
             span = window.best(logits, known[window.number])
             if window.number not in best or span.score > best[window.number].score:
                 best[window.number] = span
@@ -140,12 +140,12 @@ class AnswerReader(Shared):
         """Load the network now, not at the first text."""
         self._scorer.get(self._load)
 
-    def _logits(self, query: str, found: Sequence[Window]) -> list[FloatArray]:
-        if not found:
+    def _logits(self, query: str, given: Sequence[Window]) -> list[FloatArray]:
+        if not given:
             return []
         scorer = self._scorer.get(self._load)
         with native_work(scorer.device_type):
-            return scorer.logits(query, [window.ids for window in found])
+            return scorer.logits(query, [window.ids for window in given])
 
     def _load(self) -> SpanScorer | OnnxSpanScorer:
         config = TransformerConfig(n_layers=self._config["n_layers"], n_apart=self._config["n_apart"])
@@ -192,12 +192,12 @@ def ranked_texts(question: str, texts: Sequence[str]) -> list[Excerpt]:
     by_text: dict[str, list[Candidate]] = {}
     for one in rerank(check_query(question), sentences, load_reranker("default")):
         by_text.setdefault(one.doc_id, []).append(one)
-    found = []
+    excerpts = []
     for number, text in enumerate(texts):
         mine = Selection.keep_all(by_text.get(str(number), ())).decisions
         best = max((decision.candidate.score for decision in mine), default=0.0)
-        found.append(Excerpt(str(number), 0, len(text), text, best, "probability", sentences=mine))
-    return found
+        excerpts.append(Excerpt(str(number), 0, len(text), text, best, "probability", sentences=mine))
+    return excerpts
 
 
 def _sentences(text: Candidate) -> dict[Span, float]:

@@ -118,15 +118,15 @@ def _covered(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Posi
     """How much of the query the words of each candidate cover."""
     norms = _K1 * (1.0 - _B + _B * _lengths(texts) / _USUAL_WORDS)
     bm25 = [
-        sum(terms.rarity[t] * len(at) * (_K1 + 1.0) / (len(at) + norm) for t, at in found.items())
+        sum(terms.rarity[t] * len(at) * (_K1 + 1.0) / (len(at) + norm) for t, at in places.items())
         / terms.total
-        for found, norm in zip(positions, norms, strict=True)
+        for places, norm in zip(positions, norms, strict=True)
     ]
-    rarest = [max((terms.rarity[t] for t in found), default=0.0) / terms.rarest for found in positions]
+    rarest = [max((terms.rarity[t] for t in places), default=0.0) / terms.rarest for places in positions]
     columns = {
-        "coverage": [terms.coverage(found) for found in positions],
-        "window_coverage": [terms.window_coverage(found) for found in positions],
-        "pair_coverage": [terms.pair_coverage(found) for found in positions],
+        "coverage": [terms.coverage(places) for places in positions],
+        "window_coverage": [terms.window_coverage(places) for places in positions],
+        "pair_coverage": [terms.pair_coverage(places) for places in positions],
         "lexical": bm25,
         "rarest_covered": rarest,
     }
@@ -144,7 +144,7 @@ def _texts(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positi
     """Names of the query, words that it does not have, and the length of each candidate."""
     lengths = _lengths(texts)
     columns = {
-        "name_coverage": [terms.name_coverage(found) for found in positions],
+        "name_coverage": [terms.name_coverage(places) for places in positions],
         "novelty": [
             len({s for s in words.stems if s not in terms.rarity}) / length
             for words, length in zip(texts, lengths, strict=True)
@@ -208,8 +208,8 @@ def places(candidates: Sequence[Candidate]) -> FloatArray:
     n_better = np.empty(len(scores))
     n_better[order] = distinct - np.maximum.accumulate(np.where(is_first, distinct, 0))
     others = np.searchsorted(np.sort(-best), -scores, side="left") - (best[owners] > scores)
-    found: FloatArray = np.log2(1 + n_better + np.maximum(others - _LEFT_OUT, 0)).astype(np.float32)
-    return found
+    n_before: FloatArray = np.log2(1 + n_better + np.maximum(others - _LEFT_OUT, 0)).astype(np.float32)
+    return n_before
 
 
 _COMPARED = (
@@ -290,8 +290,8 @@ def _coverage_near(terms: QueryTerms, positions: Sequence[Positions], spans: Spa
     """(n,) coverage of the query by each piece of a document together with its neighbours."""
     total = np.zeros(len(positions), dtype=np.float32)
     with_term: dict[str, list[int]] = {}
-    for row, found in enumerate(positions):
-        for term in found:
+    for row, places in enumerate(positions):
+        for term in places:
             with_term.setdefault(term, []).append(row)
     for term, rows in with_term.items():
         total[spans.has_near(rows)] += terms.coverage([term])

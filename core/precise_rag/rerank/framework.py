@@ -60,8 +60,8 @@ class FrameworkReranker(Portable):
             schema.NodeWithScore(node=schema.TextNode(id_=str(place), text=c.text), score=c.score)
             for place, c in enumerate(candidates)
         ]
-        found = self._reranker.postprocess_nodes(nodes, query_str=query)
-        return [(int(node.node.node_id), node.score) for node in found]
+        ranked = self._reranker.postprocess_nodes(nodes, query_str=query)
+        return [(int(node.node.node_id), node.score) for node in ranked]
 
     def _compress(self, query: str, candidates: Sequence[Candidate]) -> list[tuple[int, float | None]]:
         documents = require("langchain_core.documents", extra="langchain")
@@ -69,8 +69,8 @@ class FrameworkReranker(Portable):
             documents.Document(page_content=c.text, id=str(place), metadata={_PLACE: place})
             for place, c in enumerate(candidates)
         ]
-        found = self._reranker.compress_documents(given, query)
-        return [(self._place(d), d.metadata.get("relevance_score")) for d in found]
+        ranked = self._reranker.compress_documents(given, query)
+        return [(self._place(d), d.metadata.get("relevance_score")) for d in ranked]
 
     def _place(self, document: Any) -> int:
         metadata: Mapping[str, Any] = document.metadata

@@ -102,10 +102,10 @@ def matched(order: npt.NDArray[np.float64], levels: FloatArray) -> FloatArray:
 
     order: (n,) scores. Equal ones are told apart by `levels`; where it is NaN, the level stays.
     """
-    found = levels.copy()
+    moved = levels.copy()
     rows = np.flatnonzero(~np.isnan(order))
-    found[rows[np.lexsort((-levels[rows], -order[rows]))]] = np.sort(levels[rows])[::-1]
-    return found
+    moved[rows[np.lexsort((-levels[rows], -order[rows]))]] = np.sort(levels[rows])[::-1]
+    return moved
 
 
 def usable_scores(reranker: Reranker, query: str, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:

@@ -36,9 +36,9 @@ def _is_longer(text: str, n_tokens: int) -> bool:
 
 def _sentences(text: Candidate) -> list[Candidate]:
     """The sentences of a text, without the retrieval scores, which say little about each; at least one."""
-    found = [
+    sentences = [
         replace(text, start=text.start + span.start, end=text.start + span.end, text=sentence, scores={})
         for span in load_sentence_splitter().split(text.text)
         if (sentence := text.text[span.start : span.end]).strip()
     ]
-    return found or [text]
+    return sentences or [text]

@@ -283,13 +283,13 @@ class SpanScorer(_Scorer):
 
     def logits(self, query: str, texts: Sequence[IntArray]) -> list[FloatArray]:
         """Return the (l, 2) logits of each of the texts, which are token ids with special tokens."""
-        found: list[FloatArray] = [np.zeros((0, 2), dtype=np.float32)] * len(texts)
+        by_text: list[FloatArray] = [np.zeros((0, 2), dtype=np.float32)] * len(texts)
         with torch.inference_mode():
             for rows, pairs in self._batches(self._network, query, [text.tolist() for text in texts]):
                 read = self._network.spans(*pairs).float().cpu().numpy()
                 for row, logits in zip(rows, read, strict=True):
-                    found[row] = logits[: len(texts[row])]
-        return found
+                    by_text[row] = logits[: len(texts[row])]
+        return by_text
 
 
 _MINILM_NAMES = {

@@ -75,21 +75,21 @@ class QueryTerms:
 
         The quarter of the texts that covers most of the query is not counted, as it may have been written to.
         """
-        covered = [self.coverage(found) for found in texts]
+        covered = [self.coverage(positions) for positions in texts]
         most = sorted(covered)[(3 * len(texts) - 1) // 4] + _ROUNDING
-        usual = [found for found, share in zip(texts, covered, strict=True) if share <= most]
-        holding = Counter(term for found in usual for term in found)
+        usual = [positions for positions, share in zip(texts, covered, strict=True) if share <= most]
+        holding = Counter(term for positions in usual for term in positions)
         n = len(usual) + 1
         rarity = {t: value * (1.0 - math.sqrt(holding[t] / n)) for t, value in self.rarity.items()}
         return replace(self, rarity=rarity)
 
     def positions(self, words: Words) -> Positions:
         """Find the query's terms in a text."""
-        found: Positions = {}
+        places: Positions = {}
         for position, stem in enumerate(words.stems):
             if stem in self.rarity:
-                found.setdefault(stem, []).append(position)
-        return found
+                places.setdefault(stem, []).append(position)
+        return places
 
     def coverage(self, terms: Iterable[str]) -> float:
         """Return the rarity of `terms` as a share of the whole query's, 0 to 1."""

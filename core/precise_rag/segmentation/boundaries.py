@@ -107,8 +107,8 @@ def choose_cuts(
             (_best_start(near, first_near, at - limit, ends), value, lack),
             (_best_start(short, first_short, at - limit, ends), value, lack + short_cost),
         )
-        found = [(row[start] - cost, -start) for start, row, cost in choices if start >= 0]
-        top, place = max(found, default=(best[end - 1], 1 - end))
+        scored = [(row[start] - cost, -start) for start, row, cost in choices if start >= 0]
+        top, place = max(scored, default=(best[end - 1], 1 - end))
         best[end] = top + worth[end]
         value[end], source[end] = best[end] - slope * at, -place
         if barriers[end]:

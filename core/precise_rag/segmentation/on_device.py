@@ -89,5 +89,5 @@ def _run(torch: Any, network: Any, device: Any, given: tuple[Any, ...]) -> Float
     n = len(given[-1])
     with native_work(device.type), torch.inference_mode():
         tensors = [torch.from_numpy(np.ascontiguousarray(rows)).to(device) for rows in given]
-        found: FloatArray = network(*tensors, n + REACH)[:n].float().cpu().numpy()
-    return found
+        logits: FloatArray = network(*tensors, n + REACH)[:n].float().cpu().numpy()
+    return logits

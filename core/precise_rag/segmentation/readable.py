@@ -23,7 +23,7 @@ def readable_sentences(
 
     is_heading: (n,) whether a sentence is a heading. text_format: of the text.
     """
-    found = list(map(without_tags, sentences)) if text_format == "html" else list(sentences)
+    readable = list(map(without_tags, sentences)) if text_format == "html" else list(sentences)
     for row in np.flatnonzero(is_heading).tolist():
-        found[row] = as_heading(without_marks(sentences[row]))
-    return found
+        readable[row] = as_heading(without_marks(sentences[row]))
+    return readable

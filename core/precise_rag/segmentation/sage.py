@@ -137,8 +137,8 @@ class SageModel:
         if device is not None:
             head = self._on_device.get(lambda: SageOnDevice(self.config, self._tensors, device))
         for block in blocks(n) if head is None else blocks(n, BLOCK):
-            found = self._logits if head is None else head.logits
-            logits[block.gaps] = found(vectors[block.sentences])[block.rows]
+            logits_of = self._logits if head is None else head.logits
+            logits[block.gaps] = logits_of(vectors[block.sentences])[block.rows]
         if self._small is not None:
             logits = blend(logits, self._small.predict(sentences).logits, self._tensors["blend"])
         return BoundaryLogits(logits, np.maximum(counts, 1))

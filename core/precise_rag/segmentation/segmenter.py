@@ -116,9 +116,11 @@ class Segmenter:
         document = text if isinstance(text, Document) else Document("text", text)
         if not document.text.strip():
             return []
-        found = self.explain(document, table)
-        edges = [0, *(found.cuts + 1).tolist(), len(found.spans)]
-        pieces = [(int(found.spans[i, 0]), int(found.spans[j - 1, 1])) for i, j in pairwise(edges)]
+        segmentation = self.explain(document, table)
+        edges = [0, *(segmentation.cuts + 1).tolist(), len(segmentation.spans)]
+        pieces = [
+            (int(segmentation.spans[i, 0]), int(segmentation.spans[j - 1, 1])) for i, j in pairwise(edges)
+        ]
         return [
             Chunk(
                 document.id,
@@ -126,9 +128,9 @@ class Segmenter:
                 end,
                 document.text[start:end],
                 length,
-                with_header_path(document.metadata, found.structure.heading_path(start)),
+                with_header_path(document.metadata, segmentation.structure.heading_path(start)),
             )
-            for (start, end), length in zip(pieces, found.lengths.tolist(), strict=True)
+            for (start, end), length in zip(pieces, segmentation.lengths.tolist(), strict=True)
         ]
 
     def explain(self, text: str | Document, table: SentenceTable | None = None) -> Segmentation:
@@ -188,8 +190,8 @@ class Segmenter:
     def _spans(self, body: str, structure: Structure, table: SentenceTable | None) -> IntArray:
         if table is not None:
             return table.spans
-        found = split_structured(body, structure, self.splitter)
-        spans = np.array(found, dtype=np.int64).reshape(-1, 2)
+        sentences = split_structured(body, structure, self.splitter)
+        spans = np.array(sentences, dtype=np.int64).reshape(-1, 2)
         are_crumbs = len(spans) > _MANY_SENTENCES and len(body) < _CRUMB * len(spans)
         return joined_crumbs(spans) if are_crumbs and self.options.paragraphs == "soft" else spans
 
@@ -264,8 +266,8 @@ def cut_reasons(cuts: IntArray, *reasons: tuple[npt.NDArray[np.bool_], CutReason
 def _at_pieces(row: FloatArray, owners: IntArray, inner: npt.NDArray[np.bool_]) -> FloatArray:
     """Return the values of gaps between sentences at the gaps between their pieces, in sentences `owners`."""
     outer = row[np.minimum(owners[:-1], len(row) - 1)] if len(row) else np.float32(0)
-    found: FloatArray = np.where(inner, -_INNER_COST, outer).astype(np.float32)
-    return found
+    scores: FloatArray = np.where(inner, -_INNER_COST, outer).astype(np.float32)
+    return scores
 
 
 _MANY_SENTENCES = 10_000

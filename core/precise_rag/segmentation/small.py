@@ -98,8 +98,8 @@ class SmallModel:
             network = self._on_device.get(lambda: SmallOnDevice(self.config, self.tensors, device))
         for block in blocks(n) if network is None else blocks(n, BLOCK):
             ids, offsets, counts[block.sentences] = self.word_pieces.encode(sentences[block.sentences])
-            found = self._logits(ids, offsets) if network is None else network.logits(ids, offsets)
-            logits[block.gaps] = found[block.rows]
+            of_block = self._logits(ids, offsets) if network is None else network.logits(ids, offsets)
+            logits[block.gaps] = of_block[block.rows]
         return BoundaryLogits(logits, counts)
 
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:

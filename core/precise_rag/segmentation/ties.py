@@ -41,8 +41,8 @@ _OPEN_ENDED = ("paragraph", "item", "quote", "turn")
 def is_kind(structure: Structure, numbers: IntArray, kind: str) -> npt.NDArray[np.bool_]:
     """Return (n,) whether each sentence is in a block of a kind. numbers: (n,) block of each sentence."""
     kinds = np.array([block.kind == kind for block in structure.blocks], dtype=np.bool_)
-    found: npt.NDArray[np.bool_] = kinds[numbers]
-    return found
+    rows: npt.NDArray[np.bool_] = kinds[numbers]
+    return rows
 
 
 def structure_ties(
@@ -92,12 +92,12 @@ def _short_lists(
     rows: Sequence[int], kinds: Sequence[BlockKind], n_tokens: IntArray, most: int
 ) -> frozenset[int]:
     """The rows of all lists of at most `most` tokens."""
-    found: list[int] = []
+    short: list[int] = []
     for is_list, members in groupby(rows, key=lambda row: kinds[row] == "item"):
         of_list = list(members) if is_list else []
         if of_list and n_tokens[of_list[0] : of_list[-1] + 1].sum() <= most:
-            found += of_list
-    return frozenset(found)
+            short += of_list
+    return frozenset(short)
 
 
 def _running(sentences: Sequence[str], places: Sequence[int], kinds: Sequence[BlockKind]) -> set[int]:

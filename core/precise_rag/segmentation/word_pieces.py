@@ -51,8 +51,8 @@ class WordPieces(dict[str, tuple[int, ...]]):
     def __missing__(self, word: str) -> tuple[int, ...]:
         if len(self) >= _CACHED_WORDS:
             self.clear()
-        found = self[word] = self._pieces_of(word)
-        return found
+        pieces = self[word] = self._pieces_of(word)
+        return pieces
 
     def __reduce__(self) -> tuple[type[WordPieces], tuple[tuple[str, ...]]]:
         return WordPieces, (self.pieces,)
@@ -78,14 +78,14 @@ class WordPieces(dict[str, tuple[int, ...]]):
         Returns ids (t,), at most MAX_READ of a text; offsets (n + 1,), where each text begins; and
         counts (n,) of all pieces of each text. A text without words is one unknown piece.
         """
-        found = [
+        pieces = [
             list(chain.from_iterable(map(self.__getitem__, split_words_and_marks(text)))) or [*self._unknown]
             for text in texts
         ]
-        counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
+        counts = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
         lengths = np.minimum(counts, MAX_READ)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        read = chain.from_iterable(row[:MAX_READ] for row in found)
+        read = chain.from_iterable(row[:MAX_READ] for row in pieces)
         return np.fromiter(read, dtype=np.int64, count=int(offsets[-1])), offsets, counts
 
 

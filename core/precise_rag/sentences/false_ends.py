@@ -35,7 +35,7 @@ def code_places(block: str) -> list[int]:
     """Return where code among words and tags begin and end in a block, in turn."""
     if "`" not in block and "<" not in block:
         return []
-    return [place for found in _CODE.finditer(block) for place in found.span()]
+    return [place for match in _CODE.finditer(block) for place in match.span()]
 
 
 def ends_nothing(block: str, end: int, following: int, in_code: list[int]) -> bool:
@@ -60,8 +60,8 @@ def _is_in_number(block: str, end: int, following: int) -> bool:
     words = block[max(end - 8, 0) : following].rstrip()
     if not words.endswith(".") or not words[-2:-1].isdigit():
         return False
-    found = _ORDINAL.search(block, max(end - 8, 0), following + 16)
-    if found is not None and found.end() == following:
+    match = _ORDINAL.search(block, max(end - 8, 0), following + 16)
+    if match is not None and match.end() == following:
         return True
     line = block.rfind("\n", max(end - 70, 0), end)
     return _QUOTED_ITEM.fullmatch(block, max(line, 0), following) is not None

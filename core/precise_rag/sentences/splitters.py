@@ -136,10 +136,10 @@ def _ends_in_parts(block: str, ends: SentenceEnds) -> Iterator[int]:
     while len(block) - start > _READ:
         part = block[start : start + _READ]
         sure = _READ - _AHEAD
-        found = [end for end in ends(part) if 0 < end <= sure]
-        yield from (start + end for end in found)
-        if found and found[-1] >= sure // 2:
-            start += found[-1]
+        sure_ends = [end for end in ends(part) if 0 < end <= sure]
+        yield from (start + end for end in sure_ends)
+        if sure_ends and sure_ends[-1] >= sure // 2:
+            start += sure_ends[-1]
         else:
             start += part.rfind(" ", sure // 2, sure) + 1 or sure
     yield from (start + end for end in ends(block[start:]))

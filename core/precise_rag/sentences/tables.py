@@ -105,10 +105,10 @@ def _split(documents: list[Document], encoder: Encoder | None, splitter: Sentenc
     spans, paragraphs, places = [], [], []
     row_of: dict[str, int] = {}
     for document in documents:
-        found = split_structured(document.text, structure_of(document.text, document.metadata), splitter)
-        spans.append(np.array(found, dtype=np.int64).reshape(-1, 2))
-        paragraphs.append(paragraph_ids(document.text, found))
-        read = (without_rules(document.text[start:end]) for start, end in found)
+        sentences = split_structured(document.text, structure_of(document.text, document.metadata), splitter)
+        spans.append(np.array(sentences, dtype=np.int64).reshape(-1, 2))
+        paragraphs.append(paragraph_ids(document.text, sentences))
+        read = (without_rules(document.text[start:end]) for start, end in sentences)
         places += [row_of.setdefault(text, len(row_of)) for text in read]
     texts, rows = list(row_of), np.array(places, dtype=np.int64)
     n_tokens = (count_tokens(encoder, texts) if encoder else estimate_token_counts(texts))[rows]

@@ -74,22 +74,22 @@ def _without_unseen(text: str, start: int, end: int) -> tuple[int, int]:
     marks = head.startswith(("<", *_UNSEEN_STARTS)) or tail.endswith((">", ":", "]]"))
     if not (marks or ".. index::" in tail) or not has_words(piece):
         return start, end
-    found = [(match.start(), match.end()) for match in _UNSEEN.finditer(piece)]
+    unseen = [(match.start(), match.end()) for match in _UNSEEN.finditer(piece)]
     tags: Counter[str] = Counter()
     """How many more of a kind of tag open than close."""
     for match in _ANY_TAG.finditer(piece):
         tags[match[2].lower()] += -1 if match[1] else 1
     first, last = 0, len(piece)
-    while (step := _unseen_before(piece, first, found, tags)) > first:
+    while (step := _unseen_before(piece, first, unseen, tags)) > first:
         first = step
-    while (step := _unseen_after(piece, last, found, tags)) < last:
+    while (step := _unseen_after(piece, last, unseen, tags)) < last:
         last = step
     return start + first, start + last
 
 
-def _unseen_before(piece: str, first: int, found: list[tuple[int, int]], tags: Counter[str]) -> int:
+def _unseen_before(piece: str, first: int, unseen: list[tuple[int, int]], tags: Counter[str]) -> int:
     """Where a comment or a loose tag ends that the piece begins with at `first`."""
-    for begin, end in found:
+    for begin, end in unseen:
         if begin >= first and not piece[first:begin].strip():
             return end
     tag = _FIRST_TAG.match(piece, first)
@@ -104,9 +104,9 @@ def _unseen_before(piece: str, first: int, found: list[tuple[int, int]], tags: C
     return first
 
 
-def _unseen_after(piece: str, last: int, found: list[tuple[int, int]], tags: Counter[str]) -> int:
+def _unseen_after(piece: str, last: int, unseen: list[tuple[int, int]], tags: Counter[str]) -> int:
     """Where a comment or a loose tag begins that the piece ends with at `last`."""
-    for begin, end in found:
+    for begin, end in unseen:
         if end <= last and not piece[end:last].strip():
             return begin
     shown = piece[max(last - _TAG_LENGTH, 0) : last]
@@ -132,8 +132,8 @@ def trim_spans(text: str, spans: IntArray) -> IntArray:
     text: the text that the spans are of.
     spans: (n, 2) start and end of each span.
     """
-    found = [trimmed(text, start, end) for start, end in spans.tolist()]
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
+    trimmed_spans = [trimmed(text, start, end) for start, end in spans.tolist()]
+    return np.array(trimmed_spans, dtype=np.int64).reshape(-1, 2)
 
 
 def without_rules(text: str) -> str:

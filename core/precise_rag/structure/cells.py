@@ -46,8 +46,8 @@ def read_table_directive(text: str, start: int, end: int) -> TableDirective:
         while body < len(lines) and lines[body][1].strip() and not _OPTION.match(lines[body][1]):
             options[option[1]] += " " + lines[body][1].strip()
             body += 1
-    found = TABLE_DIRECTIVE.match(lines[0][1])
-    is_list = found is not None and found[1] == "list"
+    directive = TABLE_DIRECTIVE.match(lines[0][1])
+    is_list = directive is not None and directive[1] == "list"
     rows = list(_list_rows(lines[body:]) if is_list else _csv_rows(lines[body:]))
     number = options.get("header-rows", "")
     n_head = min(int(number) if number.isdecimal() else 0, len(rows))

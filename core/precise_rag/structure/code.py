@@ -122,9 +122,9 @@ def structure_of(text: str, metadata: Mapping[str, Any], text_format: TextFormat
     named = (value for key in _NAME_KEYS if isinstance(value := metadata.get(key), str))
     name = next(named, "").replace("\\", "/").rpartition("/")[2]
     if text_format is None and (language := language_of(name)) and len(text) <= _LONGEST_CODE:
-        found = _read_code(text, language, name)
-        if found is not None:
-            return found
+        structure = _read_code(text, language, name)
+        if structure is not None:
+            return structure
     return read_structure(text, text_format)
 
 
@@ -161,14 +161,14 @@ def _error_bytes(root: Any) -> int:
     """Bytes in parts that cannot be parsed."""
     if not root.has_error:
         return 0
-    waiting, found = [root], 0
+    waiting, n_bytes = [root], 0
     while waiting:
         node = waiting.pop()
         if node.type == "ERROR":
-            found += node.end_byte - node.start_byte
+            n_bytes += node.end_byte - node.start_byte
         elif node.has_error:
             waiting.extend(node.children)
-    return found
+    return n_bytes
 
 
 class _Reader:

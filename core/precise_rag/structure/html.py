@@ -89,9 +89,9 @@ def _kind(depth: Counter[str], heading: int) -> tuple[BlockKind, int]:
 
 
 def _after_space(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    assert found is not None
-    return found.end()
+    match = _SPACE.match(text, place)
+    assert match is not None
+    return match.end()
 
 
 def _has_words(text: str, start: int, end: int) -> bool:

@@ -42,9 +42,9 @@ _FENCE = re.compile(r"(?m)^[ \t]{0,3}(?:`{3,20}|~{3,20})([^\n`]{0,300})$\n?")
 def markdown_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a Markdown text whose lines end in line feeds."""
     start = 0
-    if found := _FRONT_MATTER.match(text):
+    if match := _FRONT_MATTER.match(text):
         yield 0, "code", 0
-        start = found.end()
+        start = match.end()
     elif rest := _rest_of_code(text):
         yield 0, "code", 0
         start = rest
@@ -147,14 +147,14 @@ def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]
 
 def _numbered_titles(tokens: Sequence[Token], lines: Sequence[str]) -> set[int]:
     """The lines of numbered titles, which Markdown reads as lists of one item each."""
-    found: set[int] = set()
+    titles: set[int] = set()
     for place, token in enumerate(tokens[:-7]):
         if token.type == "ordered_list_open" and token.level == 0 and token.map:
             is_one_line = tokens[place + 5].type == "list_item_close" and token.map[1] - token.map[0] <= 2
             ends = tokens[place + 6].type == "ordered_list_close" and tokens[place + 7].type != "heading_open"
             if is_one_line and ends and _TITLE_ITEM.match(lines[token.map[0]]):
-                found.add(token.map[0])
-    return found if len(found) > 1 else set()
+                titles.add(token.map[0])
+    return titles if len(titles) > 1 else set()
 
 
 def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
@@ -172,10 +172,10 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
         case "table_open":
             return "table", 0
         case "html_block":
-            found = _HTML_KIND.match(line)
-            if found is None:
+            match = _HTML_KIND.match(line)
+            if match is None:
                 return "paragraph", 0
-            heading, table, _ = found.groups()
+            heading, table, _ = match.groups()
             return ("heading", int(heading[1])) if heading else ("table" if table else "code", 0)
         case _:
             return None, 0

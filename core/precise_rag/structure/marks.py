@@ -96,9 +96,9 @@ COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
 """A line with a wide gap between its words, as in a table that is set with spaces."""
 
 
-def speaker(found: re.Match[str]) -> str:
+def speaker(match: re.Match[str]) -> str:
     """Return the name in a match of TURN."""
-    return found["nick"] or _TIME_BEFORE.sub("", found["label"]).strip(" *_")
+    return match["nick"] or _TIME_BEFORE.sub("", match["label"]).strip(" *_")
 
 
 def is_mail_header(text: str) -> bool:
@@ -128,7 +128,7 @@ _PLAIN_TITLE = re.compile(r"(?:#{1,6} )?([^\W_](?:[^\W_]|[ ,.!?()'-]){0,200}(?<!
 
 def without_tags(text: str) -> str:
     """Return a sentence of HTML without its tags."""
-    words = _ENTITY.sub(lambda found: _ENTITIES[found[0]], _TAG.sub(" ", text))
+    words = _ENTITY.sub(lambda match: _ENTITIES[match[0]], _TAG.sub(" ", text))
     return " ".join(words.split())
 
 
@@ -142,7 +142,7 @@ def without_marks(text: str) -> str:
     words = _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶")
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
     words = _ROLE.sub(r"\1", _LINK.sub(r"\1", words))
-    words = _ENTITY.sub(lambda found: _ENTITIES[found[0]], words)
+    words = _ENTITY.sub(lambda match: _ENTITIES[match[0]], words)
     return " ".join(_EMPHASIS.sub("", words).split())
 
 

@@ -83,19 +83,19 @@ def plain_blocks(text: str) -> Iterator[BlockStart]:
 
 
 def _lines(text: str) -> list[_Line]:
-    found: list[_Line] = []
+    lines: list[_Line] = []
     start, after_blank = 0, True
     for line in text.split("\n"):
         words = line.strip()
         if words:
-            found.append(_Line(start, words, len(line) - len(line.lstrip()), after_blank, False))
+            lines.append(_Line(start, words, len(line) - len(line.lstrip()), after_blank, False))
         elif not after_blank:
-            found[-1] = found[-1]._replace(before_blank=True)
+            lines[-1] = lines[-1]._replace(before_blank=True)
         after_blank = not words
         start += len(line) + 1
-    if found:
-        found[-1] = found[-1]._replace(before_blank=True)
-    return found
+    if lines:
+        lines[-1] = lines[-1]._replace(before_blank=True)
+    return lines
 
 
 class _Reader:
@@ -138,9 +138,9 @@ class _Reader:
                 if kind in ("table", "code") and around[0] == "item" and self.indent > around[2]:
                     self.kind, self.level, self.indent = around
                 continue
-            found = self._block(number)
-            if found is not None:
-                yield self._open(number, *found)
+            block = self._block(number)
+            if block is not None:
+                yield self._open(number, *block)
             self.colon = self.kind != "code" and ends_in_colon(self.lines[number].words)
             number += 1
 
@@ -264,10 +264,10 @@ class _Reader:
         names: set[str] = set()
         end = number
         while end < len(self.lines) and (end == number or not self.lines[end].after_blank):
-            found = MAIL_HEADER.match(self.lines[end].words + " ")
-            if found is None and self.lines[end].indent <= line.indent:
+            match = MAIL_HEADER.match(self.lines[end].words + " ")
+            if match is None and self.lines[end].indent <= line.indent:
                 return None
-            names |= {found[1].lower()} if found else set()
+            names |= {match[1].lower()} if match else set()
             end += 1
         return ("heading", 1, end - number) if len(names) >= _FEWEST_MAIL_HEADERS else None
 
@@ -358,10 +358,10 @@ class _Reader:
         following = self.lines[number + 1] if number + 1 < len(self.lines) else None
         if following is None or not any(letter.isalpha() for letter in words):
             return 0
-        if (found := NUMBERED.match(words)) is not None:
+        if (match := NUMBERED.match(words)) is not None:
             if _LONG_NUMBER.match(words) is None and words[0].isdigit() and ITEM.match(following.words):
                 return 0
-            return _LEVEL_OF_NUMBERS + (found[0].rstrip(".").count(".") if words[0].isdigit() else 0)
+            return _LEVEL_OF_NUMBERS + (match[0].rstrip(".").count(".") if words[0].isdigit() else 0)
         if words.isupper() and sum(map(str.isalpha, words)) > 3:
             return _LEVEL_OF_CAPITALS
         return _LEVEL_OF_SHORT_LINES if self._is_short_title(number, following) else 0

@@ -49,10 +49,10 @@ def _with_line_feeds(text: str) -> str:
 
 def _ascending(starts: Iterable[BlockStart]) -> Iterator[BlockStart]:
     last = -1
-    for found in starts:
-        if found[0] > last:
-            last = found[0]
-            yield found
+    for block in starts:
+        if block[0] > last:
+            last = block[0]
+            yield block
 
 
 _FEWEST_TURNS = 4
@@ -67,9 +67,9 @@ def _with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     It is one if many lines begin with a label and the labels repeat.
     """
     labels = [
-        (found.end("indent"), speaker(found))
-        for found in TURN.finditer(text)
-        if not MAIL_HEADER.match(found[0].strip() + " ")
+        (match.end("indent"), speaker(match))
+        for match in TURN.finditer(text)
+        if not MAIL_HEADER.match(match[0].strip() + " ")
     ]
     n_paragraphs = sum(kind in ("paragraph", "heading", "item") for _, kind, _ in starts)
     speakers = Counter(label for _, label in labels)
@@ -78,14 +78,14 @@ def _with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     is_transcript = n_turns >= max(_FEWEST_TURNS, _SHARE_OF_TURNS * n_paragraphs, 2 * len(repeated))
     if len(repeated) < _FEWEST_SPEAKERS or not is_transcript or 2 * n_turns < len(labels):
         return starts
-    found = {block[0]: block for block in starts}
-    edges = list(found)
+    blocks = {block[0]: block for block in starts}
+    edges = list(blocks)
     for place, _ in labels:
         begin, around, _ = starts[max(bisect_right(edges, place) - 1, 0)]
         if around not in ("code", "table"):
             start = begin if text[begin:place].isspace() else place
-            found[start] = (start, "turn", 0)
-    return list(_with_titles(text, sorted(found.values())))
+            blocks[start] = (start, "turn", 0)
+    return list(_with_titles(text, sorted(blocks.values())))
 
 
 def _with_titles(text: str, starts: list[BlockStart]) -> Iterator[BlockStart]:

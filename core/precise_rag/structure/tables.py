@@ -116,13 +116,13 @@ def _lines(text: str, start: int, end: int) -> Iterator[_Line]:
 
 
 def _html_rows(text: str, start: int, end: int) -> Rows:
-    found = [match.start() for match in _HTML_ROW.finditer(text, start, end)]
-    ends = [*found[1:], end]
+    starts = [match.start() for match in _HTML_ROW.finditer(text, start, end)]
+    ends = [*starts[1:], end]
     n_head = 0
-    while n_head < len(found) and _HTML_HEAD.search(text, found[n_head], ends[n_head]):
+    while n_head < len(starts) and _HTML_HEAD.search(text, starts[n_head], ends[n_head]):
         n_head += 1
-    is_head = n_head if n_head < len(found) else 0
-    return Rows((start, *found[1:]), is_head)
+    is_head = n_head if n_head < len(starts) else 0
+    return Rows((start, *starts[1:]), is_head)
 
 
 def _asciidoc_rows(text: str, start: int, end: int, lines: list[_Line]) -> Rows:

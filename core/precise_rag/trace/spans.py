@@ -62,30 +62,30 @@ def _described(record: Record, question: str, include_text: bool) -> tuple[str, 
 
 def _of_stage(record: StageRecord, question: str, include_text: bool) -> dict[str, Any]:
     kind = _KINDS.get(record.name, "CHAIN")
-    found: dict[str, Any] = {"openinference.span.kind": kind, "precise.stage": record.name}
+    attributes: dict[str, Any] = {"openinference.span.kind": kind, "precise.stage": record.name}
     if include_text:
-        found["input.value"] = question
+        attributes["input.value"] = question
     if kind == "RETRIEVER":
-        found["gen_ai.operation.name"] = "retrieval"
-        found |= {"gen_ai.retrieval.query.text": question} if include_text else {}
+        attributes["gen_ai.operation.name"] = "retrieval"
+        attributes |= {"gen_ai.retrieval.query.text": question} if include_text else {}
     if kind == "RERANKER":
-        found |= {"reranker.query": question} if include_text else {}
-        found["reranker.model_name"] = str(record.settings.get("reranker", ""))
+        attributes |= {"reranker.query": question} if include_text else {}
+        attributes["reranker.model_name"] = str(record.settings.get("reranker", ""))
     prefix = _LISTS.get(kind, "retrieval.documents")
     for number, candidate in enumerate(record.selection.kept[:_MOST_DOCUMENTS]):
         named = _of_document(candidate, include_text)
-        found |= {f"{prefix}.{number}.document.{name}": value for name, value in named.items()}
-    return found
+        attributes |= {f"{prefix}.{number}.document.{name}": value for name, value in named.items()}
+    return attributes
 
 
 def _of_document(candidate: Candidate, include_text: bool) -> Mapping[str, Any]:
     place = {"doc_id": candidate.doc_id, "start": candidate.start, "end": candidate.end}
-    found = {"id": candidate.id, "score": candidate.score, "metadata": json.dumps(place)}
-    return {**found, "content": candidate.text} if include_text else found
+    attributes = {"id": candidate.id, "score": candidate.score, "metadata": json.dumps(place)}
+    return {**attributes, "content": candidate.text} if include_text else attributes
 
 
 def _of_call(record: CallRecord, include_text: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "openinference.span.kind": "LLM",
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": record.requested_model or record.model,
@@ -99,8 +99,8 @@ def _of_call(record: CallRecord, include_text: bool) -> dict[str, Any]:
         "precise.role": record.role,
     }
     if include_text:
-        found["output.value"] = record.text
+        attributes["output.value"] = record.text
         for number, message in enumerate(record.messages):
-            found[f"llm.input_messages.{number}.message.role"] = message.role
-            found[f"llm.input_messages.{number}.message.content"] = message.content
-    return found
+            attributes[f"llm.input_messages.{number}.message.role"] = message.role
+            attributes[f"llm.input_messages.{number}.message.content"] = message.content
+    return attributes

@@ -24,17 +24,17 @@ _LEGEND = (
 )
 
 
-def segmentation_page(document: Document, found: Segmentation, options: SegmenterOptions) -> str:
+def segmentation_page(document: Document, segmentation: Segmentation, options: SegmenterOptions) -> str:
     """Return the page: the curve of scores with the threshold and the cuts, then the shaded chunks.
 
-    found: of `Segmenter.explain`. options: of the segmenter.
+    segmentation: of `Segmenter.explain`. options: of the segmenter.
     """
     names = ("threshold", "max_tokens", "target_tokens", "min_tokens", "paragraphs")
     settings = " · ".join(f"{name} {getattr(options, name)}" for name in names)
-    sizes = f"{len(found.spans):,} sentences · {len(found.lengths):,} chunks"
-    facts = f"{sizes} · read as {found.structure.format} · {settings}"
-    scores = [float(score) for score in found.scores]
-    cuts = {gap: f"#chunk{number}" for number, gap in enumerate(found.cuts.tolist(), start=2)}
+    sizes = f"{len(segmentation.spans):,} sentences · {len(segmentation.lengths):,} chunks"
+    facts = f"{sizes} · read as {segmentation.structure.format} · {settings}"
+    scores = [float(score) for score in segmentation.scores]
+    cuts = {gap: f"#chunk{number}" for number, gap in enumerate(segmentation.cuts.tolist(), start=2)}
 
     def curves(most: int, width: int) -> str:
         return "".join(
@@ -50,37 +50,38 @@ def segmentation_page(document: Document, found: Segmentation, options: Segmente
         )
 
     rows = two_sizes(curves(_MOST_POINTS, 900), curves(_MOST_ON_PHONE, 340))
-    return html_page(document.id, soft(facts), rows, soft(_LEGEND), *_chunks(document, found, options))
+    return html_page(document.id, soft(facts), rows, soft(_LEGEND), *_chunks(document, segmentation, options))
 
 
-def _chunks(document: Document, found: Segmentation, options: SegmenterOptions) -> list[str]:
-    edges = [0, *(found.cuts + 1).tolist(), len(found.spans)]
+def _chunks(document: Document, segmentation: Segmentation, options: SegmenterOptions) -> list[str]:
+    edges = [0, *(segmentation.cuts + 1).tolist(), len(segmentation.spans)]
     parts: list[str] = []
     for number, (first, last) in enumerate(pairwise(edges), start=1):
         if number > 1:
-            score, why = found.scores[first - 1], REASONS[found.reasons[number - 2]]
+            score, why = segmentation.scores[first - 1], REASONS[segmentation.reasons[number - 2]]
             parts.append(f'<p class="cut-at">cut at {score:.2f}: {why}</p>')
-        blocks = groupby(range(first, last), key=found.blocks.__getitem__)
-        body = "".join(_block(document, found, list(rows), last, options) for _, rows in blocks)
-        path = found.structure.heading_path(int(found.spans[first, 0]))
+        blocks = groupby(range(first, last), key=segmentation.blocks.__getitem__)
+        body = "".join(_block(document, segmentation, list(rows), last, options) for _, rows in blocks)
+        path = segmentation.structure.heading_path(int(segmentation.spans[first, 0]))
         above = joined_titles(path)
-        facts = f"{number} · {found.lengths[number - 1]} tokens{' · ' if above else ''}{escape(above)}"
+        facts = f"{number} · {segmentation.lengths[number - 1]} tokens{' · ' if above else ''}{escape(above)}"
         parts.append(f'<section class="chunk" id="chunk{number}"><b>{facts}</b>{body}</section>')
     return parts
 
 
 def _block(
-    document: Document, found: Segmentation, rows: list[int], last: int, options: SegmenterOptions
+    document: Document, segmentation: Segmentation, rows: list[int], last: int, options: SegmenterOptions
 ) -> str:
     """The sentences of one block; code and tables keep their lines."""
-    block = found.structure.blocks[int(found.blocks[rows[0]])]
-    gap = _gap(found, rows[-1], options) if rows[-1] + 1 < last else ""
+    block = segmentation.structure.blocks[int(segmentation.blocks[rows[0]])]
+    gap = _gap(segmentation, rows[-1], options) if rows[-1] + 1 < last else ""
     if block.kind in ("code", "table"):
-        text = document.text[int(found.spans[rows[0], 0]) : int(found.spans[rows[-1], 1])]
+        text = document.text[int(segmentation.spans[rows[0], 0]) : int(segmentation.spans[rows[-1], 1])]
         return f"{code(text)}{gap}"
     sentences = "".join(
         _sentence(
-            document.text[slice(*found.spans[row])], _gap(found, row, options) if row + 1 < last else ""
+            document.text[slice(*segmentation.spans[row])],
+            _gap(segmentation, row, options) if row + 1 < last else "",
         )
         for row in rows
     )
@@ -94,9 +95,9 @@ def _sentence(text: str, gap: str) -> str:
     return f"<span>{escape(words)}</span>{gap}{space}"
 
 
-def _gap(found: Segmentation, row: int, options: SegmenterOptions) -> str:
+def _gap(segmentation: Segmentation, row: int, options: SegmenterOptions) -> str:
     """A dot where the text could be cut; nothing elsewhere."""
-    score = float(found.scores[row])
+    score = float(segmentation.scores[row])
     if score >= options.threshold:
         return ""
     return f'<small class="gap below" title="{score:.2f}" aria-label="gap of {score:.2f}">·</small>'

@@ -72,8 +72,8 @@ def _ranks(record: Mapping[str, Any]) -> dict[str, tuple[int, bool, str]]:
     }
 
 
-def _rank(found: tuple[int, bool, str] | None) -> str:
-    if found is None:
+def _rank(place: tuple[int, bool, str] | None) -> str:
+    if place is None:
         return "not found"
-    rank, is_kept, _ = found
+    rank, is_kept, _ = place
     return f"kept, {rank}" if is_kept else f"left out, {rank}"

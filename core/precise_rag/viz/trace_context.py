@@ -85,7 +85,7 @@ def _excerpt(excerpt: Mapping[str, Any]) -> str:
         return f'<div class="excerpt"><b class="number">{number}</b> {place}</div>'
     start = excerpt["start"]
     answers = [Mark(begin - start, end - start, "answer") for begin, end in excerpt.get("answers", ())]
-    found = (
+    sentences = (
         Mark(
             one["start"] - start,
             one["end"] - start,
@@ -95,7 +95,7 @@ def _excerpt(excerpt: Mapping[str, Any]) -> str:
         )
         for one in excerpt["sentences"]
     )
-    marks = [*answers, *(part for mark in found for part in _around(mark, answers))]
+    marks = [*answers, *(part for mark in sentences for part in _around(mark, answers))]
     label = f'<b class="number" title="characters {start:,} to {excerpt["end"]:,}{page}">{number}</b>'
     where = f'<small class="soft">{page.removeprefix(", ")}</small> ' if page else ""
     return f'<div class="excerpt">{label}{where}{marked(excerpt["text"].rstrip(), marks)}</div>'
@@ -122,7 +122,7 @@ def _left_out(
 ) -> dict[str, list[dict[str, Any]]]:
     """The pieces of each document that the last selection dropped and that no excerpt holds."""
     last = [stage for stage in stages if stage["stage"] in ("selection", "max_tokens")][-1:]
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_document: dict[str, list[dict[str, Any]]] = {}
     for candidate in (candidate for stage in last for candidate in stage["candidates"]):
         doc_id, _, place = candidate["id"].rpartition(":")
         begin, _, stop = place.partition("-")
@@ -131,8 +131,8 @@ def _left_out(
         start, end = int(begin), int(stop)
         is_sent = any(one["doc_id"] == doc_id and one["start"] < end and start < one["end"] for one in sent)
         if not is_sent:
-            found.setdefault(doc_id, []).append({**candidate, "start": start})
-    return found
+            by_document.setdefault(doc_id, []).append({**candidate, "start": start})
+    return by_document
 
 
 def _fold(pieces: Sequence[Mapping[str, Any]]) -> str:

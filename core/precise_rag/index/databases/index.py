@@ -115,13 +115,13 @@ class DatabaseIndex(SentenceSearch, Portable):
         White space before the first sentence is written as spaces, and a document without sentences is empty.
         """
 
-        def found(view: View) -> Document | None:
+        def read(view: View) -> Document | None:
             metadata = view.metadata(identifier)
             (rows,) = view.between([(identifier, 0, 2**31 - 1)], "place")
             text = " " * rows[0].start + "".join(row.text for row in consecutive(rows)) if rows else ""
             return None if metadata is None else Document(identifier, text, metadata)
 
-        document = self._viewed(found) if self._exists else None
+        document = self._viewed(read) if self._exists else None
         if document is None:
             raise InputError(f"the index has no document {shown(identifier)}")
         return document

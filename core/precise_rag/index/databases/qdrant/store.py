@@ -164,13 +164,13 @@ class QdrantStore:
             filters.all_of([filters.one_of("version", [version]), filters.ranged(by, gte=first, lt=end)])
             for version, first, end in ranges
         ]
-        found = [
+        pairs = [
             (point.payload["version"], points.as_found(point))
             for point in self._scroll(self._rows, filters.any_of(parts), _READ)
         ]
-        found.sort(key=lambda pair: pair[1].place)
+        pairs.sort(key=lambda pair: pair[1].place)
         return [
-            [row for its, row in found if its == version and first <= getattr(row, by) < end]
+            [row for its, row in pairs if its == version and first <= getattr(row, by) < end]
             for version, first, end in ranges
         ]
 

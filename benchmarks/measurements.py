@@ -11,7 +11,7 @@ table between the lines <!-- measurements --> and <!-- /measurements -->.
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -38,14 +38,15 @@ _HEAD = f"""\
 
 Every figure on this page comes from a file in `benchmarks/*/results/`, which its section links: there are all
 sets, with intervals, versions and seeds. The [list of benchmarks]({FULL}/README.md) has the
-questions that are not here, such as the papers' own tables. `DIR` is the folder of the question sets that the
-[evaluation guide](guides/evaluation.md#benchmarks) describes; install with
+questions that are not here: what growing evidence gains, hostile documents, what an index costs to build,
+questions without an answer, ranks and distractors, and the papers' own tables. `DIR` is the folder of the
+question sets that the [evaluation guide](guides/evaluation.md#benchmarks) describes; install with
 `pip install -e '.[all,peers]' --group test` first. All runs were on CPUs.
 
 *Recall* is the share (%) of a question's evidence, in characters, within the tokens that are sent to the
 language model; columns headed by a number give it for so many tokens."""
 
-_LINES = re.compile(r"as_retriever|Evidence|Gradient\w+[(][)]|Rerank|Relevance|^`PreciseRetriever`$")
+_LINES = re.compile(r"as_retriever|Evidence|^`PreciseRetriever`$")
 """The lines of a stock application that the page shows."""
 
 _LEFT_OUT = re.compile(r"recursive 100|recursive 400|precise segments$|plain dense, (paragraphs|100)|, texts")
@@ -67,6 +68,7 @@ def _about_context() -> list[str]:
     peers, few = newest("peers", "peers"), newest("peers", "peers-few")
     lines, parts = newest("adoption", "adoption"), newest("ablation", "ablation")
     prompts, enough = newest("adoption", "prompts"), newest("evidence", "enough")
+    nodes = newest("evidence", "nodes-default")
     steps = parts.table("What each part")
     return [
         _section(
@@ -78,17 +80,21 @@ def _about_context() -> list[str]:
             peers,
             peers.table("Mean over").only(_is_shown),
         ),
-        f"A few of them again, with the default path as it is now, {_over(few)}. {few.source}\n\n"
-        + str(few.table("Mean over")),
+        "A few of them again, with the default path as it is now: the table of the "
+        f"[front page](https://github.com/precise-rag/precise-rag#what-it-buys), {_over(few)}. {few.source}",
         _section(
             "One line of a stock application",
             "What does an application send after one line of the [migration page](guides/migration.md) "
             "was changed? Of stock: the tokens in percent of those with which the stock application "
-            "sends as much of the evidence, by a larger top k. Asked: tokens of the prompts of a "
-            "relevance filter, whose model is always right here.",
+            "sends as much of the evidence, by a larger top k. The full result has the other parts, too.",
             lines,
-            lines.table("Mean of").only(lambda row: row[1] in _STOCK and _LINES.search(row[2])),
+            lines.table("Mean of").only(
+                lambda row: row[1] in _STOCK and _LINES.search(row[2]),
+                "app, chunks, line, evidence (%), tokens, of stock (%)",
+            ),
         ),
+        f"What `EvidencePostprocessor` and `EvidenceCompressor` leave of stock chunks. {nodes.source}\n\n"
+        + str(nodes.table().only(lambda row: ":" not in row[0])),
         _section(
             "The prompt as the framework writes it",
             "What does a model read over real documentation, with a stock application and with ours? Prompt: "
@@ -105,7 +111,6 @@ def _about_context() -> list[str]:
             enough,
             enough.table("", 1),
         ),
-        f"By how probable the best sentence is:\n\n{enough.table('', 2)}",
         _section(
             "What each part buys",
             "How many points of recall does a part gain when it is switched on and the rest stays? ± is "
@@ -120,8 +125,7 @@ def _about_context() -> list[str]:
 def _about_search() -> list[str]:
     """Searches, indexes and chunks."""
     recall, checks = newest("retrieval", "recall"), newest("retrieval", "recall-checks-plain-hybrid")
-    build, scale = newest("retrieval", "build"), newest("retrieval", "scale-1000000")
-    chunks = newest("segmentation", "segmentation")
+    scale, chunks = newest("retrieval", "scale-1000000"), newest("segmentation", "segmentation")
     return [
         _section(
             "One default against the best plain searches",
@@ -136,12 +140,6 @@ def _about_search() -> list[str]:
             "The same. Headings ask for their section, and the title of an article for its first paragraph.",
             checks,
             checks.table(),
-        ),
-        _section(
-            "Cost of the index",
-            "What does an index cost to build, against plain dense indexing of the same text?",
-            build,
-            build.table().only(_is_shown),
         ),
         _section(
             "A million sentences",
@@ -167,10 +165,8 @@ def _about_search() -> list[str]:
 
 
 def _about_models() -> list[str]:
-    """Rerankers, evidence and speed."""
-    rerank, hostile = newest("reranking", "measure"), newest("reranking", "hostile")
-    evidence, nodes = newest("evidence", "measure"), newest("evidence", "nodes-default")
-    latency = newest("peers", "latency")
+    """Rerankers, results of tools, and speed."""
+    rerank, latency = newest("reranking", "measure"), newest("peers", "latency")
     tools, service = newest("agents", "tool-results"), newest("service", "clients")
     return [
         _section(
@@ -181,21 +177,6 @@ def _about_models() -> list[str]:
             "what they were trained on, and what happens in other languages.",
             rerank,
             _rerankers(rerank.data).only(_is_shown),
-        ),
-        _section(
-            "Hostile documents",
-            "What do documents that repeat the question, and that the search ranks first, do to the "
-            "probability of the best honest candidate (*best*)? *Change*: the mean; *worst*: in one "
-            "question; *another first*: another honest candidate is the best one then (%).",
-            hostile,
-            _hostile(hostile.data["rows"]).only(lambda row: row[1] != "2"),
-        ),
-        _section(
-            "Evidence that grows",
-            "Does it pay to send found sentences with the neighbours that probably belong to them? *Left"
-            " out*: the growth model trained without the set; only the sets that it was trained on.",
-            evidence,
-            _growth(evidence.data["sets"]),
         ),
         _section(
             "Long results of an agent's tools",
@@ -213,8 +194,6 @@ def _about_models() -> list[str]:
             service,
             service.table(),
         ),
-        f"What `EvidencePostprocessor` and `EvidenceCompressor` leave of stock chunks. {nodes.source}\n\n"
-        + str(nodes.table().only(lambda row: ":" not in row[0])),
         _section(
             "Speed on a CPU",
             "How much does a question cost, from its text to the selected context? An index of 5,000 "
@@ -226,26 +205,17 @@ def _about_models() -> list[str]:
 
 
 def _about_papers() -> list[str]:
-    """The presets of the papers, and what their figures say."""
-    answers, insights = newest("papers", "answers"), newest("papers", "insights")
+    """The presets of the papers."""
+    answers = newest("papers", "answers")
     return [
         _section(
             "Answers by preset and part",
             "Of how many questions does an accepted answer stand in what a preset sends, and what does each "
-            "part of the default path do to that? The [paper map](paper_map.md) says what each preset is.",
+            "part of the default path do to that? The [paper map](paper_map.md) says what each preset is. "
+            "The full result has questions without an answer, too.",
             answers,
             answers.table("Mean over"),
         ),
-        "Questions of SQuAD 2.0 that their article does not answer, over the same collection:\n\n"
-        + str(answers.table("Questions without")),
-        _section(
-            "Segments, ranks, retrievers and distractors",
-            "How often does a piece begin with what it was cut off from? Where does the first evidence "
-            "stand? What does the default path make of any retriever, also among documents of another kind?",
-            insights,
-            insights.table("Segments"),
-        ),
-        *(str(insights.table(heading)) for heading in ("Rank of", "Any retriever", "Distracting")),
     ]
 
 
@@ -272,31 +242,6 @@ def _rerankers(data: Mapping[str, Any]) -> Table:
         figures = [f"{value:.3f}" for value in (*ndcg, one["ECE"])]
         rows.append([one["ranker"], one["kind"], *figures, f"{ms:.1f}"])
     return Table(header, rows).only(lambda row: row[1] in ("sentences", "passages"))
-
-
-def _hostile(data: Sequence[Mapping[str, Any]]) -> Table:
-    header = ["reranker", "documents", "texts of each", "best", "change", "worst", "another first"]
-    rows = []
-    for key in dict.fromkeys(tuple(row[name] for name in header[:3]) for row in data):
-        same = [row for row in data if tuple(row[name] for name in header[:3]) == key]
-        figures = [
-            mean(r["best"] for r in same),
-            mean(r["change"] for r in same),
-            min(r["worst"] for r in same),
-        ]
-        first = f"{100 * mean(r['another first'] for r in same):.0f}"
-        rows.append([*map(str, key), *(f"{value:.3f}" for value in figures), first])
-    return Table(header, rows)
-
-
-def _growth(sets: Sequence[Mapping[str, Any]]) -> Table:
-    ways = ("sentences", "grown", "grown, left out")
-    recall = [one["recall"] for one in sets if set(ways) <= set(one["recall"])]
-    rows = [
-        [way, *(f"{100 * mean(values):.1f}" for values in zip(*(r[way] for r in recall), strict=True))]
-        for way in ways
-    ]
-    return Table([f"sent, mean of {len(recall)}", "200", "400", "800", "1600"], rows)
 
 
 def readme_table() -> str:

@@ -72,7 +72,7 @@ test-lowest: pyproject.toml constraints.txt  ## test on the lowest versions of a
 		tests/core/index tests/core/documents tests/core/rerank tests/core/encoders tests/core/segmentation \
 		tests/core/evidence tests/core/selection tests/core/candidate_filters tests/core/feedback tests/core/llm \
 		tests/core/pipeline tests/core/sentences tests/core/structure tests/llamaindex tests/langchain \
-		tests/surface/test_parity.py
+		tests/adapters
 
 clean:  ## remove the environments and everything built
 	rm -rf .venv .venv-lowest build dist

@@ -29,8 +29,6 @@ _LONG = (
     "surface/test_langchain.py",
     "surface/test_llamaindex.py",
     "surface/test_missing_frameworks.py",
-    "surface/test_parity.py",
-    "surface/test_self_feedback.py",
 )
 """Left out by `make test-quick`: frameworks, databases, models, and tests that start processes."""
 

@@ -1,5 +1,3 @@
-import copy
-
 import numpy as np
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -17,12 +15,8 @@ from langchain_precise.papers import (
     RedundancyCompressor,
     RerankCompressor,
 )
-from precise_rag.candidate_filters import RedundancyFilter
-from precise_rag.errors import ScoreScaleError
 from precise_rag.facts import read_facts
 from precise_rag.selection import DEFAULT_SELECTOR
-from precise_rag.testing import HashEncoder
-from support.alike import assert_alike
 
 FOUND = [
     Document("Ada Brandt built the town clock in 1911.", id="a"),
@@ -52,64 +46,10 @@ class LastWord:
         return np.array([float(c.text.split()[-1]) for c in candidates])
 
 
-def test_the_papers_figure_is_cut_where_the_paper_cuts_it():
-    compressor = GradientSelectionCompressor(reranker=None, score_scale="bm25", min_k=1)
-    kept = compressor.compress_documents(scored(*SAGE_FIG_8), "q")
-    assert [read_facts(d)["score"] for d in kept] == SAGE_FIG_8[:5]
-
-
-def test_documents_are_reranked_before_the_cut_and_come_back_best_first():
-    documents = [Document("a 0.02", id="a"), Document("b 0.9", id="b"), Document("c 0.8", id="c")]
-    before = copy.deepcopy(documents)
-
-    kept = GradientSelectionCompressor(reranker=LastWord(), min_k=1, min_keep=1).compress_documents(
-        documents, "q"
-    )
-
-    assert [(d.id, read_facts(d)["score"]) for d in kept] == [("b", 0.9), ("c", 0.8)]
-    assert [read_facts(d)["reason"] for d in kept] == [
-        "among the first 1 (min_k)",
-        "0.8 is above 0.3 × 0.9",
-    ]
-    assert all(type(read_facts(d)["score"]) is float for d in kept)
-    assert documents == before
-
-
-def test_reranked_documents_are_not_reranked_again():
-    reranker = LastWord()
-    compressor = GradientSelectionCompressor(reranker=reranker, min_k=1)
-    once = compressor.compress_documents([Document("a 0.9"), Document("b 0.8")], "q")
-    twice = compressor.compress_documents(once, "q")
-    assert reranker.queries == ["q"]
-    assert [d.page_content for d in twice] == ["a 0.9", "b 0.8"]
-
-
-def test_select_explains_the_dropped_ones_too():
-    selection = GradientSelectionCompressor(reranker=LastWord(), min_k=1, min_keep=1).select(
-        [Document("a 0.9"), Document("b 0.25")], "q"
-    )
-    assert [d.kept for d in selection.decisions] == [True, False]
-    assert "sharp drop" in selection.reasons[1]
-
-
-def test_scores_without_ratios_are_refused_rather_than_guessed():
-    compressor = GradientSelectionCompressor(reranker=None)
-    with pytest.raises(ScoreScaleError, match="rerank first"):
-        compressor.compress_documents([Document("a"), Document("b")], "q")
-    with pytest.raises(ScoreScaleError, match="cosine"):
-        GradientSelectionCompressor(reranker=None, score_scale="cosine").compress_documents(scored(0.5), "q")
-
-
-def test_options_are_those_of_the_selector():
+def test_the_selector_is_the_core_s_and_langchain_embeddings_tell_paraphrases():
     assert GradientSelectionCompressor(reranker=None).selector() == DEFAULT_SELECTOR
-    with pytest.raises(ValueError, match="min_k"):
-        GradientSelectionCompressor(reranker=None, min_k=0)
-    with pytest.raises(ValueError, match="topk"):
-        GradientSelectionCompressor(reranker=None, **{"topk": 3})
-
-
-def test_nothing_in_nothing_out():
-    assert GradientSelectionCompressor(reranker=LastWord()).compress_documents([], "q") == []
+    compressor = RedundancyCompressor(embeddings=DeterministicFakeEmbedding(size=8))
+    assert compressor.compress_documents(FOUND[:1], "q")
 
 
 async def test_every_way_to_call_it_gives_the_same():
@@ -156,41 +96,6 @@ def test_settings_can_be_configured_for_one_call():
     assert len(compressor.invoke(input, {"configurable": {"max_k": 2}})) == 2
 
 
-def test_threads_agree():
-    compressor = GradientSelectionCompressor(min_k=1)
-    inputs = [
-        {"query": f"text {i}", "documents": [Document(f"text {n}") for n in range(8)]} for i in range(8)
-    ]
-    results = compressor.batch(inputs * 4, {"max_concurrency": 8})
-    assert_alike(results, [compressor.invoke(i) for i in inputs] * 4)
-
-
-class ByLength:
-    name = "by-length"
-    score_scale = "logit"
-
-    def score(self, query, candidates):
-        return np.array([len(c.text) for c in candidates], dtype=np.float32)
-
-
-def test_reranking_orders_and_cuts():
-    kept = RerankCompressor(reranker=ByLength(), top_n=2).compress_documents(FOUND, "q")
-    assert [(d.id, read_facts(d)["score"]) for d in kept] == [("c", 46.0), ("a", 40.0)]
-    assert type(read_facts(kept[0])["score"]) is float
-    assert read_facts(kept[0]) == {
-        "doc_id": "c",
-        "start": 0,
-        "end": 46,
-        "score": 46.0,
-        "score_scale": "logit",
-        "scores": {"retrieval": -2.0},
-        "reason": "rank 1 of 4 by by-length",
-    }
-    assert len(RerankCompressor(reranker=ByLength()).compress_documents(FOUND, "q")) == 4
-    with pytest.raises(ValueError, match="greater than or equal to 1"):
-        RerankCompressor(top_n=0)
-
-
 def test_another_compressor_of_langchain_reranks():
     compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
 
@@ -207,40 +112,3 @@ def test_the_packaged_reranker_finds_the_answer():
     best = RerankCompressor().compress_documents(FOUND[1:3], "Who built the town clock?")[0]
     assert best.id == "c"
     assert 0.0 <= read_facts(best)["score"] <= 1.0
-
-
-def test_a_repetition_goes_and_the_earlier_stays():
-    before = copy.deepcopy(FOUND)
-    kept = RedundancyCompressor().compress_documents(FOUND, "q")
-    assert [d.id for d in kept] == ["a", "b", "c"]
-    assert all("relevance_score" not in d.metadata for d in kept)
-    assert before == FOUND
-    dropped = RedundancyCompressor().select(FOUND, "q").decisions[-1]
-    assert "repeats a:0-40" in dropped.reason
-
-
-def test_of_two_scored_repetitions_the_better_stays():
-    scored = [
-        Document(d.page_content, id=d.id, metadata={"relevance_score": float(i)}) for i, d in enumerate(FOUND)
-    ]
-    compressor = RedundancyCompressor()
-    ranked = RerankCompressor(reranker=ByLength()).compress_documents(scored, "q")
-    assert [d.id for d in compressor.compress_documents(ranked, "q")] == ["c", "a", "b"]
-
-
-def test_an_encoder_tells_paraphrases():
-    same_words = RedundancyCompressor(embeddings=HashEncoder(), similarity_threshold=0.7, prefilter=0.1)
-    assert [d.id for d in same_words.compress_documents(FOUND, "q")] == ["a", "b"]
-    assert RedundancyCompressor(embeddings=DeterministicFakeEmbedding(size=8)).compress_documents(
-        FOUND[:1], "q"
-    )
-
-
-def test_the_redundancy_options_are_the_cores():
-    compressor = RedundancyCompressor()
-    assert (compressor.similarity_threshold, compressor.prefilter) == (
-        RedundancyFilter().similarity_threshold,
-        RedundancyFilter().prefilter,
-    )
-    with pytest.raises(ValueError, match="threshold"):
-        RedundancyCompressor(similarity_threshold=2.0)

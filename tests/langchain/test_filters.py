@@ -6,9 +6,7 @@ from langchain_core.runnables import ConfigurableField
 
 from langchain_precise.papers import HybridRetriever
 from precise_rag.errors import InputError
-from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
-from support.databases import ENGINES, new_location
 
 
 @pytest.fixture
@@ -41,25 +39,3 @@ async def test_a_filter_as_a_configurable_field(retriever):
 def test_a_filter_that_is_not_valid_raises(retriever):
     with pytest.raises(InputError, match="unknown operator"):
         retriever.invoke("cat", filter={"year": {"$near": 3}})
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_retriever_over_a_database(engine, request, tmp_path):
-    location = new_location(engine, request, tmp_path)()
-    retriever = HybridRetriever.from_database(location, HashEncoder(), k=3)
-    assert retriever.invoke("cat") == []
-    documents = [
-        Document(page_content="The cat sleeps.", metadata={"who": who}, id=who) for who in ("me", "you")
-    ]
-    retriever.add_documents(documents)
-    assert owners(retriever.invoke("cat", filter={"who": "me"})) == {"me"}
-    if ":memory:" not in location:
-        options = {"search_kwargs": {"filter": {"who": "me"}}, "filter_statistics": "matching"}
-        mine = HybridRetriever.from_database(location, HashEncoder(), **options)
-        assert owners(mine.invoke("cat")) == {"me"}
-        assert isinstance(mine.index, DatabaseIndex)
-        assert mine.index.settings.filter_statistics == "matching"
-        with pytest.raises(InputError, match="unexpected keyword argument 'filter_statistic'"):
-            HybridRetriever.from_database(location, HashEncoder(), filter_statistic="matching")
-    retriever.delete(["me"])
-    assert owners(retriever.invoke("cat")) == {"you"}

@@ -7,9 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from langchain_precise.papers import RelevanceFilterCompressor
-from precise_rag.facts import read_facts
 from precise_rag.testing import ScriptedLLM
-from support.alike import assert_alike
 
 FOUND = [
     Document("Ada Brandt built the town clock in 1911.", id="a"),
@@ -26,31 +24,6 @@ def relevance(prompt):
     return json.dumps(
         {"scores": [{"id": k, "base": s, "reflection": s, "critic": s} for k, s in scores.items()]}
     )
-
-
-def test_only_what_the_model_finds_relevant_stays(scripted_chat):
-    chat = scripted_chat(reply=relevance)
-    compressor = RelevanceFilterCompressor(llm=chat)
-    kept = compressor.compress_documents(FOUND, "Who built the town clock?")
-    assert [d.id for d in kept] == ["a", "c", "d"]
-    assert len(chat.prompts) == 1
-    assert read_facts(kept[0])["scores"]["relevance"] == pytest.approx(0.9)
-    assert "relevance 0.90 reaches" in read_facts(kept[0])["reason"]
-    assert_alike(asyncio.run(compressor.acompress_documents(FOUND, "Who built the town clock?")), kept)
-
-
-def test_an_answer_that_cannot_be_read_drops_nothing():
-    compressor = RelevanceFilterCompressor(llm=ScriptedLLM(lambda messages: "no idea"))
-    kept = compressor.compress_documents(FOUND, "q")
-    assert [d.id for d in kept] == ["a", "b", "c", "d"]
-    assert "unscored" in read_facts(kept[0])["reason"]
-
-
-def test_the_cache_saves_calls(scripted_chat):
-    chat = scripted_chat(reply=relevance)
-    compressor = RelevanceFilterCompressor(llm=chat, cache={})
-    assert_alike(compressor.compress_documents(FOUND, "q"), compressor.compress_documents(FOUND, "q"))
-    assert len(chat.prompts) == 1
 
 
 @pytest.mark.parametrize("config", [None, {"max_concurrency": 2}])

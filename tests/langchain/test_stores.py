@@ -216,14 +216,6 @@ def test_documents_with_embeddings_are_not_embedded_again(engine, request, tmp_p
         retriever.add_documents(SOURCES, embeddings=[vector, vector])
 
 
-def test_chunks_that_repeat_the_question_do_not_hide_the_answer_in_a_store():
-    store = in_memory()
-    store.add_documents([Document(QUESTION, id=f"loud {n}") for n in range(15)])
-    store.add_documents([Document("It was built in 1911 by Ada Brandt, the clock of the town.", id="true")])
-    found = PreciseRetriever.from_store(store, fetch_k=5, reranker="packaged").invoke(QUESTION)
-    assert any("Ada Brandt" in one.page_content for one in found)
-
-
 def test_vectors_of_a_store_are_used_as_they_are():
     encoder = HashEncoder()
     store = InMemoryVectorStore(PreciseEmbeddings(encoder))

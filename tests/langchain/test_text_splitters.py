@@ -1,11 +1,8 @@
 import asyncio
-import copy
 from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
@@ -30,35 +27,13 @@ def splitter():
     return SemanticSegmentationTextSplitter(max_tokens=24)
 
 
-def test_it_is_a_text_splitter_with_the_cores_cuts(splitter):
-    chunks = Segmenter.from_pretrained("small", max_tokens=24).segment(TEXT)
-    assert isinstance(splitter, TextSplitter)
-    assert len(chunks) > 1
-    assert splitter.split_text(TEXT) == [chunk.text for chunk in chunks]
-    assert [(read_facts(d)["start"], read_facts(d)["end"]) for d in splitter.create_documents([TEXT])] == [
-        (chunk.start, chunk.end) for chunk in chunks
-    ]
-
-
-def test_pieces_keep_the_metadata_and_the_id_of_their_source(splitter):
-    source = Document(TEXT, id="velm", metadata={"tags": ["town"]})
-    before = copy.deepcopy(source)
-
-    first, *rest = splitter.split_documents([source])
-
+def test_a_piece_adds_one_key_and_has_a_uuid_if_its_source_has_an_id(splitter):
+    [first, *_] = splitter.split_documents([Document(TEXT, id="velm", metadata={"tags": ["town"]})])
     assert read_facts(first) == {"doc_id": "velm", "start": 0, "end": len(first.page_content)}
     assert set(first.metadata) == {"tags", "precise"}
-    assert first.id == str(UUID(first.id)) == splitter.split_documents([source])[0].id
-    assert len({piece.id for piece in (first, *rest)}) == 1 + len(rest)
-    first.metadata["tags"].append("changed")
-    assert source == before
-    assert rest[0].metadata["tags"] == ["town"]
-
-
-def test_a_nameless_source_gives_nameless_pieces(splitter):
-    piece = splitter.split_documents([Document(TEXT)])[0]
-    assert piece.id is None
-    assert set(piece.metadata) == {"precise"}
+    assert first.id == str(UUID(first.id))
+    [nameless, *_] = splitter.split_documents([Document(TEXT)])
+    assert (nameless.id, set(nameless.metadata)) == (None, {"precise"})
 
 
 def test_what_belongs_to_the_caller_stays(splitter):
@@ -82,30 +57,6 @@ def test_embeddings_are_sent_to_the_splitter_that_takes_them():
         SemanticSegmentationTextSplitter(PreciseEmbeddings(HashEncoder()))
 
 
-def test_offsets_are_in_the_first_source_when_splitters_are_chained(splitter):
-    coarse = splitter.split_documents([Document(TEXT, id="velm")])
-    fine = SemanticSegmentationTextSplitter(max_tokens=8).split_documents(coarse)
-    assert len(fine) > len(coarse)
-    for piece in fine:
-        assert TEXT[read_facts(piece)["start"] : read_facts(piece)["end"]] == piece.page_content
-        assert read_facts(piece)["doc_id"] == "velm"
-
-
-def test_repeated_sentences_have_offsets_of_their_own(splitter):
-    pieces = splitter.create_documents(["The same again. " * 30])
-    starts = [read_facts(piece)["start"] for piece in pieces]
-    assert starts == sorted(set(starts))
-    assert starts[0] == 0
-
-
-@pytest.mark.parametrize("blank", ["", " ", "\n\n \t"])
-def test_blank_text_has_no_pieces(splitter, blank):
-    assert splitter.split_text(blank) == []
-    assert splitter.split_documents([Document(blank), Document("A word."), Document(blank)])[
-        0
-    ].page_content == ("A word.")
-
-
 def test_every_way_to_call_it_gives_the_same(splitter):
     source = Document(TEXT, id="velm")
     expected = splitter.split_documents([source])
@@ -113,6 +64,8 @@ def test_every_way_to_call_it_gives_the_same(splitter):
     assert asyncio.run(splitter.atransform_documents([source])) == expected
     assert splitter.split_documents(iter([source])) == expected
     assert splitter.create_documents([TEXT], [{"a": 1}])[0].metadata["a"] == 1
+    assert splitter.split_text(TEXT) == [piece.page_content for piece in expected]
+    assert splitter.split_text(" \n") == []
 
 
 def test_the_budget_is_in_the_units_of_the_length_function():
@@ -151,9 +104,13 @@ def test_start_indices_are_written_on_request():
 
 def test_a_segmenter_that_is_ready_is_used_as_it_is():
     segmenter = Segmenter.from_pretrained("small", max_tokens=24)
-    assert SemanticSegmentationTextSplitter(segmenter).split_text(TEXT) == [
-        c.text for c in segmenter.segment(TEXT)
-    ]
+    expected = [chunk.text for chunk in segmenter.segment(TEXT)]
+    for splitter in (
+        SemanticSegmentationTextSplitter(segmenter),
+        SemanticSegmentationTextSplitter(max_tokens=24),
+    ):
+        assert isinstance(splitter, TextSplitter)
+        assert splitter.split_text(TEXT) == expected
     with pytest.raises(InputError, match="chunk_size"):
         SemanticSegmentationTextSplitter(segmenter, chunk_size=10)
 
@@ -162,21 +119,6 @@ def test_a_segmenter_that_is_ready_is_used_as_it_is():
 def test_overlap_is_refused_with_a_reason(overlap):
     with pytest.raises(ValueError, match="do not overlap"):
         SemanticSegmentationTextSplitter(chunk_overlap=overlap)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.text(max_size=80), max_size=3))
-def test_pieces_tile_every_text(texts):
-    pieces = SPLITTER.create_documents(texts, [{"text": i} for i in range(len(texts))])
-    for i, text in enumerate(texts):
-        mine = [piece for piece in pieces if piece.metadata["text"] == i]
-        assert "".join(piece.page_content for piece in mine) == (text if text.strip() else "")
-        assert [text[read_facts(p)["start"] : read_facts(p)["end"]] for p in mine] == [
-            p.page_content for p in mine
-        ]
-
-
-SPLITTER = SemanticSegmentationTextSplitter(max_tokens=6)
 
 
 def test_greedy_pieces_follow_the_vectors_and_the_limit():
@@ -193,16 +135,6 @@ def test_greedy_pieces_follow_the_vectors_and_the_limit():
     assert [len(piece.split()) for piece in words.split_text(text)] == [5, 5, 4, 4]
     with pytest.raises(InputError, match="do not overlap"):
         GreedySemanticTextSplitter(HashEncoder(), chunk_overlap=20)
-
-
-def test_pieces_carry_the_titles_above_them_and_own_keys_stay():
-    text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 40
-    pieces = SemanticSegmentationTextSplitter(max_tokens=60).split_documents([Document(text, id="velm")])
-    assert "header_path" not in pieces[0].metadata
-    assert "/Velm/Ferry/" in [piece.metadata.get("header_path") for piece in pieces]
-    own = Document(text, id="velm", metadata={"header_path": "mine"})
-    kept = SemanticSegmentationTextSplitter(max_tokens=60).split_documents([own])
-    assert {piece.metadata["header_path"] for piece in kept} == {"mine"}
 
 
 def test_one_argument_gives_vectors_in_context():

@@ -42,32 +42,14 @@ def cut(**settings):
     return postprocessor.postprocess_nodes(nodes(), query_str=QUESTION)
 
 
-def test_only_the_evidence_is_returned_and_its_place_is_exact():
-    best = next(item for item in cut() if "Ilse Brandt" in item.node.text)
-    node = best.node
-    assert len(node.text) < len(TEXT)
+def test_evidence_has_the_source_the_offsets_and_the_keys_of_its_node():
+    node = next(item.node for item in cut() if "Ilse Brandt" in item.node.text)
     assert TEXT[node.start_char_idx - 100 : node.end_char_idx - 100] == node.text
-    assert node.ref_doc_id == "harbour"
-    assert node.metadata["page"] == 1
+    assert (node.ref_doc_id, node.metadata["page"]) == ("harbour", 1)
     assert set(node.excluded_llm_metadata_keys) >= {"page", "precise"}
     assert "page" not in node.get_content(MetadataMode.LLM)
     facts = read_facts(node)
     assert (facts["start"], facts["end"]) == (node.start_char_idx, node.end_char_idx)
-    assert facts["score"] == best.score
-    assert "retrieval" in facts["scores"]
-    assert "found" in facts["reason"]
-
-
-def test_the_nodes_passed_in_are_not_changed():
-    given = nodes()
-    before = [item.model_dump() for item in given]
-    EvidencePostprocessor(reranker="packaged").postprocess_nodes(given, query_str=QUESTION)
-    assert [item.model_dump() for item in given] == before
-
-
-def test_nothing_is_returned_if_nothing_is_relevant_and_that_is_allowed():
-    assert cut(min_score=1.0, min_keep=0) == []
-    assert cut(min_score=1.0, min_keep=1) != []
 
 
 def test_metadata_is_no_evidence():
@@ -84,9 +66,6 @@ async def test_async_and_pickled_give_the_same():
     assert EvidencePostprocessor.from_dict(postprocessor.to_dict()).max_tokens == 30
 
 
-def test_bad_settings_and_a_missing_query():
-    with pytest.raises(ValueError, match="min_score must be"):
-        EvidencePostprocessor(reranker="packaged", min_score=3)
+def test_without_a_query_there_is_no_evidence():
     with pytest.raises(InputError, match="needs the query"):
         EvidencePostprocessor(reranker="packaged").postprocess_nodes(nodes())
-    assert EvidencePostprocessor(reranker="packaged").postprocess_nodes([], query_str=QUESTION) == []

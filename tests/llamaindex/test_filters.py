@@ -9,13 +9,11 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from llamaindex_precise import PreciseRetriever
 from llamaindex_precise.filters import to_core_filter
 from llamaindex_precise.papers import HybridRetriever
 from precise_rag.errors import InputError
 from precise_rag.filters import as_filter
 from precise_rag.testing import HashEncoder
-from support.databases import ENGINES, new_location
 
 
 def one(operator: FilterOperator, value, key="year"):
@@ -79,19 +77,3 @@ def test_filters_that_are_nested_too_deeply_are_refused():
         nested = MetadataFilters(filters=[nested])
     with pytest.raises(InputError, match="nested"):
         to_core_filter(nested)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_retriever_over_a_database(engine, request, tmp_path):
-    location = new_location(engine, request, tmp_path)()
-    retriever = HybridRetriever.from_database(location, HashEncoder())
-    assert retriever.retrieve("cat") == []
-    retriever.add_documents([Document(text="The cat sleeps.", id_="a", metadata={"who": "me"})])
-    assert [found.node.metadata["who"] for found in retriever.retrieve("cat")] == ["me"]
-    whole = PreciseRetriever.from_index(retriever.index, filters={"who": {"$ne": "me"}}, reranker=None)
-    assert whole.retrieve("cat") == []
-    if ":memory:" not in location:
-        options = {"filters": {"who": {"$ne": "me"}}, "filter_statistics": "matching"}
-        others = HybridRetriever.from_database(location, HashEncoder(), **options)
-        assert others.retrieve("cat") == []
-        assert others.index.settings.filter_statistics == "matching"

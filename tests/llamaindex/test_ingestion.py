@@ -99,20 +99,6 @@ def test_a_docstore_sees_changed_documents_only(documents):
     assert sorted(store.data.text_id_to_ref_doc_id.values()).count("bakery") == 1
 
 
-def test_chained_after_a_stock_splitter_in_a_pipeline(documents):
-    pipeline = IngestionPipeline(
-        transformations=[
-            SentenceSplitter(chunk_size=64, chunk_overlap=0),
-            SemanticSegmentationNodeParser(max_tokens=15),
-        ]
-    )
-    texts = {document.doc_id: document.text for document in documents}
-    nodes = pipeline.run(documents=documents)
-    assert {node.ref_doc_id for node in nodes} == set(texts)
-    for ref_doc_id, start, end, text in places(nodes):
-        assert text == texts[ref_doc_id][start:end]
-
-
 def test_a_folder_of_files(tmp_path, documents):
     for document in documents:
         (tmp_path / f"{document.doc_id}.txt").write_text(document.text)

@@ -9,7 +9,7 @@ from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.node_parser import NodeParser, SentenceSplitter
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import (
     Document,
     ImageNode,
@@ -46,52 +46,17 @@ PARSERS = pytest.mark.parametrize("make", [semantic, greedy])
 
 
 @PARSERS
-def test_nodes_tile_the_document_verbatim(make, documents):
-    nodes = make().get_nodes_from_documents(documents, show_progress=True)
-    for document in documents:
-        own = [node for node in nodes if node.ref_doc_id == document.doc_id]
-        assert len(own) > 1
-        assert "".join(node.text for node in own) == document.text
-        for node in own:
-            assert node.text == document.text[node.start_char_idx : node.end_char_idx]
-
-
-@PARSERS
-def test_repeated_text_keeps_its_own_places(make):
-    text = "The same sentence comes again and again in this text.\n\n" * 12
-    nodes = make().get_nodes_from_documents([Document(text=text)])
-    assert len(nodes) > len({node.text for node in nodes})
-    assert [node.start_char_idx for node in nodes[1:]] == [node.end_char_idx for node in nodes[:-1]]
-    assert (nodes[0].start_char_idx, nodes[-1].end_char_idx) == (0, len(text))
-
-
-def test_the_spans_are_the_segmenter_s_own(documents):
-    segmenter = Segmenter.from_pretrained(
-        "small", max_tokens=80, count_tokens=lambda texts: [*map(len, texts)]
-    )
-    chunks = segmenter.segment(documents[0].text)
-    parser = SemanticSegmentationNodeParser(max_tokens=80, tokenizer=list)
-    nodes = parser.get_nodes_from_documents(documents[:1])
-    assert [(n.start_char_idx, n.end_char_idx) for n in nodes] == [(c.start, c.end) for c in chunks]
-
-
-@PARSERS
-def test_metadata_arrives_and_hidden_keys_stay_hidden(make, documents):
-    for node in make().get_nodes_from_documents(documents[:1]):
+def test_metadata_arrives_hidden_keys_stay_hidden_and_nothing_is_shared(make, documents):
+    documents[0].embedding = [1.0, 2.0]
+    before = documents[0].to_json()
+    nodes = make().get_nodes_from_documents(documents[:1], show_progress=True)
+    for node in nodes:
         assert node.metadata == {"title": "Lamps", "secret": "s3cret"}
         assert "s3cret" not in node.get_content(MetadataMode.EMBED)
         assert "s3cret" not in node.get_content(MetadataMode.LLM)
-
-
-@PARSERS
-def test_the_documents_are_not_changed(make, documents):
-    documents[0].embedding = [1.0, 2.0]
-    before = [document.to_json() for document in documents]
-    nodes = make().get_nodes_from_documents(documents)
-    nodes[0].metadata["title"] = "changed"
+        assert node.embedding is None
     nodes[0].excluded_llm_metadata_keys.append("title")
-    assert [document.to_json() for document in documents] == before
-    assert all(node.embedding is None for node in nodes)
+    assert documents[0].to_json() == before
 
 
 def test_options_of_the_base_class(documents):
@@ -146,31 +111,10 @@ def test_a_text_node_without_a_source_is_its_own_document():
     assert {n.ref_doc_id for n in nodes} == {"note"}
 
 
-@PARSERS
-async def test_blank_documents_give_nothing_and_disturb_nobody(make, documents):
-    blank = [Document(text=""), Document(text=" \n\t\u3000")]
-    parser = make()
-    assert parser.get_nodes_from_documents(blank) == []
-    assert await parser.aget_nodes_from_documents(blank) == []
-    nodes = parser.get_nodes_from_documents([blank[0], *documents, blank[1]])
-    assert [n.text for n in nodes] == [n.text for n in parser.get_nodes_from_documents(documents)]
-
-
 def test_blank_documents_are_not_encoded():
     encoder = HashEncoder()
     GreedySemanticNodeParser(embed_model=encoder).get_nodes_from_documents([Document(text="  ")])
     assert encoder.calls == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["e\u0301te\u0301 \U0001f600. Zwei.\r\n\r\nDrei.", "一つ。二つ。", "word " * 2000],
-)
-@PARSERS
-def test_any_text_is_tiled(make, text):
-    nodes = make().get_nodes_from_documents([Document(text=text)])
-    assert "".join(node.text for node in nodes) == text
-    assert all(text[n.start_char_idx : n.end_char_idx] == n.text for n in nodes)
 
 
 TEXTS = st.lists(
@@ -211,24 +155,12 @@ async def test_the_async_path_does_the_same_off_the_event_loop(make, documents):
     dispatcher = get_dispatcher("llamaindex_precise.node_parsers")
     dispatcher.add_span_handler(spans)
     try:
-        nodes = await make().aget_nodes_from_documents(documents)
+        nodes = await make().aget_nodes_from_documents([Document(text=" "), *documents])
     finally:
         dispatcher.span_handlers.remove(spans)
     assert [n.text for n in nodes] == [n.text for n in make().get_nodes_from_documents(documents)]
     names = [span.id_.split("-")[0].split(".")[1] for span in spans.completed_spans]
     assert names == ["_parse_nodes", "_aparse_nodes"]
-
-
-def test_settings_make_the_round_trip(documents):
-    parser = SemanticSegmentationNodeParser(max_tokens=30, threshold=0.4, include_metadata=False)
-    data = parser.to_dict()
-    again = SemanticSegmentationNodeParser.from_dict(data)
-    assert again.to_dict() == data
-    assert isinstance(again, NodeParser)
-    assert (
-        data["class_name"] == SemanticSegmentationNodeParser.class_name() == "SemanticSegmentationNodeParser"
-    )
-    assert SemanticSegmentationNodeParser.from_json(parser.to_json()).threshold == 0.4
 
 
 def test_saved_settings_do_not_lie_about_versions_and_weights():
@@ -330,18 +262,3 @@ def test_metadata_that_llamaindex_cannot_hash_is_one_error() -> None:
     document = Document(id_="long", text="One is here. Two is there.", metadata={"n": 10**5_000})
     with pytest.raises(InputError, match="node 'long': LlamaIndex cannot hash its metadata"):
         SemanticSegmentationNodeParser().get_nodes_from_documents([document])
-
-
-def test_nodes_carry_the_titles_above_them_and_own_keys_stay() -> None:
-    text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 40
-    parser = SemanticSegmentationNodeParser(max_tokens=60)
-    paths = [
-        node.metadata.get("header_path") for node in parser.get_nodes_from_documents([Document(text=text)])
-    ]
-    assert paths[0] is None
-    assert "/Velm/Ferry/" in paths
-    own = Document(text=text, metadata={"header_path": "mine"})
-    assert {node.metadata["header_path"] for node in parser.get_nodes_from_documents([own])} == {"mine"}
-    weighted = SemanticSegmentationNodeParser(max_tokens=60, embed_model=HashEncoder())
-    found = weighted.get_nodes_from_documents([Document(text=text)])
-    assert [node.metadata.get("header_path") for node in found] == paths

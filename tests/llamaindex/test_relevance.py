@@ -7,10 +7,7 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from llamaindex_precise.papers import RelevanceFilterPostprocessor
-from precise_rag.candidate_filters import DynamicThreshold
-from precise_rag.facts import read_facts
 from precise_rag.testing import ScriptedLLM
-from support.alike import assert_alike
 
 QUESTION = "When does the ferry leave?"
 
@@ -43,54 +40,10 @@ def hide(nodes: list[NodeWithScore]) -> list[NodeWithScore]:
     return nodes
 
 
-async def test_relevant_nodes_stay_with_their_own_scores(nodes):
-    before = [item.model_dump() for item in nodes]
-    postprocessor = RelevanceFilterPostprocessor(llm=llm())
-    kept = postprocessor.postprocess_nodes(nodes, query_str=QUESTION)
-    assert [(item.node.node_id, item.score) for item in kept] == [("n0", 0.5), ("n2", 0.3)]
-    facts = read_facts(kept[0].node)
-    assert facts["scores"]["relevance_critic"] == 0.9
-    assert facts["reason"].startswith("relevance 0.90 reaches")
-    again = await postprocessor.apostprocess_nodes(nodes, query_str=QUESTION)
-    assert_alike(again, kept)
-    assert [item.model_dump() for item in nodes] == before
-
-
 def test_hidden_metadata_is_not_sent(nodes):
     model = llm()
     RelevanceFilterPostprocessor(llm=model).postprocess_nodes(hide(nodes), query_str=QUESTION)
     assert "s3cret" not in model.calls[0].text
-
-
-def test_a_node_that_could_not_be_scored_follows_the_policy(nodes):
-    silent = ScriptedLLM(lambda messages: "I would rather not say.")
-    kept = RelevanceFilterPostprocessor(llm=silent).postprocess_nodes(nodes, query_str=QUESTION)
-    assert len(kept) == 3
-    assert all("unscored" in read_facts(item.node)["reason"] for item in kept)
-
-
-def test_settings_make_the_round_trip(nodes):
-    postprocessor = RelevanceFilterPostprocessor(
-        llm=llm(),
-        threshold=DynamicThreshold(min_score=0.2, min_keep=1),
-        batch_size=2,
-        heuristics=("No mills.",),
-    )
-    data = json.loads(postprocessor.to_json())
-    assert "llm" not in data
-    again = RelevanceFilterPostprocessor.from_dict(data, llm=llm())
-    assert again.to_dict() == postprocessor.to_dict()
-    assert again.threshold == DynamicThreshold(min_score=0.2, min_keep=1)
-    with pytest.raises(ValueError, match="batch_size"):
-        RelevanceFilterPostprocessor(llm=llm(), batch_size=0)
-
-
-def test_scores_are_kept_in_the_given_cache(nodes):
-    model, cache = llm(), {}
-    for _ in range(2):
-        RelevanceFilterPostprocessor(llm=model, cache=cache).postprocess_nodes(nodes, query_str=QUESTION)
-    assert len(model.calls) == 1
-    assert len(cache) == 3
 
 
 def test_the_prompt_can_be_read_and_replaced(nodes):

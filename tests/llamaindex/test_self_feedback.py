@@ -12,7 +12,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import IndexNode, QueryBundle
 from llama_index.core.tools import QueryEngineTool
 
-from llamaindex_precise import PreciseRetriever, SelfFeedbackChatEngine, SelfFeedbackQueryEngine
+from llamaindex_precise import SelfFeedbackChatEngine, SelfFeedbackQueryEngine
 from llamaindex_precise.convert import to_core_documents
 from llamaindex_precise.papers import (
     GradientSelectionPostprocessor,
@@ -20,7 +20,6 @@ from llamaindex_precise.papers import (
     SentenceContextRetriever,
 )
 from precise_rag import GradientSelector, InputError, Ledger, PreciseRAG
-from precise_rag.errors import LLMError
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.viz.trace_page import trace_page
@@ -45,18 +44,11 @@ def growing(retriever, replies, **options) -> SelfFeedbackQueryEngine:
     return SelfFeedbackQueryEngine(retriever, ScriptedLLM(replies), **given)
 
 
-def test_the_best_answer_is_returned_with_its_own_sources(retriever):
-    engine = growing(retriever, ["First.", verdict(4, 1), "Better.", verdict(8, 1), "Worse.", verdict(3, 1)])
-    response = engine.query(QUESTION)
-
+def test_the_response_lists_the_metadata_of_its_sources_and_the_trace(retriever):
+    response = growing(retriever, ["Better.", verdict(8)]).query(QUESTION)
     assert isinstance(response, Response)
-    assert str(response) == "Better."
-    assert sum(len(read_facts(item)["sentences"]) for item in response.source_nodes) == 3
-    facts = response.metadata["precise"]
-    assert (facts["kind"], facts["score"]) == ("generated", 8)
-    assert [turn["step"] for turn in facts["trace"]["rounds"]] == [0, 1, 2]
     assert set(response.metadata) == {"precise", *(item.node.node_id for item in response.source_nodes)}
-    assert "Better." in trace_page(json.loads(json.dumps(facts["trace"])))
+    assert "Better." in trace_page(json.loads(json.dumps(response.metadata["precise"]["trace"])))
 
 
 async def test_the_async_path_does_the_same(retriever):
@@ -114,11 +106,6 @@ def test_nothing_found_is_said_and_no_model_is_asked(retriever):
         assert response.source_nodes == []
         assert response.metadata["precise"]["kind"] == "context"
     assert llm.calls == []
-
-
-def test_errors_of_the_model_are_not_answers(retriever):
-    with pytest.raises(LLMError, match="down"):
-        SelfFeedbackQueryEngine(retriever, ScriptedLLM([RuntimeError("down")])).query(QUESTION)
 
 
 def test_a_llamaindex_llm_writes_and_another_judges(retriever, scripted_chat):
@@ -236,27 +223,6 @@ def test_retriever_and_postprocessor_in_a_context_chat_engine(retriever, scripte
     assert len(reply.source_nodes) == 2
 
 
-def test_it_needs_a_retriever_or_a_pipeline_and_not_both(retriever):
-    with pytest.raises(InputError, match="pass a retriever"):
-        SelfFeedbackQueryEngine(llm=ScriptedLLM([]))
-    rag = growing(retriever, []).rag
-    with pytest.raises(InputError, match="its own retriever"):
-        SelfFeedbackQueryEngine(rag=rag, reranker="packaged")
-
-
-def test_a_pipeline_or_a_preset_answers_as_it_is(documents):
-    rag = PreciseRAG.from_documents(to_core_documents(documents), ScriptedLLM(["x", verdict(9)] * 2))
-    response = SelfFeedbackQueryEngine.from_rag(rag).query(QUESTION)
-    passages = rag.answer(QUESTION).passages
-    assert [item.node.text for item in response.source_nodes] == [one.text for one in passages]
-    assert {item.node.ref_doc_id for item in response.source_nodes} <= {"lighthouse", "bakery"}
-    engine = SelfFeedbackQueryEngine.from_documents(
-        documents, ScriptedLLM(["Reyk.", verdict(9)]), HashEncoder(), preset="recursive"
-    )
-    assert engine.rag.preset == "recursive"
-    assert str(engine.query(QUESTION)) == "Reyk."
-
-
 def test_choices_estimates_and_the_ledger(retriever):
     engine = growing(retriever, ["B", verdict(9)])
     estimate = engine.estimate(QUESTION, options=["Ada Holm", "Tomas Reyk"])
@@ -271,12 +237,6 @@ def test_a_query_that_brings_its_own_vectors_is_searched_by_them(retriever):
     bundle = QueryBundle(QUESTION, custom_embedding_strs=["The keeper climbed steps."])
     sources = growing(retriever, ["x", verdict(9)]).query(bundle).source_nodes
     assert "keeper" in max(sources, key=lambda item: item.score or 0.0).node.text.lower()
-
-
-def test_only_a_pipeline_is_a_pipeline():
-    for make in (SelfFeedbackQueryEngine.from_rag, PreciseRetriever.from_rag):
-        with pytest.raises(InputError, match="rag must be a PreciseRAG, got 'sage'"):
-            make("sage")
 
 
 def test_a_pipeline_over_an_index_is_searched_by_them_too(documents):

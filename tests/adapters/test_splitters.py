@@ -1,0 +1,160 @@
+"""Node parsers and text splitters: what they cut lies in its document at the place that it names."""
+
+import copy
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from precise_rag import Segmenter, read_facts
+from precise_rag.errors import InputError
+from precise_rag.segmentation import GreedySegmenter
+from precise_rag.testing import HashEncoder
+from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
+from support.velm import CORE, documents
+
+KINDS: dict[str, dict[str, Any]] = {
+    "SemanticSegmentation": {"max_tokens": 24},
+    "GreedySemantic": {"embed_model": HashEncoder(), "max_chars": 80},
+}
+SMALL = {
+    name: framework.splitter("SemanticSegmentation", max_tokens=6) for name, framework in FRAMEWORKS.items()
+}
+TEXT = (
+    "Rye bread is baked twice. The crust is dark. It keeps for a month.\n\n"
+    "The town clock was built in 1911. It runs on a weight. It keeps for a month.\n\n"
+    "In January the harbour freezes. Ice breakers keep a channel open."
+)
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def count_words(text):
+    return len(text.split())
+
+
+@pytest.mark.parametrize(
+    ("framework", "options"),
+    [
+        (LLAMAINDEX, {"max_tokens": 17, "tokenizer": str.split}),
+        (LANGCHAIN, {"chunk_size": 17, "length_function": count_words, "add_start_index": True}),
+    ],
+)
+def test_segments_are_those_of_the_core(framework, options):
+    segmenter = Segmenter.from_pretrained(
+        max_tokens=17, count_tokens=lambda texts: [*map(count_words, texts)]
+    )
+    assert_same_pieces(framework, framework.splitter("SemanticSegmentation", **options), segmenter)
+
+
+@each_framework
+def test_greedy_chunks_are_those_of_the_core(framework):
+    splitter = framework.splitter("GreedySemantic", embed_model=HashEncoder(), max_chars=90)
+    assert_same_pieces(framework, splitter, GreedySegmenter(HashEncoder(), max_chars=90))
+
+
+def assert_same_pieces(framework, splitter, segmenter):
+    chunks = [chunk for document in CORE for chunk in segmenter.segment(document)]
+    pieces = framework.split(splitter, documents(framework))
+    assert [(*framework.place(p), framework.text(p)) for p in pieces] == [
+        (c.doc_id, c.start, c.end, c.text) for c in chunks
+    ]
+    assert [framework.metadata(p)["title"] for p in pieces] == [c.doc_id for c in chunks]
+    assert len(chunks) > 4
+
+
+@each_framework
+@each_kind
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "The same sentence comes again and again in this text.\n\n" * 12,
+        "e\u0301te\u0301 \U0001f600. Zwei.\r\n\r\nDrei.",
+        "一つ。二つ。",
+        "word " * 2000,
+    ],
+)
+def test_pieces_tile_the_text_and_blank_texts_have_none(framework, kind, text):
+    splitter, names = framework.splitter(kind, **KINDS[kind]), ("", " ", "d", "\n\t\u3000")
+    given = [framework.document(text if name == "d" else name, name or "empty") for name in names]
+    pieces = framework.split(splitter, given)
+    assert {framework.place(piece)[0] for piece in pieces} == {"d"}
+    ends = [framework.place(piece)[1:] for piece in pieces]
+    assert (ends[0][0], ends[-1][1]) == (0, len(text))
+    assert all(before[1] == after[0] for before, after in pairwise(ends))
+    assert [framework.text(piece) for piece in pieces] == [text[start:end] for start, end in ends]
+    assert framework.split(splitter, given[:2]) == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=80), max_size=3))
+def test_pieces_tile_any_texts(texts):
+    for name, framework in FRAMEWORKS.items():
+        given = [framework.document(text, str(number)) for number, text in enumerate(texts)]
+        pieces = framework.split(SMALL[name], given)
+        for number, text in enumerate(texts):
+            mine = [piece for piece in pieces if framework.place(piece)[0] == str(number)]
+            assert "".join(framework.text(piece) for piece in mine) == (text if text.strip() else "")
+            assert all(text[slice(*framework.place(p)[1:])] == framework.text(p) for p in mine)
+
+
+@each_framework
+@each_kind
+def test_pieces_have_the_metadata_of_their_document_which_stays_as_it_is(framework, kind):
+    source = framework.document(TEXT, "velm", tags=["town"])
+    before, splitter = copy.deepcopy(source), framework.splitter(kind, **KINDS[kind])
+    first, *rest = framework.split(splitter, [source])
+    ids = [framework.id(piece) for piece in (first, *rest)]
+    assert len(set(ids)) == len(ids) > 1
+    assert ids == [framework.id(piece) for piece in framework.split(splitter, [source])]
+    framework.metadata(first)["tags"].append("changed")
+    assert source == before
+    assert framework.metadata(rest[0])["tags"] == ["town"]
+
+
+@each_framework
+@each_kind
+def test_pieces_of_pieces_have_their_place_in_the_document(framework, kind):
+    coarse = framework.split(
+        framework.splitter("SemanticSegmentation", max_tokens=40), [framework.document(TEXT, "velm")]
+    )
+    given = [getattr(piece, "node", piece) for piece in coarse]
+    fine = framework.split(framework.splitter(kind, **KINDS[kind]), given)
+    assert len(fine) > len(coarse)
+    for piece in fine:
+        doc_id, start, end = framework.place(piece)
+        assert (doc_id, TEXT[start:end]) == ("velm", framework.text(piece))
+
+
+@each_framework
+def test_pieces_carry_the_titles_above_them_and_own_keys_stay(framework):
+    text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 40
+    plain = framework.splitter("SemanticSegmentation", max_tokens=60)
+    weighted = framework.splitter("SemanticSegmentation", max_tokens=60, embed_model=HashEncoder())
+    for splitter in (plain, weighted):
+        found = framework.split(splitter, [framework.document(text, "velm")])
+        paths = [framework.metadata(piece).get("header_path") for piece in found]
+        assert paths[0] is None
+        assert "/Velm/Ferry/" in paths
+    own = framework.split(plain, [framework.document(text, "velm", header_path="mine")])
+    assert {framework.metadata(piece)["header_path"] for piece in own} == {"mine"}
+
+
+def test_sentences_in_context_are_the_same():
+    parser = LLAMAINDEX.splitter("SentenceContext", embed_model=HashEncoder(), alpha=0.7)
+    nodes = [item.node for item in LLAMAINDEX.split(parser, documents(LLAMAINDEX))]
+    splitter = LANGCHAIN.splitter("SentenceContext", embed_model=HashEncoder(), alpha=0.7)
+    pieces = LANGCHAIN.split(splitter, documents(LANGCHAIN))
+    texts = [piece.page_content for piece in pieces]
+    assert len(pieces) > 8
+    assert texts == [node.get_content() for node in nodes]
+    assert [p.metadata["window"] for p in pieces] == [n.metadata["window"] for n in nodes]
+    assert [read_facts(p)["start"] for p in pieces] == [n.start_char_idx for n in nodes]
+    once = [row for row, text in enumerate(texts) if texts.count(text) == 1]
+    vectors = np.array(splitter.embeddings.embed_documents(texts))[once]
+    assert vectors == pytest.approx(np.array([nodes[row].embedding for row in once]), abs=1e-6)
+    with pytest.raises(InputError, match="set window_metadata_key="):
+        LANGCHAIN.split(splitter, [LANGCHAIN.document("One. Two.", "own", window="mine")])

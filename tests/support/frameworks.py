@@ -1,0 +1,213 @@
+"""Both adapters behind one set of words, for tests of what they share.
+
+A piece is what is searched for or found: a node with a score, or a document.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import langchain_core.documents
+import pytest
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import Document, NodeWithScore, TextNode
+
+import langchain_precise.convert
+import langchain_precise.papers
+import llamaindex_precise.convert
+import llamaindex_precise.papers
+from precise_rag.facts import read_facts
+from precise_rag.testing import HashEncoder
+from support.llamaindex import HashEmbedding
+
+
+class Answer(NamedTuple):
+    """What a self-feedback component returns. facts: its score, note, trace and more."""
+
+    text: str
+    sources: list[Any]
+    facts: dict[str, Any]
+
+
+class _Framework:
+    package: Any
+
+    def _class(self, name: str) -> Any:
+        offered = self.package if name in self.package.__all__ else self.package.papers
+        return getattr(offered, name)
+
+    def retriever(self, name: str) -> Any:
+        """The class of a retriever: "Precise", "Hybrid" or another."""
+        return self._class(f"{name}Retriever")
+
+
+class LlamaIndex(_Framework):
+    """Nodes, postprocessors, node parsers and query engines."""
+
+    name = "llamaindex"
+    package = llamaindex_precise
+    k = "similarity_top_k"
+    encoder = "embed_model"
+    stock_k = 10
+
+    def document(self, text: str, id: str, **metadata: Any) -> Document:
+        return Document(text=text, doc_id=id, metadata=metadata)
+
+    def piece(
+        self, text: str, id: str | None = None, score: float | None = None, **metadata: Any
+    ) -> NodeWithScore:
+        named = {"id_": id} if id else {}
+        return NodeWithScore(node=TextNode(text=text, metadata=metadata, **named), score=score)
+
+    def text(self, piece: NodeWithScore) -> str:
+        return piece.node.text
+
+    def id(self, piece: NodeWithScore) -> str | None:
+        return piece.node.node_id
+
+    def score(self, piece: NodeWithScore) -> float | None:
+        return piece.score
+
+    def metadata(self, piece: NodeWithScore) -> dict[str, Any]:
+        return piece.node.metadata
+
+    def place(self, piece: NodeWithScore) -> tuple[str | None, int | None, int | None]:
+        """The id of the document and the offsets there."""
+        return piece.node.ref_doc_id, piece.node.start_char_idx, piece.node.end_char_idx
+
+    def part(self, name: str, **settings: Any) -> Any:
+        """A component that takes pieces and returns some of them: "Evidence", "Redundancy" or another."""
+        return self._class(f"{'Precise' * (name == 'Rerank')}{name}Postprocessor")(**settings)
+
+    def cut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
+        return part.postprocess_nodes(pieces, query_str=query)
+
+    async def acut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
+        return await part.apostprocess_nodes(pieces, query_str=query)
+
+    def splitter(self, name: str, **settings: Any) -> Any:
+        return self._class(f"{name}NodeParser")(**settings)
+
+    def split(self, splitter: Any, documents: Sequence[Any]) -> list[Any]:
+        return [NodeWithScore(node=node) for node in splitter.get_nodes_from_documents(documents)]
+
+    def find(self, retriever: Any, query: str) -> list[Any]:
+        return retriever.retrieve(query)
+
+    async def afind(self, retriever: Any, query: str) -> list[Any]:
+        return await retriever.aretrieve(query)
+
+    def filtered(self, wanted: Any) -> dict[str, Any]:
+        """The argument of a retriever's constructor for a filter."""
+        return {"filters": wanted}
+
+    def find_where(self, retriever: Any, query: str, wanted: Any) -> list[Any]:
+        retriever.filters = wanted
+        return retriever.retrieve(query)
+
+    def stock(self, documents: Sequence[Any]) -> Any:
+        """The framework's own store of whole documents or pieces."""
+        nodes = [getattr(document, "node", document) for document in documents]
+        return VectorStoreIndex(nodes, embed_model=HashEmbedding())
+
+    def stock_chunks(self, texts: Mapping[str, str]) -> Any:
+        """The framework's own store of what its own splitter makes of texts; of it, `stock_k` are found."""
+        given = [self.document(text, name) for name, text in texts.items()]
+        return VectorStoreIndex.from_documents(given, embed_model=HashEmbedding())
+
+    def stock_retriever(self, store: Any, k: int) -> Any:
+        return store.as_retriever(similarity_top_k=k)
+
+    def loop(self, retriever: Any, llm: Any, **options: Any) -> Any:
+        return self.package.SelfFeedbackQueryEngine(retriever, llm, **options)
+
+    def answer(self, loop: Any, question: str) -> Answer:
+        response = loop.query(question)
+        return Answer(str(response), response.source_nodes, response.metadata["precise"])
+
+
+class LangChain(_Framework):
+    """Documents, compressors, text splitters and chains."""
+
+    name = "langchain"
+    package = langchain_precise
+    k = "k"
+    encoder = "embeddings"
+    stock_k = 20
+
+    def document(self, text: str, id: str, **metadata: Any) -> langchain_core.documents.Document:
+        return langchain_core.documents.Document(text, id=id, metadata=metadata)
+
+    def piece(self, text: str, id: str | None = None, score: float | None = None, **metadata: Any) -> Any:
+        scored = {} if score is None else {"relevance_score": score}
+        return langchain_core.documents.Document(text, id=id, metadata=metadata | scored)
+
+    def text(self, piece: Any) -> str:
+        return piece.page_content
+
+    def id(self, piece: Any) -> str | None:
+        return piece.id
+
+    def score(self, piece: Any) -> float | None:
+        return read_facts(piece).get("score")
+
+    def metadata(self, piece: Any) -> dict[str, Any]:
+        return piece.metadata
+
+    def place(self, piece: Any) -> tuple[str | None, int | None, int | None]:
+        facts = read_facts(piece)
+        return facts["doc_id"], facts["start"], facts["end"]
+
+    def part(self, name: str, **settings: Any) -> Any:
+        return self._class(f"{name}Compressor")(**settings)
+
+    def cut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
+        return part.compress_documents(pieces, query)
+
+    async def acut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
+        return await part.acompress_documents(pieces, query)
+
+    def splitter(self, name: str, **settings: Any) -> Any:
+        words = {"embed_model": self.encoder, "max_chars": "chunk_size"}
+        make = self._class(f"{name}TextSplitter")
+        return make(**{words.get(key, key): value for key, value in settings.items()})
+
+    def split(self, splitter: Any, documents: Sequence[Any]) -> list[Any]:
+        return splitter.split_documents(documents)
+
+    def find(self, retriever: Any, query: str) -> list[Any]:
+        return retriever.invoke(query)
+
+    async def afind(self, retriever: Any, query: str) -> list[Any]:
+        return await retriever.ainvoke(query)
+
+    def filtered(self, wanted: Any) -> dict[str, Any]:
+        return {"search_kwargs": {"filter": wanted}}
+
+    def find_where(self, retriever: Any, query: str, wanted: Any) -> list[Any]:
+        return retriever.invoke(query, filter=wanted)
+
+    def stock(self, documents: Sequence[Any]) -> Any:
+        store = InMemoryVectorStore(self.package.PreciseEmbeddings(HashEncoder()))
+        store.add_documents(list(documents))
+        return store
+
+    def stock_chunks(self, texts: Mapping[str, str]) -> Any:
+        splitter = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200)
+        return self.stock(splitter.split_documents([self.document(t, n) for n, t in texts.items()]))
+
+    def stock_retriever(self, store: Any, k: int) -> Any:
+        return store.as_retriever(search_kwargs={"k": k})
+
+    def loop(self, retriever: Any, llm: Any, **options: Any) -> Any:
+        return self.package.SelfFeedbackChain(retriever, llm, **options)
+
+    def answer(self, loop: Any, question: str) -> Answer:
+        output = loop.invoke(question)
+        return Answer(output["answer"], output["context"], output)
+
+
+LLAMAINDEX, LANGCHAIN = LlamaIndex(), LangChain()
+FRAMEWORKS: dict[str, LlamaIndex | LangChain] = {one.name: one for one in (LLAMAINDEX, LANGCHAIN)}
+each_framework = pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAMEWORKS)

@@ -1,0 +1,82 @@
+"""Three documents, one of them blank, and questions on them, for the core and both adapters."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from precise_rag.facts import piece_id, read_facts
+from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document, Excerpt, Selection
+
+TEXTS = {
+    "ferry": (
+        "The ferry to Velm leaves at nine. It carries mail, bread and eleven passengers.\n\n"
+        "In storms the ferry stays in port. A red lantern on the pier says so. Nobody argues with it.\n\n"
+        "The ferry to Velm leaves at nine. It carries mail, bread and eleven passengers."
+    ),
+    "mill": (
+        "The mill grinds rye for three villages. Its wheel was carved by Runa Stell in 1902. "
+        "Oak from the north slope was used.\r\n\r\nÉtienne repaired the wheel twice… 水車は今も回る。"
+    ),
+    "blank": " \n ",
+}
+QUESTIONS = ["Who carved the wheel of the mill?", "When does the ferry to Velm leave?", "red lantern"]
+TOP_K = 8
+CORE = [Document(name, text, {"title": name}) for name, text in TEXTS.items()]
+INDEXES = {
+    "SentenceContext": SentenceContextIndex,
+    "WordSentence": WordSentenceIndex,
+    "Hybrid": HybridIndex,
+}
+
+each_index = pytest.mark.parametrize("index", INDEXES)
+each_question = pytest.mark.parametrize("question", QUESTIONS)
+
+
+def documents(framework: Any) -> list[Any]:
+    return [framework.document(text, name, title=name) for name, text in TEXTS.items()]
+
+
+def retriever(framework: Any, name: str = "Hybrid", k: int = TOP_K, **settings: Any) -> Any:
+    """A retriever of a framework over the documents."""
+    make = framework.retriever(name).from_documents
+    return make(documents(framework), HashEncoder(), **{framework.k: k}, **settings)
+
+
+def verdict(score: int, adjustment: int = 0) -> str:
+    """A judge's reply."""
+    return json.dumps({"reason": "because", "score": score, "adjustment": adjustment})
+
+
+def assert_same_decisions(selection: Selection, expected: Selection) -> None:
+    assert [(d.rank, d.candidate.id, d.kept, d.reason) for d in selection.decisions] == [
+        (d.rank, d.candidate.id, d.kept, d.reason) for d in expected.decisions
+    ]
+    assert [d.candidate.score for d in selection.decisions] == pytest.approx(
+        [d.candidate.score for d in expected.decisions], abs=1e-6
+    )
+
+
+def assert_same_results(framework: Any, pieces: list[Any], expected: Selection) -> None:
+    """The kept candidates, in order, with their scores and reasons."""
+    kept = [(d.candidate, d.reason) for d in expected.decisions if d.kept]
+    assert [framework.id(p) for p in pieces] == [piece_id(c.doc_id, c.start, c.end) for c, _ in kept]
+    assert [framework.score(p) for p in pieces] == pytest.approx([c.score for c, _ in kept], abs=1e-6)
+    assert [read_facts(p)["reason"] for p in pieces] == [reason for _, reason in kept]
+    for piece, (candidate, _) in zip(pieces, kept, strict=True):
+        assert read_facts(piece).get("scores", {}) == pytest.approx(dict(candidate.scores), abs=1e-6)
+
+
+def assert_same_excerpts(framework: Any, pieces: list[Any], excerpts: Sequence[Excerpt]) -> None:
+    """The excerpts with the place and the reason of each of their sentences."""
+    assert [framework.id(p) for p in pieces] == [piece_id(e.doc_id, e.start, e.end) for e in excerpts]
+    assert [framework.text(p) for p in pieces] == [TEXTS[e.doc_id][e.start : e.end] for e in excerpts]
+    assert [framework.score(p) for p in pieces] == pytest.approx([e.score for e in excerpts], abs=1e-6)
+    for excerpt, facts in zip(excerpts, map(read_facts, pieces), strict=True):
+        assert facts["reason"] == excerpt.reason
+        assert [(s["start"], s["end"], s["reason"]) for s in facts["sentences"]] == [
+            (d.candidate.start, d.candidate.end, d.reason) for d in excerpt.sentences
+        ]

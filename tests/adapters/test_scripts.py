@@ -1,4 +1,4 @@
-"""A script that the reranker does not read is told: the mark in the metadata, the note in the stage's record."""
+"""A script that the reranker does not read is told: a mark in the metadata, a note in the stage's record."""
 
 from langchain_core.callbacks import BaseCallbackHandler
 from llama_index.core.instrumentation import get_dispatcher
@@ -6,8 +6,9 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 
 from llamaindex_precise.events import PreciseStageEvent
 from precise_rag.facts import read_facts
+from precise_rag.testing import HashEncoder
 from support.frameworks import LANGCHAIN, LLAMAINDEX
-from support.velm import retriever
+from support.velm import documents
 
 
 def test_a_script_that_is_not_read_is_told_in_both_frameworks(monkeypatch):
@@ -26,11 +27,15 @@ def test_a_script_that_is_not_read_is_told_in_both_frameworks(monkeypatch):
                 notes["langchain"].append(data["note"])
 
     monkeypatch.setattr(get_dispatcher(), "event_handlers", [Heard()])
-    nodes = LLAMAINDEX.find(retriever(LLAMAINDEX, "Precise"), query)
-    documents = retriever(LANGCHAIN, "Precise").invoke(query, {"callbacks": [Callback()]})
+    over, other = (
+        framework.retriever("Precise").from_documents(documents(framework), HashEncoder())
+        for framework in (LLAMAINDEX, LANGCHAIN)
+    )
+    nodes = over.retrieve(query)
+    found = other.invoke(query, {"callbacks": [Callback()]})
     nodes += LLAMAINDEX.cut(LLAMAINDEX.part("GradientSelection"), [LLAMAINDEX.piece("A mill.")], query)
     compressor, stock = LANGCHAIN.part("GradientSelection"), [LANGCHAIN.piece("A mill.")]
-    documents += compressor.compress_documents(stock, query, callbacks=[Callback()])
+    found += compressor.compress_documents(stock, query, callbacks=[Callback()])
     assert notes == {"llamaindex": [told] * 2, "langchain": [told] * 2}
-    marks = [read_facts(document)["scores"]["unread"] for document in documents]
+    marks = [read_facts(document)["scores"]["unread"] for document in found]
     assert marks == [read_facts(item.node)["scores"]["unread"] for item in nodes] == [1.0] * len(nodes)

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,9 @@ def test_what_is_found_shares_nothing_with_the_documents_or_the_index(framework,
 @each_framework
 @each_index
 async def test_asynchronous_searches_give_the_same_off_the_event_loop(framework, index):
-    class OffTheLoop(INDEXES[index]):
+    kind: Any = INDEXES[index]
+
+    class OffTheLoop(kind):
         def search(self, *args, **kwargs):
             with pytest.raises(RuntimeError):
                 asyncio.get_running_loop()

@@ -60,19 +60,19 @@ class LlamaIndex(_Framework):
         named = {"id_": id} if id else {}
         return NodeWithScore(node=TextNode(text=text, metadata=metadata, **named), score=score)
 
-    def text(self, piece: NodeWithScore) -> str:
+    def text(self, piece: Any) -> str:
         return piece.node.text
 
-    def id(self, piece: NodeWithScore) -> str | None:
+    def id(self, piece: Any) -> str | None:
         return piece.node.node_id
 
-    def score(self, piece: NodeWithScore) -> float | None:
+    def score(self, piece: Any) -> float | None:
         return piece.score
 
-    def metadata(self, piece: NodeWithScore) -> dict[str, Any]:
+    def metadata(self, piece: Any) -> dict[str, Any]:
         return piece.node.metadata
 
-    def place(self, piece: NodeWithScore) -> tuple[str | None, int | None, int | None]:
+    def place(self, piece: Any) -> tuple[str | None, int | None, int | None]:
         """The id of the document and the offsets there."""
         return piece.node.ref_doc_id, piece.node.start_char_idx, piece.node.end_char_idx
 

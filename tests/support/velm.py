@@ -26,7 +26,7 @@ TEXTS = {
 QUESTIONS = ["Who carved the wheel of the mill?", "When does the ferry to Velm leave?", "red lantern"]
 TOP_K = 8
 CORE = [Document(name, text, {"title": name}) for name, text in TEXTS.items()]
-INDEXES = {
+INDEXES: dict[str, Any] = {
     "SentenceContext": SentenceContextIndex,
     "WordSentence": WordSentenceIndex,
     "Hybrid": HybridIndex,

@@ -1,14 +1,16 @@
 """Compare the pipelines of a plan over the development sets, in one command.
 
-    python -m benchmarks.compare peers --data DIR           # other libraries and ours
-    python -m benchmarks.compare ablation --data DIR        # our parts on and off
-    python -m benchmarks.compare segmentation --data DIR    # chunks, with plain dense search
+    python -m benchmarks.compare peers --data DIR             # other libraries and ours
+    python -m benchmarks.compare ablation --data DIR          # our parts on and off
+    python -m benchmarks.compare segmentation --data DIR      # chunks, with plain dense search
+    python -m benchmarks.compare retrieval/recall --data DIR  # our indexes against plain searches
 
-Writes benchmarks/<plan>/results/<plan>-<date>.{json,md,svg} and, in the work folder, an HTML report; with
---pipelines, which runs a few of a plan, <plan>-few-<date>. An
-interrupted run continues where it stopped. Vectors are cached by content in the work folder. Pipelines
-that ask a language model while they retrieve run with --llm, through any OpenAI-compatible server.
-Questions about documents that the packaged reranker was trained on are left out; the documents stay.
+The plan is benchmarks/<folder>/pipelines.toml, or another file of the folder. Writes
+benchmarks/<folder>/results/<name>-<date>.{json,md} and, in the work folder, an HTML report. With --pipelines,
+which runs a few of a plan, the name ends in "-few". An interrupted run continues where it stopped. Vectors
+are cached by content in the work folder. Pipelines that ask a language model while they retrieve run with
+--llm, through any OpenAI-compatible server. Questions about documents that the packaged reranker was trained
+on are left out, unless the plan has no reranker and says so; the documents stay.
 """
 
 import tomllib
@@ -19,7 +21,7 @@ from pathlib import Path
 import benchmarks.peers.searches
 import benchmarks.peers.splitters  # noqa: F401
 from benchmarks import record
-from benchmarks.compare_tables import compact, render_markdown, render_svg, summary
+from benchmarks.compare_tables import compact, render_markdown, summary
 from benchmarks.questions import question_sets
 from precise_rag.evaluation.report.page import render_report
 from precise_rag.evaluation.runs.evaluate import evaluate
@@ -31,45 +33,45 @@ SETS = "squad,fairytaleqa,hotpotqa,nq,covidqa,cuad,qmsum"
 
 
 def main() -> None:
-    parser = record.parse_arguments(__spec__.name, __doc__, SETS, sample=200)
-    parser.add_argument("plan", help="a folder of benchmarks/ with a pipelines.toml")
+    parser = record.parse_arguments(__spec__.name, __doc__, "", sample=200)
+    parser.add_argument(
+        "plan", help="a folder of benchmarks/ with a pipelines.toml, or folder/name of a file"
+    )
     parser.add_argument(
         "--pipelines", nargs="+", metavar="NAME", help="only these of the plan, and its baseline"
     )
+    record.add_encoder(parser)
+    parser.add_argument("--name", help="of the result (default: that of the plan)")
     parser.add_argument("--llm", metavar="MODEL", help="for the pipelines that ask a language model")
     parser.add_argument("--base-url", help="server of the chat model (default: OPENAI_BASE_URL, or OpenAI)")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
 
-    path = HERE / args.plan / "pipelines.toml"
+    folder, _, file = args.plan.partition("/")
+    path = HERE / folder / f"{file or 'pipelines'}.toml"
     plan, extra = load_plan(path), tomllib.loads(path.read_text("utf-8")).get("benchmark", {})
+    name = args.name or (file or folder) + ("-few" if args.pipelines else "")
     if args.pipelines:
         plan = few(plan, args.pipelines)
-    datasets = list(question_sets(args))
+    args.sets = args.sets or extra.get("sets", SETS)
     encoder = record.cached_encoder(args)
     llm = OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None
     outcomes = []
-    for dataset in datasets:
+    for dataset in list(question_sets(args, every=extra.get("all_questions", False))):
         chosen = for_set(plan, dataset.name, extra.get("slow", ()), extra.get("slow_sets", ()))
         outcomes += evaluate(
             chosen, [dataset], encoder, args.work / "runs", seed=args.seed, llm=llm, show_progress=True
         )
         print(dataset.name, "done", outcomes[-1].failed or "", flush=True)
     made = record.made(__spec__.name, args)
-    steps = extra.get("steps", {})
     results = [compact(outcome) for outcome in outcomes]
+    data = {**summary(outcomes, extra.get("steps", {})), "results": results}
     path = record.save(
-        args.plan,
-        f"{args.plan}-few" if args.pipelines else args.plan,
-        made,
-        render_markdown(args.plan, outcomes, steps),
-        {**summary(outcomes, steps), "results": results},
+        folder, name, made, render_markdown(file or folder, encoder.name, outcomes, extra), data
     )
-    plot = (extra.get("plot", {}), extra.get("points", {}), extra.get("title", ""))
-    Path(f"{path}.svg").write_text(render_svg(outcomes, *plot), encoding="utf-8")
-    report = args.work / f"{args.plan}.html"
+    report = args.work / f"{name}.html"
     report.write_text(render_report(outcomes, made), encoding="utf-8")
-    print(f"{path}.md, .svg, .json; report: {report}")
+    print(f"{path}.md, .json; report: {report}")
 
 
 def few(plan: Plan, names: Sequence[str]) -> Plan:

@@ -1,16 +1,16 @@
-"""The comparison of a plan's pipelines as Markdown, as a line chart and as plain values."""
+"""The comparison of a plan's pipelines as Markdown and as plain values."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from precise_rag.encoders import DEFAULT_ENCODER
+from benchmarks.tables import percent
 from precise_rag.evaluation.measures.evidence import BUDGETS
 from precise_rag.evaluation.measures.statistics import Comparison, compare_over_sets, compare_paired
 from precise_rag.evaluation.report.tables import SIGNIFICANT, format_markdown
 from precise_rag.evaluation.runs.evaluate import Outcome
 from precise_rag.evaluation.runs.measurer import Measured, Row
-from precise_rag.viz.charts import line_chart
 
 KEPT_MEASURES = ("useful@450", "MRR@10", "nDCG@10", "recall", "tokens", "ms", "llm calls", "llm tokens")
 SHARES = tuple(f"recall@{budget}" for budget in BUDGETS)
@@ -23,9 +23,9 @@ the budget is full. {encoder} for all; the whole collection is searched. ± is h
 interval, documents drawn whole; **bold**: the column's best; + or -: differs from {baseline} (paired test,
 p < 0.05; in the means, the sets count the same). Kept recall and kept tokens: all that the pipeline keeps, at
 most its top_k. build s: cutting and indexing with vectors from the cache; ms: one question, one thread, the
-question's vector from the cache, on a machine that did other work too. No question is about a document that
-the packaged reranker was trained on.
+question's vector from the cache, on a machine that did other work too. {questions}
 """
+_UNSEEN = "No question is about a document that the packaged reranker was trained on."
 _STEPS = """\
 Each line switches one part on and leaves the rest. Points of recall gained with {budgets}
 tokens sent, mean of the sets (± half of the 95 % interval), then set by set with {budget:,} tokens sent;
@@ -37,57 +37,29 @@ Steps = Mapping[str, Sequence[str]]
 """Name of a part to the pipeline with it and the pipeline without it."""
 
 
-def render_markdown(plan: str, outcomes: Sequence[Outcome], steps: Steps) -> str:
-    """Means over the sets, what each part buys, then one table a set."""
-    parts = [
-        f"# {plan.capitalize()}",
-        _LEGEND.format(encoder=DEFAULT_ENCODER, baseline=outcomes[0].baseline),
-    ]
+def render_markdown(title: str, encoder: str, outcomes: Sequence[Outcome], extra: Mapping[str, Any]) -> str:
+    """Means over the sets, what each part buys, then one table a set.
+
+    extra: the table `benchmark` of the plan's file.
+    """
+    questions = "" if extra.get("all_questions") else _UNSEEN
+    legend = _LEGEND.format(encoder=encoder, baseline=outcomes[0].baseline, questions=questions)
+    parts = [f"# {title.capitalize()}", legend]
+    if best := extra.get("best"):
+        parts += [_best_table(outcomes, **best), "\nBold: the interval excludes 0.\n"]
     for chosen in means_over(outcomes):
         sets = ", ".join(outcome.dataset.name for outcome in chosen)
-        parts += [f"\n## Mean over {sets}\n", _mean_table(chosen)]
-    if steps:
+        parts += [f"\n## Mean over {sets}\n", _table(chosen, *_MEAN_COLUMNS)]
+    if steps := extra.get("steps", {}):
         legend = _STEPS.format(budgets=" / ".join(f"{b:,}" for b in BUDGETS), budget=STEP_BUDGET)
         parts += ["\n## What each part buys and costs\n", legend, _step_table(outcomes, steps)]
     for outcome in outcomes:
         n_questions = len(outcome.measurer.dataset.questions)
         size = f"{len(outcome.dataset.documents):,} documents, {n_questions} questions"
-        parts += [f"\n## {outcome.dataset.name}: {size}\n", _set_table(outcome)]
+        parts += [f"\n## {outcome.dataset.name}: {size}\n", _table([outcome], *_SET_COLUMNS)]
     failed = {name: why for outcome in outcomes for name, why in outcome.failed.items()}
     parts += [f"\n{name} did not run: {why}\n" for name, why in failed.items()]
     return "\n".join(parts).rstrip() + "\n"
-
-
-def render_svg(outcomes: Sequence[Outcome], labels: Mapping[str, str], points: Mapping, title: str) -> str:
-    """Recall against tokens, mean over the sets; other libraries in grey.
-
-    labels: what each line is called; all pipelines under their own names if empty. points: the same for
-    pipelines that are shown as one point, at what they keep as they come.
-    """
-    names = common_names(outcomes)
-    lines = {name: labels.get(name, name) for name in names if not labels or name in labels}
-    series = {
-        label: [(float(b), 100 * mean_over_sets(outcomes, name, f"recall@{b}")) for b in BUDGETS]
-        for name, label in lines.items()
-    }
-    marks = {
-        label: (mean_over_sets(outcomes, name, "tokens"), 100 * mean_over_sets(outcomes, name, "recall"))
-        for name, label in points.items()
-        if name in names
-    }
-    stock = {run.settings.name for run in outcomes[0].runs if run.settings.is_stock}
-    chart = line_chart(
-        series,
-        x_label="tokens sent to the language model",
-        y_label=title or "evidence that arrives",
-        muted=[label for name, label in lines.items() if name in stock],
-        points=marks,
-        height=420,
-    )
-    style = "text{font:12px sans-serif;fill:#444}.grid{stroke:#e3e5ea}.title{font-weight:bold;font-size:14px}"
-    opening, rest = chart.split(">", 1)
-    background = '<rect width="100%" height="100%" fill="#fff"/>'
-    return f'{opening} xmlns="http://www.w3.org/2000/svg"><style>{style}</style>{background}{rest}\n'
 
 
 def means_over(outcomes: Sequence[Outcome]) -> list[Sequence[Outcome]]:
@@ -105,7 +77,7 @@ def common_names(outcomes: Sequence[Outcome]) -> list[str]:
 
 def mean_over_sets(outcomes: Sequence[Outcome], name: str, measure: str) -> float:
     """Mean of a measure over the sets; each set counts the same."""
-    return float(np.mean([row_of(outcome, name).means[measure].mean for outcome in outcomes]))
+    return float(np.mean([_value(row_of(outcome, name), measure) for outcome in outcomes]))
 
 
 def compare_means(outcomes: Sequence[Outcome], name: str, other: str, measure: str) -> Comparison:
@@ -136,52 +108,67 @@ def compact(outcome: Outcome) -> dict:
 
 def summary(outcomes: Sequence[Outcome], steps: Steps) -> dict:
     """The means over the sets, and the steps, as plain values."""
+    measures = (*SHARES, "nDCG@10", "recall", "tokens", "ms", "llm calls", "llm tokens")
     means = {
         ", ".join(o.dataset.name for o in chosen): {
-            name: {
-                measure: round(mean_over_sets(chosen, name, measure), 4)
-                for measure in (*SHARES, "nDCG@10", "recall", "tokens", "ms", "llm calls", "llm tokens")
-            }
+            name: {measure: round(mean_over_sets(chosen, name, measure), 4) for measure in measures}
             for name in common_names(chosen)
         }
         for chosen in means_over(outcomes)
     }
-    taken = {
-        part: {
-            "with": pair[0],
-            "without": pair[1],
-            **{
-                share: [round(v, 4) for v in (*found.difference, found.p_value)]
-                for share in SHARES
-                for found in (compare_means(outcomes, pair[0], pair[1], share),)
-            },
-        }
-        for part, pair in _known(outcomes, steps)
-    }
+    taken = {}
+    for part, pair in _known(outcomes, steps):
+        found = {share: compare_means(outcomes, pair[0], pair[1], share) for share in SHARES}
+        gains = {share: [round(v, 4) for v in (*one.difference, one.p_value)] for share, one in found.items()}
+        taken[part] = {"with": pair[0], "without": pair[1], **gains}
     return {"means": means, "steps": taken}
 
 
-def _mean_table(outcomes: Sequence[Outcome]) -> str:
+def row_of(outcome: Outcome, name: str) -> Row:
+    """The row of a pipeline."""
+    return next(row for row in outcome.rows if row.name == name)
+
+
+_MEAN_COLUMNS = (
+    ("nDCG@10", "nDCG@10", 1, ".3f"),
+    ("kept recall", "recall", 100, ".1f"),
+    ("kept tokens", "tokens", 1, ",.0f"),
+    ("ms a question", "ms", 1, ".1f"),
+)
+_SET_COLUMNS = (
+    _MEAN_COLUMNS[0],
+    ("useful@450", "useful@450", 100, ".1f"),
+    *_MEAN_COLUMNS[1:3],
+    ("ms", "ms", 1, ".1f"),
+    ("build s", "build_seconds", 1, ".1f"),
+)
+"""Columns of the tables: header, measure, factor and format."""
+
+
+def _table(outcomes: Sequence[Outcome], *columns: tuple[str, str, int, str]) -> str:
+    """Recall at the budgets and other measures: means over several sets, or one set with its intervals."""
     names, baseline = common_names(outcomes), outcomes[0].baseline
-    asks = any(mean_over_sets(outcomes, name, "llm tokens") for name in names)
     best = {s: max(mean_over_sets(outcomes, name, s) for name in names) for s in SHARES}
+    if any(mean_over_sets(outcomes, name, "llm tokens") for name in names):
+        columns = (*columns, ("tokens asked", "llm tokens", 1, ",.0f"))
     body = []
     for name in names:
         cells = [name]
         for share in SHARES:
             mean = mean_over_sets(outcomes, name, share)
             number = f"**{100 * mean:.1f}**" if mean == best[share] else f"{100 * mean:.1f}"
-            cells.append(number + _sign(compare_means(outcomes, name, baseline, share)))
+            if len(outcomes) > 1:
+                comparison = compare_means(outcomes, name, baseline, share)
+            else:
+                row = row_of(outcomes[0], name)
+                number += f" ± {50 * (row.means[share].high - row.means[share].low):.1f}"
+                comparison = row.against_baseline.get(share)
+            cells.append(number + _sign(comparison))
         cells += [
-            f"{mean_over_sets(outcomes, name, 'nDCG@10'):.3f}",
-            f"{100 * mean_over_sets(outcomes, name, 'recall'):.1f}",
-            f"{mean_over_sets(outcomes, name, 'tokens'):,.0f}",
-            f"{mean_over_sets(outcomes, name, 'ms'):.1f}",
-            *([f"{mean_over_sets(outcomes, name, 'llm tokens'):,.0f}"] if asks else []),
+            format(n * mean_over_sets(outcomes, name, measure), form) for _, measure, n, form in columns
         ]
         body.append(cells)
-    header = ["pipeline", *map(str, BUDGETS), "nDCG@10", "kept recall", "kept tokens", "ms a question"]
-    return format_markdown([*header, *(["tokens asked"] if asks else [])], body)
+    return format_markdown(["pipeline", *map(str, BUDGETS), *(column[0] for column in columns)], body)
 
 
 def _step_table(outcomes: Sequence[Outcome], steps: Steps) -> str:
@@ -193,8 +180,7 @@ def _step_table(outcomes: Sequence[Outcome], steps: Steps) -> str:
             mean, low, high = found.difference
             cells.append(f"{_bold(f'{100 * mean:+.1f}', found)} ± {50 * (high - low):.1f}")
         for outcome in outcomes:
-            values = [_measured(outcome, n).values[f"recall@{STEP_BUDGET}"] for n in (name, other)]
-            found = compare_paired(*values, groups=_groups(outcome))
+            found = _compared(outcome, name, other, f"recall@{STEP_BUDGET}")
             cells.append(_bold(f"{100 * found.difference.mean:+.1f}", found))
         for measure, form in (("tokens", "+,.0f"), ("ms", "+.1f")):
             cost = mean_over_sets(outcomes, name, measure) - mean_over_sets(outcomes, other, measure)
@@ -204,31 +190,25 @@ def _step_table(outcomes: Sequence[Outcome], steps: Steps) -> str:
     return format_markdown(["part", *map(str, BUDGETS), *sets, "tokens", "ms"], body)
 
 
-def _set_table(outcome: Outcome) -> str:
-    best = {share: max(row.means[share].mean for row in outcome.rows) for share in SHARES}
-    asks = any(row.means["llm tokens"].mean for row in outcome.rows)
+def _best_table(outcomes: Sequence[Outcome], name: str, of: str) -> str:
+    """A pipeline on each set, less the one that is best there of those whose names begin with `of`."""
     body = []
-    for row in outcome.rows:
-        cells = [row.name]
+    for outcome in outcomes:
+        peers = [row.name for row in outcome.rows if row.name.startswith(of)]
+        means, gains = [], []
         for share in SHARES:
-            mean, low, high = row.means[share]
-            comparison = row.against_baseline.get(share)
-            sign = _sign(comparison) if comparison is not None else ""
-            number = f"**{100 * mean:.1f}**" if mean == best[share] else f"{100 * mean:.1f}"
-            cells.append(f"{number} ± {50 * (high - low):.1f}{sign}")
-        cells += [
-            f"{row.means['nDCG@10'].mean:.3f}",
-            f"{100 * row.means['useful@450'].mean:.1f}",
-            f"{100 * row.means['recall'].mean:.1f}",
-            f"{row.means['tokens'].mean:,.0f}",
-            f"{row.means['ms'].mean:.1f}",
-            f"{row.facts['build_seconds']:.1f}",
-            *([f"{row.means['llm tokens'].mean:,.0f}"] if asks else []),
-        ]
-        body.append(cells)
-    header = ["pipeline", *map(str, BUDGETS)]
-    header += ["nDCG@10", "useful@450", "kept recall", "kept tokens", "ms", "build s"]
-    return format_markdown([*header, *(["tokens asked"] if asks else [])], body)
+            best = max(peers, key=lambda peer, s=share, o=outcome: row_of(o, peer).means[s].mean)
+            gain = percent(_compared(outcome, name, best, share).difference)
+            means.append(f"{100 * row_of(outcome, name).means[share].mean:.1f}")
+            gains.append(f"**{gain.mean:+.1f}**" if gain.low * gain.high > 0 else f"{gain.mean:+.1f}")
+        n_questions = len(outcome.measurer.dataset.questions)
+        body.append([f"{outcome.dataset.name} ({n_questions})", " / ".join(means), " / ".join(gains)])
+    return format_markdown(["set (questions)", f"`{name}`", f"minus the best {of} search"], body)
+
+
+def _compared(outcome: Outcome, name: str, other: str, measure: str) -> Comparison:
+    values = [_measured(outcome, one).values[measure] for one in (name, other)]
+    return compare_paired(*values, groups=_groups(outcome))
 
 
 def _known(outcomes: Sequence[Outcome], steps: Steps) -> Iterator[tuple[str, Sequence[str]]]:
@@ -237,19 +217,18 @@ def _known(outcomes: Sequence[Outcome], steps: Steps) -> Iterator[tuple[str, Seq
     return ((part, pair) for part, pair in steps.items() if all(name in names for name in pair))
 
 
-def _sign(comparison: Comparison) -> str:
-    if comparison.p_value >= SIGNIFICANT:
+def _value(row: Row, measure: str) -> float:
+    return row.means[measure].mean if measure in row.means else row.facts[measure]
+
+
+def _sign(comparison: Comparison | None) -> str:
+    if comparison is None or comparison.p_value >= SIGNIFICANT:
         return ""
     return " +" if comparison.difference.mean > 0 else " -"
 
 
 def _bold(text: str, comparison: Comparison) -> str:
     return f"**{text}**" if comparison.p_value < SIGNIFICANT else text
-
-
-def row_of(outcome: Outcome, name: str) -> Row:
-    """The row of a pipeline."""
-    return next(row for row in outcome.rows if row.name == name)
 
 
 def _measured(outcome: Outcome, name: str) -> Measured:

@@ -4,11 +4,16 @@
     python -m benchmarks.measurements --readme    # print the table for README.md
     python -m benchmarks.measurements --check     # exit 1 if the page or README's table is out of date
 
-The page shows the means; the result that each section links has every set and interval. README.md takes its
-table between the lines <!-- measurements --> and <!-- /measurements -->.
+The text of the page is `measurements.template`. There, {source TOPIC/NAME} is the command, machine, date and
+link of a result, {over TOPIC/NAME} are its sets, and a line "@table TOPIC/NAME {…}" is a table of its page:
+the `nth` one below a `heading`, `only` the rows whose cells match patterns or `without` them, and the
+`columns` whose names match; or a table that is made `by` a function of this module. The page shows the means;
+the result that each section links has every set and interval. README.md takes its table between the lines
+<!-- measurements --> and <!-- /measurements -->.
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Mapping
@@ -16,10 +21,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.results import FULL, Result, Table, newest
+from benchmarks.results import Result, Table, newest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "measurements.md"
+TEMPLATE = Path(__file__).with_suffix(".template")
 README = ROOT / "README.md"
 OPENING, CLOSING = "<!-- measurements -->", "<!-- /measurements -->"
 
@@ -31,196 +37,22 @@ OURS = {
 }
 """Pipelines of README's table beside the best of LangChain and LlamaIndex, and their labels."""
 
-_HEAD = f"""\
-# Measurements
-
-<!-- Written by `python -m benchmarks.measurements`; change the results or that module, not this page. -->
-
-Every figure on this page comes from a file in `benchmarks/*/results/`, which its section links: there are all
-sets, with intervals, versions and seeds. The [list of benchmarks]({FULL}/README.md) has the
-questions that are not here: what growing evidence gains, hostile documents, what an index costs to build,
-questions without an answer, ranks and distractors, and the papers' own tables. `DIR` is the folder of the
-question sets that the [evaluation guide](guides/evaluation.md#benchmarks) describes; install with
-`pip install -e '.[all,peers]' --group test` first. All runs were on CPUs.
-
-*Recall* is the share (%) of a question's evidence, in characters, within the tokens that are sent to the
-language model; columns headed by a number give it for so many tokens."""
-
-_LINES = re.compile(r"as_retriever|Evidence|^`PreciseRetriever`$")
-"""The lines of a stock application that the page shows."""
-
-_LEFT_OUT = re.compile(r"recursive 100|recursive 400|precise segments$|plain dense, (paragraphs|100)|, texts")
-"""Rows of other tables that the page leaves to the results."""
-
-_STOCK = ("`SentenceSplitter()`", "`RecursiveCharacterTextSplitter()`", "documents")
-"""The chunks under these lines."""
-
 
 def compose() -> str:
     """The whole page."""
-    return (
-        "\n\n".join([_HEAD, *_about_context(), *_about_search(), *_about_models(), *_about_papers()]) + "\n"
+    text = TEMPLATE.read_text(encoding="utf-8")
+    text = re.sub(r"\{source (\S+)\}", lambda found: _result(found[1]).source, text)
+    text = re.sub(r"\{over (\S+)\}", lambda found: _over(_result(found[1])), text)
+    return re.sub(
+        r"^@table (\S+) ?(.*)$",
+        lambda found: str(_table(_result(found[1]), **json.loads(found[2] or "{}"))),
+        text,
+        flags=re.MULTILINE,
     )
 
 
-def _about_context() -> list[str]:
-    """What is sent, against other libraries and part by part."""
-    peers, few = newest("peers", "peers"), newest("peers", "peers-few")
-    lines, parts = newest("adoption", "adoption"), newest("ablation", "ablation")
-    prompts, enough = newest("adoption", "prompts"), newest("evidence", "enough")
-    nodes = newest("evidence", "nodes-default")
-    steps = parts.table("What each part")
-    return [
-        _section(
-            "Against what people use",
-            "How much of the evidence arrives with other libraries and with ours, the encoder being the "
-            "same? + or -: differs significantly from LangChain's splitter with 200 tokens. Kept: all that "
-            "a pipeline keeps; ms: one question whose vector is known. *As it comes* is what "
-            f"`PreciseRAG.from_documents(documents).retrieve(question)` returns; {_over(peers)}.",
-            peers,
-            peers.table("Mean over").only(_is_shown),
-        ),
-        "A few of them again, with the default path as it is now: the table of the "
-        f"[front page](https://github.com/precise-rag/precise-rag#what-it-buys), {_over(few)}. {few.source}",
-        _section(
-            "One line of a stock application",
-            "What does an application send after one line of the [migration page](guides/migration.md) "
-            "was changed? Of stock: the tokens in percent of those with which the stock application "
-            "sends as much of the evidence, by a larger top k. The full result has the other parts, too.",
-            lines,
-            lines.table("Mean of").only(
-                lambda row: row[1] in _STOCK and _LINES.search(row[2]),
-                "app, chunks, line, evidence (%), tokens, of stock (%)",
-            ),
-        ),
-        f"What `EvidencePostprocessor` and `EvidenceCompressor` leave of stock chunks. {nodes.source}\n\n"
-        + str(nodes.table().only(lambda row: ":" not in row[0])),
-        _section(
-            "The prompt as the framework writes it",
-            "What does a model read over real documentation, with a stock application and with ours? Prompt: "
-            "questions whose answer is in it; one piece, first: in one of its pieces, in the first one. "
-            "Tokens: as OpenAI counts them. [What a model reads](guides/reading.md) shows one.",
-            prompts,
-            prompts.table("documentation"),
-        ),
-        _section(
-            "Enough, not more",
-            "What does the default selection gain over a fixed budget of the same mean tokens: one for all "
-            "sets; in each set the tokens of the selection there; in each set its own best budget, chosen "
-            "on other questions?",
-            enough,
-            enough.table("", 1),
-        ),
-        _section(
-            "What each part buys",
-            "How many points of recall does a part gain when it is switched on and the rest stays? ± is "
-            "half of the 95 % interval; bold: significant. The last columns are what it costs: tokens of"
-            f" all that is kept, and milliseconds a question; {_over(parts)}.",
-            parts,
-            steps.only(columns=", ".join(name for name in steps.header if "@" not in name)),
-        ),
-    ]
-
-
-def _about_search() -> list[str]:
-    """Searches, indexes and chunks."""
-    recall, checks = newest("retrieval", "recall"), newest("retrieval", "recall-checks-plain-hybrid")
-    scale, chunks = newest("retrieval", "scale-1000000"), newest("segmentation", "segmentation")
-    return [
-        _section(
-            "One default against the best plain searches",
-            "Does `HybridIndex`, unchanged, reach the plain search that is best on a set in hindsight: "
-            "dense, BM25 or both, over chunks of two sizes? Recall with 200 / 400 / 800 / 1600 tokens; "
-            "bold: significant. Plain BM25 finds no words in Chinese.",
-            recall,
-            recall.table(),
-        ),
-        _section(
-            "Questions that no setting was chosen on",
-            "The same. Headings ask for their section, and the title of an article for its first paragraph.",
-            checks,
-            checks.table(),
-        ),
-        _section(
-            "A million sentences",
-            "How fast and exact are the indexes at a large size? Building is without encoding; latency "
-            "is one query whose vector is known; recall@10 is against the same search in float32. IVF "
-            "and HNSW are faiss.",
-            scale,
-            scale.table().only(
-                lambda row: not re.search("float16|PQ48|nprobe=64|context", row[0]),
-                "kind, build s, vectors MB, p50 ms, p95 ms, recall@10",
-            ),
-        ),
-        _section(
-            "Chunks",
-            "Which chunks serve plain dense search best? + or -: differs significantly from LangChain's "
-            "recursive splitter with 200 tokens. How well the models find the boundaries that authors "
-            "set is in the cards of [`small`](models/segmentation-small.md) and "
-            "[`sage-minilm`](models/segmentation-sage-minilm.md).",
-            chunks,
-            chunks.table("Mean over").only(_is_shown),
-        ),
-    ]
-
-
-def _about_models() -> list[str]:
-    """Rerankers, results of tools, and speed."""
-    rerank, latency = newest("reranking", "measure"), newest("peers", "latency")
-    tools, service = newest("agents", "tool-results"), newest("service", "clients")
-    return [
-        _section(
-            "Reranking",
-            "How well do rerankers order the same candidates, how good are their probabilities (expected"
-            " calibration error), and what do they cost (CPU milliseconds a question)? The cards of the "
-            "[packaged reranker](models/reranker.md) and the [cascade](models/reranker-cascade.md) say "
-            "what they were trained on, and what happens in other languages.",
-            rerank,
-            _rerankers(rerank.data).only(_is_shown),
-        ),
-        _section(
-            "Long results of an agent's tools",
-            "What do `prune`, and the [parts for agents](guides/agents.md) that call it, leave of a tool's "
-            "result, and is the answer in it? Of the development sets, *answered* is the share of the "
-            "evidence; *beginning* is as many tokens from the start of the result. Logs and JSON are made "
-            "up: asked in the words of the answer, and in others.",
-            tools,
-            tools.table("At most 1,000 tokens"),
-        ),
-        _section(
-            "Fifty clients at once",
-            "What does `precise serve --rest` do when 50 clients ask without a pause? *Lost*: requests "
-            "without the reply that the same request gets alone. The machine did other work at the time.",
-            service,
-            service.table(),
-        ),
-        _section(
-            "Speed on a CPU",
-            "How much does a question cost, from its text to the selected context? An index of 5,000 "
-            "sentences; callers are threads that ask without a pause.",
-            latency,
-            latency.table().only(lambda row: "pauses" not in row[0] and "passages" not in row[0]),
-        ),
-    ]
-
-
-def _about_papers() -> list[str]:
-    """The presets of the papers."""
-    answers = newest("papers", "answers")
-    return [
-        _section(
-            "Answers by preset and part",
-            "Of how many questions does an accepted answer stand in what a preset sends, and what does each "
-            "part of the default path do to that? The [paper map](paper_map.md) says what each preset is. "
-            "The full result has questions without an answer, too.",
-            answers,
-            answers.table("Mean over"),
-        ),
-    ]
-
-
-def _is_shown(row: list[str]) -> bool:
-    return not _LEFT_OUT.search(row[0])
+def _result(name: str) -> Result:
+    return newest(*name.split("/"))
 
 
 def _over(result: Result) -> str:
@@ -228,8 +60,24 @@ def _over(result: Result) -> str:
     return re.search(r"^## (M)(ean over .*)$", result.page, re.MULTILINE).expand(r"m\2")
 
 
-def _section(title: str, text: str, result: Result, table: Table) -> str:
-    return f"## {title}\n\n{text} {result.source}\n\n{table}"
+def _table(
+    result: Result,
+    heading: str = "",
+    nth: int = 0,
+    only: Mapping[str, str] | None = None,
+    without: Mapping[str, str] | None = None,
+    columns: str = "",
+    by: str = "",
+) -> Table:
+    """A table of a result as the template asks for it."""
+    whole = TABLES[by](result.data) if by else result.table(heading, nth)
+
+    def is_shown(row: list[str]) -> bool:
+        cells = dict(zip(whole.header, row, strict=True))
+        wanted = all(re.search(pattern, cells[name]) for name, pattern in (only or {}).items())
+        return wanted and not any(re.search(p, cells[name]) for name, p in (without or {}).items())
+
+    return whole.only(is_shown, columns)
 
 
 def _rerankers(data: Mapping[str, Any]) -> Table:
@@ -244,13 +92,17 @@ def _rerankers(data: Mapping[str, Any]) -> Table:
     return Table(header, rows).only(lambda row: row[1] in ("sentences", "passages"))
 
 
+TABLES = {"rerankers": _rerankers}
+"""Tables that no page of a result has."""
+
+
 def readme_table() -> str:
     """The best pipelines of LangChain and LlamaIndex, plain hybrid search, and ours, for README.md.
 
     Which are the best says the run of all pipelines; the figures are those of the newest run of these few.
     """
     every, few = _fullest(newest("peers", "peers")), _fullest(newest("peers", "peers-few"))
-    shown = few.only(columns=", ".join([*few.header[:5], "kept tokens"]))
+    shown = few.only(columns=r"^(pipeline|\d+|kept tokens)$")
     cells = {row[0]: [re.sub(r" [+-]$", "", cell) for cell in row[1:]] for row in shown.rows}
 
     def recall(row: list[str]) -> float:

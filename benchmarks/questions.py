@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from benchmarks.retrieval.checks import CHECKS, load_check_set
 from precise_rag.documents import read_documents
-from precise_rag.evaluation import Dataset, load_development_set
+from precise_rag.evaluation import Dataset, Question, load_development_set
 from precise_rag.types import Document
 from training.candidate_lists import HALVED, may_train_on
 
@@ -29,10 +32,44 @@ def unseen(dataset: Dataset, name: str = "") -> Dataset:
     return replace(dataset, questions=tuple(q for q in dataset.questions if not may_train_on(q.group)))
 
 
-def question_sets(args: Namespace) -> Iterator[Dataset]:
-    """Yield the sets of --sets with at most --sample questions each; evidence is needed if any has some."""
-    for name in args.sets.split(","):
-        yield unseen(load_development_set(name, args.data).measurable()).sample(args.sample, args.seed)
+def question_sets(args: Namespace, *, every: bool = False) -> Iterator[Dataset]:
+    """Yield the sets of --sets with at most --sample questions each; evidence is needed if any has some.
+
+    "checks" are all sets of `benchmarks.retrieval.checks`. every: also ask about documents that packaged
+    models were trained on.
+    """
+    for name in (",".join(CHECKS) if args.sets == "checks" else args.sets).split(","):
+        load = load_check_set if name in CHECKS else load_development_set
+        dataset = load(name, args.data).measurable()
+        yield (dataset if every else unseen(dataset)).sample(args.sample, args.seed)
+
+
+def held_out(name: str, args: Namespace) -> tuple[list[Document], list[Question]]:
+    """Documents that nothing was trained on, up to --characters, and questions about them.
+
+    name: of a development set, or of a part of it by the ids of its documents, as "xquad/de".
+    """
+    stem, _, part = name.partition("/")
+    dataset = unseen(load_development_set(stem, args.data).with_evidence())
+    if part:
+        dataset = dataset.restrict([one.id for one in dataset.documents if f"/{part}/" in one.id])
+    documents, questions = drawn(dataset, args.characters, args.seed)
+    return documents, questions[: args.sample]
+
+
+def drawn(dataset: Dataset, characters: int, seed: int) -> tuple[list[Document], list[Question]]:
+    """Documents that questions are about, up to so many characters, and the questions; in seeded order."""
+    asked_about = {e.doc_id for q in dataset.questions for e in q.evidence}
+    rng = np.random.default_rng(seed)
+    documents, size = [], 0
+    for place in rng.permutation(len(dataset.documents)).tolist():
+        document = dataset.documents[place]
+        if document.id in asked_about and (not documents or size + len(document.text) <= characters):
+            documents.append(document)
+            size += len(document.text)
+    known = {document.id for document in documents}
+    questions = [q for q in dataset.questions if all(e.doc_id in known for e in q.evidence)]
+    return documents, [questions[place] for place in rng.permutation(len(questions)).tolist()]
 
 
 def real_documents(folder: str | Path) -> Iterator[Document]:

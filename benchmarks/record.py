@@ -5,10 +5,11 @@ import os
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.tables import table
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation.runs.environment import circumstances
 
@@ -46,6 +47,13 @@ def parse_arguments(module: str, doc: str, sets: str, sample: int = 300) -> Argu
     )
     parser.add_argument("--seed", type=int, default=0)
     return parser
+
+
+def add_characters(parser: ArgumentParser, characters: int) -> None:
+    """Add --characters, for commands that read a part of each set."""
+    parser.add_argument(
+        "--characters", type=int, default=characters, help="of a set's documents (%(default)s)"
+    )
 
 
 def add_encoder(parser: ArgumentParser) -> None:
@@ -105,6 +113,33 @@ def save(topic: str, name: str, made: dict[str, Any], markdown: str, data: dict[
     Path(f"{path}.json").write_text(json.dumps({"made": made, **data}, indent=1) + "\n", encoding="utf-8")
     print(text)
     return path
+
+
+def save_rows(
+    module: str,
+    args: Namespace,
+    place: str,
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    doc: str | None = "",
+    form: str = ",.1f",
+    also: str = "",
+    **facts: Any,
+) -> Path:
+    """Save rows as a table and as JSON; see `save`.
+
+    place: topic and name, as "retrieval/build". doc: docstring whose text goes above the table. form: of
+    numbers in the table. also: text below it.
+    """
+    topic, _, name = place.partition("/")
+    parts = (f"# {title}", about(doc), table(rows, form), also)
+    return save(topic, name, made(module, args, **facts), "\n\n".join(filter(None, parts)), {"rows": rows})
+
+
+def about(doc: str | None) -> str:
+    """The text of a module's docstring below its first line and its commands."""
+    return (doc or "").split("\n\n", 2)[-1].strip()
 
 
 def _head(made: dict[str, Any]) -> str:

@@ -20,9 +20,9 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
     def only(self, rows: Callable[[list[str]], Any] = bool, columns: str = "") -> "Table":
-        """The rows that a function accepts, and the named columns, separated by commas; default: all."""
-        names = columns.split(", ") if columns else self.header
-        at = [self.header.index(name) for name in names]
+        """The rows that a function accepts, and the columns whose names match a pattern; default: all."""
+        at = [place for place, name in enumerate(self.header) if re.search(columns, name)]
+        names = [self.header[place] for place in at]
         return Table(names, [[row[column] for column in at] for row in self.rows if rows(row)])
 
     def __str__(self) -> str:

@@ -22,47 +22,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
-from benchmarks.adoption.app import App, Piece, RememberingReranker, RightModel, covered
+from benchmarks.adoption.app import App, RememberingReranker, RightModel
 from benchmarks.adoption.langchain import langchain
 from benchmarks.adoption.llamaindex import llamaindex
-from benchmarks.questions import unseen
-from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.datasets import Question
-from precise_rag.evaluation.measures.statistics import compare_paired
-from precise_rag.evaluation.report.tables import format_markdown
+from benchmarks.questions import held_out
+from benchmarks.sent import Piece, covered
+from benchmarks.tables import percent, table
+from precise_rag.evaluation import Interval, Question, compare_paired
 from precise_rag.index import HybridIndex
-from precise_rag.types import Document
 
 SETS = "squad,fairytaleqa,covidqa,hotpotqa"
 MODULE = "benchmarks.adoption"
 FRAMEWORKS = (llamaindex, langchain)
 NEAREST = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
 """The numbers that the stock app is measured with."""
-
-COLUMNS = ("app", "chunks", "line", "evidence (%)", "tokens", "of stock (%)", "asked")
-
-
-def held_out(name: str, args: Any) -> tuple[list[Document], list[Question]]:
-    """Documents that nothing was trained on, up to --characters, and questions about them.
-
-    name: of a development set, or of a part of it by the ids of its documents, as "xquad/de".
-    """
-    stem, _, part = name.partition("/")
-    dataset = unseen(load_development_set(stem, args.data).with_evidence())
-    if part:
-        dataset = dataset.restrict([one.id for one in dataset.documents if f"/{part}/" in one.id])
-    asked_about = {e.doc_id for q in dataset.questions for e in q.evidence}
-    rng = np.random.default_rng(args.seed)
-    documents, size = [], 0
-    for place in rng.permutation(len(dataset.documents)).tolist():
-        document = dataset.documents[place]
-        if document.id in asked_about and (not documents or size + len(document.text) <= args.characters):
-            documents.append(document)
-            size += len(document.text)
-    known = {document.id for document in documents}
-    questions = [q for q in dataset.questions if all(e.doc_id in known for e in q.evidence)]
-    chosen = rng.permutation(len(questions))[: args.sample]
-    return documents, [questions[place] for place in chosen.tolist()]
 
 
 def measure(
@@ -105,26 +78,21 @@ def measure(
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The means of each line over the questions of each set, and then over the sets."""
-    names = dict.fromkeys(
-        (row["app"], row.get("chunks", ""), row.get("line", row.get("nearest"))) for row in rows
-    )
-    found = []
-    for app, chunks, line in names:
-        own = [
-            r
-            for r in rows
-            if (r["app"], r.get("chunks", ""), r.get("line", r.get("nearest"))) == (app, chunks, line)
-        ]
-        mean = {key: float(np.mean([np.mean(r[key]) for r in own])) for key in ("evidence", "tokens")}
-        asked = [r["asked"] for r in own if "asked" in r]
-        found.append(
-            {"app": app, "chunks": chunks, "line": line, "stock": own[0].get("stock", True), **mean}
-            | ({"asked": float(np.mean(asked))} if asked else {})
+    lines: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        lines.setdefault((row["app"], row.get("chunks", ""), row.get("line", row.get("nearest"))), []).append(
+            row
         )
-    for row in found:
-        nearest = [r for r in found if r["app"] == row["app"] and isinstance(r["line"], int)]
-        needed = tokens_for(row["evidence"], nearest)
-        row["of stock"] = row["tokens"] / needed if needed and row["tokens"] else None
+    found = []
+    for (app, chunks, line), own in lines.items():
+        mean = {key: float(np.mean([np.mean(r[key]) for r in own])) for key in ("evidence", "tokens")}
+        asked = {"asked": float(np.mean([r["asked"] for r in own]))} if "asked" in own[0] else {}
+        stock = own[0].get("stock", True)
+        found.append({"app": app, "chunks": chunks, "line": line, "stock": stock, **mean, **asked})
+    for one in found:
+        nearest = [r for r in found if r["app"] == one["app"] and isinstance(r["line"], int)]
+        needed = tokens_for(one["evidence"], nearest)
+        one["of stock"] = one["tokens"] / needed if needed and one["tokens"] else None
     return found
 
 
@@ -139,42 +107,44 @@ def tokens_for(evidence: float, nearest: Sequence[Mapping[str, Any]]) -> float |
     return float(np.interp(evidence, [0.0, *shares], [0.0, *tokens]))
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The lines of a summary."""
-    body = [
+def shown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The lines of a summary as a table."""
+    chunks = {row["app"]: row["chunks"] for row in reversed(rows) if "Splitter()" in row["chunks"]}
+    return table(
         [
-            row["app"],
-            row["chunks"] or "`" + _stock_chunks(rows, row["app"]).strip("`") + "`",
-            f"top {row['line']}" if isinstance(row["line"], int) else row["line"],
-            f"{100 * row['evidence']:.1f}",
-            f"{row['tokens']:,.0f}",
-            f"{100 * row['of stock']:.0f}" if row["of stock"] else "-",
-            f"{row['asked']:,.0f}" if "asked" in row else "",
+            {
+                "app": row["app"],
+                "chunks": row["chunks"] or chunks[row["app"]],
+                "line": f"top {row['line']}" if isinstance(row["line"], int) else row["line"],
+                "evidence (%)": 100 * row["evidence"],
+                "tokens": round(row["tokens"]),
+                "of stock (%)": round(100 * row["of stock"]) if row["of stock"] else "-",
+                "asked": round(row["asked"]) if "asked" in row else "",
+            }
+            for row in rows
         ]
-        for row in rows
-    ]
-    return format_markdown(COLUMNS, body)
+    )
 
 
 def differences(rows: Sequence[Mapping[str, Any]]) -> str:
     """The lines of one set, with the difference of the evidence to the stock app."""
-    body = []
-    for row in rows:
-        if "line" in row:
-            mean, low, high = (100 * value for value in row.get("difference", (0.0, 0.0, 0.0)))
-            difference = f"{mean:+.1f} ({low:+.1f} to {high:+.1f})" if "difference" in row else ""
-            numbers = f"{100 * np.mean(row['evidence']):.1f}", f"{np.mean(row['tokens']):,.0f}"
-            body.append([row["app"], row["chunks"], row["line"], *numbers, difference])
-    return format_markdown((*COLUMNS[:5], "difference (points)"), body)
-
-
-def _stock_chunks(rows: Sequence[Mapping[str, Any]], app: str) -> str:
-    return next(str(row["chunks"]) for row in rows if row["app"] == app and row["chunks"])
+    return table(
+        [
+            {
+                **{key: row[key] for key in ("app", "chunks", "line")},
+                "evidence (%)": 100 * np.mean(row["evidence"]),
+                "tokens": round(np.mean(row["tokens"])),
+                "difference (points)": percent(Interval(*row["difference"])) if "difference" in row else "",
+            }
+            for row in rows
+            if "line" in row
+        ]
+    )
 
 
 def main() -> None:
     parser = record.parse_arguments(MODULE, __doc__, SETS, sample=20)
-    parser.add_argument("--characters", type=int, default=150_000, help="of a set's documents (%(default)s)")
+    record.add_characters(parser, 150_000)
     args = parser.parse_args()
     encoder = record.cached_encoder(args)
     reranker, model = RememberingReranker(), RightModel()
@@ -188,18 +158,10 @@ def main() -> None:
             for row in measure(app, questions, texts, model, encoder.count_tokens):
                 rows.append({"set": name, **row})
                 means = {key: round(float(np.mean(row[key])), 3) for key in ("evidence", "tokens")}
-                print(
-                    name,
-                    row["app"],
-                    row.get("chunks"),
-                    row.get("line", row.get("nearest")),
-                    means,
-                    flush=True,
-                )
-    about = (__doc__ or "").split("\n\n", 2)[2].strip()
-    parts = [f"# One line of the migration page\n\n{about}"]
+                print(name, row["app"], row.get("chunks"), row.get("line"), means, flush=True)
     found = summary(rows)
-    parts.append(f"## Mean of {args.sets.replace(',', ', ')}\n\n{table(found)}")
+    parts = ["# One line of the migration page", record.about(__doc__)]
+    parts.append(f"## Mean of {args.sets.replace(',', ', ')}\n\n{shown(found)}")
     for name in args.sets.split(","):
         own = [row for row in rows if row["set"] == name]
         parts.append(f"## {name}, {len(own[0]['evidence'])} questions\n\n{differences(own)}")

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from benchmarks.sent import Piece
+from benchmarks.sent import covered as covered
 from precise_rag.evaluation.datasets import Question
 from precise_rag.rerank import load_reranker
 from precise_rag.testing import ScriptedLLM
@@ -15,15 +15,6 @@ from precise_rag.types import Candidate, FloatArray, Message
 
 N_FOUND = 10
 """Pieces that a store returns to a part which cuts them down."""
-
-
-class Piece(NamedTuple):
-    """A text that an app sends, and the span of the document that it is."""
-
-    doc_id: str
-    start: int
-    end: int
-    text: str
 
 
 Ask = Callable[[str], list[Piece]]
@@ -49,18 +40,6 @@ class App(NamedTuple):
     name: str
     nearest: Callable[[str, int], list[Piece]]
     lines: Sequence[Line]
-
-
-def covered(question: Question, pieces: Sequence[Piece]) -> float:
-    """Share of the question's evidence that is in the pieces."""
-    total = inside = 0
-    for doc_id, start, end in (e[:3] for e in question.evidence):
-        marks = np.zeros(end - start, dtype=np.bool_)
-        for piece in pieces:
-            if piece.doc_id == doc_id and piece.start < end and piece.end > start:
-                marks[max(piece.start - start, 0) : piece.end - start] = True
-        total, inside = total + len(marks), inside + int(marks.sum())
-    return inside / total
 
 
 class RememberingReranker:

@@ -9,22 +9,15 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from benchmarks.adoption.app import N_FOUND, App, Ask, Line, Piece, RightModel
+from benchmarks.adoption.app import N_FOUND, App, Ask, Line, RightModel
+from benchmarks.sent import Piece
 from langchain_precise import (
     EvidenceCompressor,
     PreciseEmbeddings,
     PreciseRetriever,
     SelfFeedbackChain,
     SemanticSegmentationTextSplitter,
-)
-from langchain_precise.papers import (
-    GradientSelectionCompressor,
-    GreedySemanticTextSplitter,
-    HybridRetriever,
-    RedundancyCompressor,
-    RelevanceFilterCompressor,
-    RerankCompressor,
-    SentenceContextRetriever,
+    papers,
 )
 from precise_rag import read_facts
 from precise_rag.index import HybridIndex, SentenceContextIndex
@@ -45,63 +38,46 @@ def langchain(
     def store_of(splitter: Any) -> InMemoryVectorStore:
         return InMemoryVectorStore.from_documents(splitter.split_documents(sources), embeddings)
 
-    def pieces(found: Sequence[Source]) -> list[Piece]:
-        return [_piece(document, texts) for document in found]
-
-    def found(store: InMemoryVectorStore, k: int, *parts: Any) -> Ask:
-        retriever = store.as_retriever(search_kwargs={"k": k})
-
+    def retrieved(retriever: Any, *parts: Any) -> Ask:
         def ask(query: str) -> list[Piece]:
-            documents = retriever.invoke(query)
+            found = retriever.invoke(query)
             for part in parts:
-                documents = part.compress_documents(documents, query)
-            return pieces(documents)
+                found = part.compress_documents(found, query)
+            return [_piece(document, texts) for document in found]
 
         return ask
 
-    def retrieved(retriever: Any) -> Ask:
-        return lambda query: pieces(retriever.invoke(query))
+    def best(store: InMemoryVectorStore, k: int, *parts: Any) -> Ask:
+        return retrieved(store.as_retriever(search_kwargs={"k": k}), *parts)
 
     def answered(retriever: Any) -> Ask:
         chain = SelfFeedbackChain(retriever, model.llm, feedback=None, reranker=reranker)
-        return lambda query: pieces(chain.invoke(query)["context"])
+        return lambda query: [_piece(document, texts) for document in chain.invoke(query)["context"]]
 
     recursive = RecursiveCharacterTextSplitter(add_start_index=True)
-    stock = store_of(recursive)
-    kinds = {
-        "`RecursiveCharacterTextSplitter()`": stock,
-        "`SemanticSegmentationTextSplitter()`": store_of(
-            SemanticSegmentationTextSplitter(add_start_index=True)
-        ),
+    stock, ours = store_of(recursive), store_of(SemanticSegmentationTextSplitter(add_start_index=True))
+    gradient = papers.GradientSelectionCompressor
+    evidence = EvidenceCompressor(reranker=reranker)
+    parts = {
+        "EvidenceCompressor()": evidence,
+        "GradientSelectionCompressor()": gradient(reranker=reranker),
+        "GradientSelectionCompressor(min_score=0.2)": gradient(reranker=reranker, min_score=0.2),
+        "RerankCompressor(top_n=3)": papers.RerankCompressor(reranker=reranker, top_n=3),
+        "RedundancyCompressor(encoder=…)": papers.RedundancyCompressor(embeddings=encoder),
+        "RelevanceFilterCompressor(llm=…)": papers.RelevanceFilterCompressor(llm=model.llm),
     }
     lines = []
-    for chunks, store in kinds.items():
-        parts = {
-            "EvidenceCompressor()": EvidenceCompressor(reranker=reranker),
-            "GradientSelectionCompressor()": GradientSelectionCompressor(reranker=reranker),
-            "GradientSelectionCompressor(min_score=0.2)": GradientSelectionCompressor(
-                reranker=reranker, min_score=0.2
-            ),
-            "RerankCompressor(top_n=3)": RerankCompressor(reranker=reranker, top_n=3),
-            "RedundancyCompressor(encoder=…)": RedundancyCompressor(embeddings=encoder),
-            "RelevanceFilterCompressor(llm=…)": RelevanceFilterCompressor(llm=model.llm),
-        }
-        evidence = parts["EvidenceCompressor()"]
+    for name, store in (("RecursiveCharacter", stock), ("SemanticSegmentation", ours)):
+        chunks = f"`{name}TextSplitter()`"
+        many = store.as_retriever(search_kwargs={"k": N_FOUND})
         lines += [
-            Line(chunks, "`as_retriever()`, k 4", found(store, K), is_stock=True),
-            Line(chunks, "k 4, and `EvidenceCompressor()`", found(store, K, evidence)),
-            *(
-                Line(chunks, f"k 10 and `{code}`", found(store, N_FOUND, part))
-                for code, part in parts.items()
-            ),
-            Line(
-                chunks,
-                "k 10 and `SelfFeedbackChain`",
-                answered(store.as_retriever(search_kwargs={"k": N_FOUND})),
-            ),
+            Line(chunks, "`as_retriever()`, k 4", best(store, K), is_stock=True),
+            Line(chunks, "k 4, and `EvidenceCompressor()`", best(store, K, evidence)),
+            *(Line(chunks, f"k 10 and `{code}`", best(store, N_FOUND, part)) for code, part in parts.items()),
+            Line(chunks, "k 10 and `SelfFeedbackChain`", answered(many)),
         ]
-    greedy = store_of(GreedySemanticTextSplitter(encoder, add_start_index=True))
-    lines.append(Line("`GreedySemanticTextSplitter()`", "`as_retriever()`, k 4", found(greedy, K)))
+    greedy = store_of(papers.GreedySemanticTextSplitter(encoder, add_start_index=True))
+    lines.append(Line("`GreedySemanticTextSplitter()`", "`as_retriever()`, k 4", best(greedy, K)))
     parents = ParentDocumentRetriever(
         vectorstore=InMemoryVectorStore(embeddings),
         docstore=InMemoryStore(),
@@ -110,28 +86,18 @@ def langchain(
     )
     parents.add_documents(sources)
     sentences = SentenceContextIndex.build(documents, encoder)
-    passages = SentenceContextRetriever.from_index(sentences, search_kwargs={"returns": "passage"})
-    lines += [
-        Line("documents", "`ParentDocumentRetriever`", retrieved(parents), is_stock=True),
-        Line("documents", "`SentenceContextRetriever`, passages", retrieved(passages)),
-        Line(
-            "documents",
-            "`SentenceContextRetriever`",
-            retrieved(SentenceContextRetriever.from_index(sentences)),
-        ),
-        Line("documents", "`HybridRetriever`", retrieved(HybridRetriever.from_index(index))),
-        Line(
-            "documents",
-            "`PreciseRetriever`",
-            retrieved(PreciseRetriever.from_index(index, reranker=reranker)),
-        ),
-        Line(
-            "documents",
-            "`SelfFeedbackChain` on `HybridRetriever`",
-            answered(HybridRetriever.from_index(index)),
-        ),
-    ]
-    return App("LangChain", lambda query, k: found(stock, k)(query), lines)
+    in_context = papers.SentenceContextRetriever.from_index
+    hybrid = papers.HybridRetriever.from_index(index)
+    whole = {
+        "`SentenceContextRetriever`, passages": in_context(sentences, search_kwargs={"returns": "passage"}),
+        "`SentenceContextRetriever`": in_context(sentences),
+        "`HybridRetriever`": hybrid,
+        "`PreciseRetriever`": PreciseRetriever.from_index(index, reranker=reranker),
+    }
+    lines.append(Line("documents", "`ParentDocumentRetriever`", retrieved(parents), is_stock=True))
+    lines += [Line("documents", code, retrieved(retriever)) for code, retriever in whole.items()]
+    lines.append(Line("documents", "`SelfFeedbackChain` on `HybridRetriever`", answered(hybrid)))
+    return App("LangChain", lambda query, k: best(stock, k)(query), lines)
 
 
 def _piece(document: Source, texts: dict[str, str]) -> Piece:

@@ -17,22 +17,15 @@ from llama_index.core.node_parser import (
 )
 from llama_index.core.schema import MetadataMode
 
-from benchmarks.adoption.app import N_FOUND, App, Ask, Line, Piece, RightModel
+from benchmarks.adoption.app import N_FOUND, App, Ask, Line, RightModel
+from benchmarks.sent import Piece
 from llamaindex_precise import (
     EvidencePostprocessor,
     PreciseEmbedding,
     PreciseRetriever,
     SelfFeedbackQueryEngine,
     SemanticSegmentationNodeParser,
-)
-from llamaindex_precise.papers import (
-    GradientSelectionPostprocessor,
-    GreedySemanticNodeParser,
-    HybridRetriever,
-    PreciseRerankPostprocessor,
-    RelevanceFilterPostprocessor,
-    SentenceContextNodeParser,
-    SentenceContextRetriever,
+    papers,
 )
 from precise_rag.index import HybridIndex, SentenceContextIndex
 from precise_rag.sentences import load_sentence_splitter
@@ -58,9 +51,7 @@ def llamaindex(
             node.embedding = vector.tolist()
         return VectorStoreIndex(nodes, embed_model=embedding)
 
-    def found(store: VectorStoreIndex, top_k: int, *parts: Any) -> Ask:
-        retriever = store.as_retriever(similarity_top_k=top_k)
-
+    def retrieved(retriever: Any, *parts: Any) -> Ask:
         def ask(query: str) -> list[Piece]:
             nodes = retriever.retrieve(query)
             for part in parts:
@@ -69,85 +60,73 @@ def llamaindex(
 
         return ask
 
+    def best(store: VectorStoreIndex, top_k: int, *parts: Any) -> Ask:
+        return retrieved(store.as_retriever(similarity_top_k=top_k), *parts)
+
     def answered(retriever: Any) -> Ask:
         engine = SelfFeedbackQueryEngine(retriever, model.llm, feedback=None, reranker=reranker)
         return lambda query: [
             piece for item in engine.query(query).source_nodes for piece in _pieces(item.node, texts)
         ]
 
-    def retrieved(retriever: Any) -> Ask:
-        return lambda query: [
-            piece for item in retriever.retrieve(query) for piece in _pieces(item.node, texts)
-        ]
-
-    stock = store_of(SentenceSplitter())
-    ours = store_of(SemanticSegmentationNodeParser())
-    kinds = {"`SentenceSplitter()`": stock, "`SemanticSegmentationNodeParser()`": ours}
+    stock, ours = store_of(SentenceSplitter()), store_of(SemanticSegmentationNodeParser())
     evidence = EvidencePostprocessor(reranker=reranker)
+    rerank = papers.PreciseRerankPostprocessor(reranker=reranker, top_n=TOP_K)
+    optimizer = SentenceEmbeddingOptimizer(embed_model=embedding, percentile_cutoff=0.5)
+    parts: list[tuple[str, int, Any]] = [
+        ("top 2, and `EvidencePostprocessor()`", TOP_K, evidence),
+        ("top 10 and `EvidencePostprocessor()`", N_FOUND, evidence),
+        (
+            "top 10 and `SimilarityPostprocessor(0.7)`",
+            N_FOUND,
+            SimilarityPostprocessor(similarity_cutoff=0.7),
+        ),
+        (
+            "top 10 and `GradientSelectionPostprocessor()`",
+            N_FOUND,
+            papers.GradientSelectionPostprocessor(reranker=reranker),
+        ),
+        ("top 10 and `PreciseRerankPostprocessor(top_n=2)`", N_FOUND, rerank),
+        (
+            "top 10 and `RelevanceFilterPostprocessor(llm=…)`",
+            N_FOUND,
+            papers.RelevanceFilterPostprocessor(llm=model.llm),
+        ),
+        ("top 2, and `SentenceEmbeddingOptimizer(percentile_cutoff=0.5)`", TOP_K, optimizer),
+    ]
     lines = []
-    for chunks, store in kinds.items():
+    for chunks, store in (("`SentenceSplitter()`", stock), ("`SemanticSegmentationNodeParser()`", ours)):
+        many = store.as_retriever(similarity_top_k=N_FOUND)
         lines += [
-            Line(chunks, "`as_retriever()`, top 2", found(store, TOP_K), is_stock=True),
-            Line(chunks, "top 2, and `EvidencePostprocessor()`", found(store, TOP_K, evidence)),
-            Line(chunks, "top 10 and `EvidencePostprocessor()`", found(store, N_FOUND, evidence)),
-            Line(
-                chunks,
-                "top 10 and `SimilarityPostprocessor(0.7)`",
-                found(store, N_FOUND, SimilarityPostprocessor(similarity_cutoff=0.7)),
-                is_stock=True,
+            Line(chunks, "`as_retriever()`, top 2", best(store, TOP_K), is_stock=True),
+            *(
+                Line(chunks, code, best(store, k, part), "Similarity" in code or "Optimizer" in code)
+                for code, k, part in parts
             ),
-            Line(
-                chunks,
-                "top 10 and `GradientSelectionPostprocessor()`",
-                found(store, N_FOUND, GradientSelectionPostprocessor(reranker=reranker)),
-            ),
-            Line(
-                chunks,
-                "top 10 and `PreciseRerankPostprocessor(top_n=2)`",
-                found(store, N_FOUND, PreciseRerankPostprocessor(reranker=reranker, top_n=TOP_K)),
-            ),
-            Line(
-                chunks,
-                "top 10 and `RelevanceFilterPostprocessor(llm=…)`",
-                found(store, N_FOUND, RelevanceFilterPostprocessor(llm=model.llm)),
-            ),
-            Line(
-                chunks,
-                "top 2, and `SentenceEmbeddingOptimizer(percentile_cutoff=0.5)`",
-                found(store, TOP_K, SentenceEmbeddingOptimizer(embed_model=embedding, percentile_cutoff=0.5)),
-                is_stock=True,
-            ),
-            Line(
-                chunks,
-                "top 10 and `SelfFeedbackQueryEngine`",
-                answered(store.as_retriever(similarity_top_k=N_FOUND)),
-            ),
+            Line(chunks, "top 10 and `SelfFeedbackQueryEngine`", answered(many)),
         ]
     window = MetadataReplacementPostProcessor(target_metadata_key="window")
-    others = {
-        "`SemanticSplitterNodeParser()`": SemanticSplitterNodeParser(embed_model=embedding),
-        "`GreedySemanticNodeParser()`": GreedySemanticNodeParser(embed_model=encoder),
-        "`SentenceWindowNodeParser()`": SentenceWindowNodeParser(),
-        "`SentenceContextNodeParser()`": SentenceContextNodeParser(embed_model=encoder),
-    }
-    for chunks, parser in others.items():
-        parts = [window] if "Window" in chunks or "Context" in chunks else []
-        stock_part = "Splitter" in chunks or "Window" in chunks
+    for parser, *after in (
+        (SemanticSplitterNodeParser(embed_model=embedding),),
+        (papers.GreedySemanticNodeParser(embed_model=encoder),),
+        (SentenceWindowNodeParser(), window),
+        (papers.SentenceContextNodeParser(embed_model=encoder), window),
+    ):
+        name = type(parser).__name__
+        stock_part = "Splitter" in name or "Window" in name
         lines.append(
-            Line(chunks, "`as_retriever()`, top 2", found(store_of(parser), TOP_K, *parts), stock_part)
+            Line(f"`{name}()`", "`as_retriever()`, top 2", best(store_of(parser), TOP_K, *after), stock_part)
         )
+    hybrid = papers.HybridRetriever(index)
     sentences = SentenceContextIndex.build(documents, encoder)
-    lines += [
-        Line("documents", "`SentenceContextRetriever`", retrieved(SentenceContextRetriever(sentences))),
-        Line("documents", "`HybridRetriever`", retrieved(HybridRetriever(index))),
-        Line(
-            "documents",
-            "`PreciseRetriever`",
-            retrieved(PreciseRetriever.from_index(index, reranker=reranker)),
-        ),
-        Line("documents", "`SelfFeedbackQueryEngine` on `HybridRetriever`", answered(HybridRetriever(index))),
-    ]
-    return App("LlamaIndex", lambda query, k: found(stock, k)(query), lines)
+    whole = {
+        "`SentenceContextRetriever`": papers.SentenceContextRetriever(sentences),
+        "`HybridRetriever`": hybrid,
+        "`PreciseRetriever`": PreciseRetriever.from_index(index, reranker=reranker),
+    }
+    lines += [Line("documents", code, retrieved(retriever)) for code, retriever in whole.items()]
+    lines.append(Line("documents", "`SelfFeedbackQueryEngine` on `HybridRetriever`", answered(hybrid)))
+    return App("LlamaIndex", lambda query, k: best(stock, k)(query), lines)
 
 
 def _pieces(node: Any, texts: dict[str, str]) -> list[Piece]:

@@ -41,18 +41,14 @@ from llama_index.core.utils import get_tokenizer
 import langchain_precise
 import llamaindex_precise
 from benchmarks import record
-from benchmarks.adoption.__main__ import held_out
 from benchmarks.adoption.app import N_FOUND, RememberingReranker
 from benchmarks.adoption.documentation import Asked, plain, read_questions, write_documents
 from benchmarks.adoption.langchain import K
 from benchmarks.adoption.llamaindex import TOP_K
-from precise_rag.evaluation.report.tables import format_markdown
+from benchmarks.questions import held_out
+from benchmarks.tables import table
 
 MODULE = "benchmarks.adoption.prompts"
-COLUMNS = (
-    "app", "line", "prompt (%)", "one piece (%)", "first (%)", "pieces", "tokens", "verbatim (%)",
-    "order (%)", "alone (%)",
-)  # fmt: skip
 _FEW_WORDS = 5
 
 
@@ -207,23 +203,23 @@ def measured(sent: Sent, asked: Asked, texts: Mapping[str, str]) -> dict[str, fl
     }
 
 
-def row(app: str, line: str, found: Sequence[Mapping[str, float]]) -> list[str]:
+def row(app: str, line: str, found: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """A line of the table."""
     total = {key: float(np.sum([one[key] for one in found])) for key in found[0]}
 
-    def share(part: float, whole: float) -> str:
-        return f"{100 * part / whole:.0f}" if whole else "-"
+    def share(part: str, whole: float) -> int | str:
+        return round(100 * total[part] / whole) if whole else "-"
 
-    return [
-        app,
-        line,
-        *(share(total[key], len(found)) for key in ("prompt", "one piece", "first")),
-        f"{total['pieces'] / len(found):.1f}",
-        f"{total['tokens'] / len(found):,.0f}",
-        share(total["verbatim"], total["pieces"]),
-        share(total["in order"], total["beside"]),
-        share(total["alone"], total["pieces"]),
-    ]
+    return {
+        "app": app,
+        "line": line,
+        **{f"{key} (%)": share(key, len(found)) for key in ("prompt", "one piece", "first")},
+        "pieces": total["pieces"] / len(found),
+        "tokens": round(total["tokens"] / len(found)),
+        "verbatim (%)": share("verbatim", total["pieces"]),
+        "order (%)": share("in order", total["beside"]),
+        "alone (%)": share("alone", total["pieces"]),
+    }
 
 
 def prepared(name: str, folder: Path, args: Any) -> list[Asked]:
@@ -245,11 +241,11 @@ def prepared(name: str, folder: Path, args: Any) -> list[Asked]:
 
 def main() -> None:
     parser = record.parse_arguments(MODULE, __doc__, "documentation", sample=75)
-    parser.add_argument("--characters", type=int, default=100_000, help="of a set's documents (%(default)s)")
+    record.add_characters(parser, 100_000)
     parser.add_argument("--lines", default="stock,parts,ours", help="(%(default)s)")
     args = parser.parse_args()
     encoder, reranker = record.cached_encoder(args), RememberingReranker()
-    parts = [f"# The prompt before and after one line\n\n{(__doc__ or '').split(chr(10) * 2, 2)[2].strip()}"]
+    parts = [f"# The prompt before and after one line\n\n{record.about(__doc__)}"]
     data: list[dict[str, Any]] = []
     for name in args.sets.split(","):
         body = []
@@ -258,18 +254,22 @@ def main() -> None:
         folder.mkdir()
         questions = prepared(name, folder, args)
         texts = {str(path): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
-        for app, lines in FRAMEWORKS.items():
-            for group, line, ask in lines(folder, encoder, reranker):
-                if group not in args.lines.split(","):
-                    continue
-                found = [measured(ask(asked.question), asked, texts) for asked in questions]
-                data += [
-                    {"set": name, "app": app, "line": line, "question": asked.question, **one}
-                    for asked, one in zip(questions, found, strict=True)
-                ]
-                body.append(row(app, line, found))
-                print(name, *body[-1], sep="\t", flush=True)
-        parts.append(f"## {name}, {len(questions)} questions\n\n{format_markdown(COLUMNS, body)}")
+        lines = (
+            (app, line)
+            for app, lines_of in FRAMEWORKS.items()
+            for line in lines_of(folder, encoder, reranker)
+        )
+        for app, (group, line, ask) in lines:
+            if group not in args.lines.split(","):
+                continue
+            found = [measured(ask(asked.question), asked, texts) for asked in questions]
+            common = {"set": name, "app": app, "line": line}
+            data += [
+                {**common, "question": q.question, **one} for q, one in zip(questions, found, strict=True)
+            ]
+            body.append(row(app, line, found))
+            print(name, body[-1], flush=True)
+        parts.append(f"## {name}, {len(questions)} questions\n\n{table(body)}")
     stem = "-".join(["prompts", *(args.sets.split(",") if args.sets != "documentation" else ())])
     record.save("adoption", stem, record.made(MODULE, args), "\n\n".join(parts), {"rows": data})
 

@@ -14,7 +14,7 @@ import random
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from benchmarks.adoption.documentation import read_questions, write_documents
 from benchmarks.agents.made import Result, logs, records
 from benchmarks.questions import question_sets
-from benchmarks.record import made, parse_arguments, save
+from benchmarks.record import about, made, parse_arguments, save
+from benchmarks.tables import table
 from precise_rag import prune
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.tokens import estimate_tokens
 
 MODULE = "benchmarks.agents.tool_results"
@@ -55,20 +55,23 @@ def pages(n: int) -> Iterator[Result]:
             yield Result("documentation in JSON", json.dumps(fetched), asked.question, asked.answer)
 
 
+def pruned(kind: str, text: str, question: str, max_tokens: int, share: Callable[..., float]) -> Line:
+    """Prune a text. share: of what answers, in a text that is left and in its excerpts."""
+    began = time.perf_counter()
+    left = prune(text, question, max_tokens)
+    seconds = time.perf_counter() - began
+    first = beginning(text, left.n_tokens)
+    kept = share(left.text, [(e.start, e.end) for e in left.excerpts])
+    return Line(kind, left.n_tokens_before, left.n_tokens, kept, share(first, [(0, len(first))]), seconds)
+
+
 def measured(result: Result, max_tokens: int) -> Line:
     """Prune one result."""
-    began = time.perf_counter()
-    pruned = prune(result.text, result.question, max_tokens)
-    seconds = time.perf_counter() - began
-    first = beginning(result.text, pruned.n_tokens)
-    return Line(
-        result.kind,
-        pruned.n_tokens_before,
-        pruned.n_tokens,
-        float(has_all(pruned.text, result.answers)),
-        float(has_all(first, result.answers)),
-        seconds,
-    )
+
+    def share(text: str, spans: Any) -> float:
+        return float(has_all(text, result.answers))
+
+    return pruned(result.kind, result.text, result.question, max_tokens, share)
 
 
 def has_all(text: str, answers: Sequence[str]) -> bool:
@@ -93,44 +96,34 @@ def evidence_lines(args: Any, max_tokens: int) -> Iterator[Line]:
         for question in dataset.questions:
             spans = [one for one in question.evidence if one.doc_id == question.evidence[0].doc_id]
             text = documents[spans[0].doc_id].text
-            if estimate_tokens(text) <= max_tokens:
-                continue
-            began = time.perf_counter()
-            pruned = prune(text, question.text, max_tokens)
-            seconds = time.perf_counter() - began
-            n_first = len(beginning(text, pruned.n_tokens))
-            wanted = [place for span in spans for place in range(span.start, span.end)]
-            sent = {place for e in pruned.excerpts for place in range(e.start, e.end)}
-            yield Line(
-                dataset.name,
-                pruned.n_tokens_before,
-                pruned.n_tokens,
-                mean(place in sent for place in wanted),
-                mean(place < n_first for place in wanted),
-                seconds,
-            )
+
+            def share(text: str, sent: Sequence[tuple[int, int]], spans: Any = spans) -> float:
+                places = {place for start, end in sent for place in range(start, end)}
+                return mean(place in places for span in spans for place in range(span.start, span.end))
+
+            if estimate_tokens(text) > max_tokens:
+                yield pruned(dataset.name, text, question.text, max_tokens, share)
 
 
-def table(lines: Sequence[Line]) -> str:
+def by_kind(lines: Sequence[Line]) -> str:
     """One row a kind."""
     rows = []
     for kind in dict.fromkeys(line.kind for line in lines):
         same = [line for line in lines if line.kind == kind]
-        before, after = (mean(getattr(line, name) for line in same) for name in ("before", "after"))
+        before, after, kept, first, seconds = (mean(values) for values in list(zip(*same, strict=True))[1:])
         rows.append(
-            [
-                kind,
-                str(len(same)),
-                f"{before:,.0f}",
-                f"{after:,.0f}",
-                f"{100 * after / before:.1f}",
-                f"{100 * mean(line.kept for line in same):.0f}",
-                f"{100 * mean(line.beginning for line in same):.0f}",
-                f"{mean(line.seconds for line in same):.2f}",
-            ]
+            {
+                "results": kind,
+                "number": len(same),
+                "tokens before": round(before),
+                "after": round(after),
+                "%": 100 * after / before,
+                "answered %": round(100 * kept),
+                "beginning %": round(100 * first),
+                "seconds": f"{seconds:.2f}",
+            }
         )
-    header = ["results", "number", "tokens before", "after", "%", "answered %", "beginning %", "seconds"]
-    return format_markdown(header, rows)
+    return table(rows)
 
 
 def main() -> None:
@@ -144,11 +137,9 @@ def main() -> None:
         long = [result for result in results if estimate_tokens(result.text) > max_tokens]
         lines = [measured(result, max_tokens) for result in long]
         lines += evidence_lines(args, max_tokens)
-        parts.append(f"## At most {max_tokens:,} tokens\n\n{table(lines)}")
+        parts.append(f"## At most {max_tokens:,} tokens\n\n{by_kind(lines)}")
         data[str(max_tokens)] = [line._asdict() for line in lines]
-    text = "\n\n".join(
-        ["# Long results of tools, cut by `prune`", (__doc__ or "").partition("--data DIR\n")[2], *parts]
-    )
+    text = "\n\n".join(["# Long results of tools, cut by `prune`", about(__doc__), *parts])
     save("agents", "tool-results", made(MODULE, args), text, {"lines": data})
 
 

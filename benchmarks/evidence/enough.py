@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import record
-from benchmarks.adoption.app import Piece, covered
-from benchmarks.questions import unseen
+from benchmarks.questions import drawn, unseen
+from benchmarks.sent import covered
+from benchmarks.tables import table
 from precise_rag import PreciseRAG
-from precise_rag.evaluation import Dataset, Question
-from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evaluation import Question
 from precise_rag.excerpts import excerpts_of
 from precise_rag.index import HybridIndex
 from precise_rag.types import Candidate, Document, Selection, best_first
@@ -62,25 +62,22 @@ def measure(documents: Sequence[Document], questions: Sequence[Question], encode
         ranked = best_first(
             d.candidate for d in selection.decisions if d.candidate.score_scale == "probability"
         )
-        recall, tokens, pieces = _sent(question, selection)
         fixed = np.array(list(_fixed(question, selection, ranked)))
         best = ranked[0].score if ranked else 0.0
-        yield Sent(recall, tokens, pieces, len(selection.kept), best, fixed)
+        yield Sent(*_sent(question, selection), len(selection.kept), best, fixed)
 
 
 def _sent(question: Question, selection: Selection) -> tuple[float, int, int]:
     excerpts = excerpts_of(selection, piece_tokens=lambda piece: _PIECE_TOKENS)
     tokens = sum((one.n_tokens or 0) + _PIECE_TOKENS for one in excerpts)
-    pieces = [Piece(one.doc_id, one.start, one.end, one.text) for one in excerpts]
-    return covered(question, pieces), tokens, len(excerpts)
+    return covered(question, excerpts), tokens, len(excerpts)
 
 
 def _fixed(
     question: Question, selection: Selection, ranked: Sequence[Candidate]
 ) -> Iterator[tuple[int, float]]:
-    steps = [0, *range(1, 16), *range(17, 60, 3), *range(60, len(ranked) + 1, 8)]
     sent = []
-    for n in steps:
+    for n in (0, *range(1, 16), *range(17, 60, 3), *range(60, len(ranked) + 1, 8)):
         best = replace(Selection.keep_all(ranked[:n]), stretches=selection.stretches)
         recall, tokens, _ = _sent(question, best)
         sent.append((tokens, recall))
@@ -111,22 +108,6 @@ def own_budgets(sets: Sequence[np.ndarray], tokens: float) -> float:
     return float(np.interp(tokens, curve[:, 0], np.maximum.accumulate(curve[:, 1])))
 
 
-def drawn(dataset: Dataset, seed: int, args: Any) -> tuple[list[Document], list[Question]]:
-    """Documents in seeded order, up to --characters, and the questions about them in seeded order."""
-    asked_about = {e.doc_id for q in dataset.questions for e in q.evidence}
-    rng = np.random.default_rng(seed)
-    documents, size = [], 0
-    for place in rng.permutation(len(dataset.documents)).tolist():
-        document = dataset.documents[place]
-        fits = not documents or size + len(document.text) <= args.characters
-        if document.id in asked_about and fits:
-            documents.append(document)
-            size += len(document.text)
-    known = {document.id for document in documents}
-    questions = [q for q in dataset.questions if all(e.doc_id in known for e in q.evidence)]
-    return documents, [questions[place] for place in rng.permutation(len(questions)).tolist()]
-
-
 def summary(found: Mapping[str, Sequence[Sent]], seed: int) -> dict[str, Any]:
     """The gain of the selection over the fixed budgets, and what is sent by how probable the best is."""
     ours = {name: np.array([(s.tokens, s.recall) for s in sent]) for name, sent in found.items()}
@@ -152,14 +133,7 @@ def summary(found: Mapping[str, Sequence[Sent]], seed: int) -> dict[str, Any]:
         "interval": [float(value) for value in np.quantile(again, (0.025, 0.975))],
         "same": float(recall - np.mean(same)),
         "own": float(recall - own_budgets(list(fixed.values()), tokens)),
-        "levels": [
-            {
-                "questions": len(some),
-                **{key: float(np.mean([getattr(s, key) for s in some])) for key in _KEYS},
-            }
-            for some in levels
-            if some
-        ],
+        "levels": [{"questions": len(some), **_means(some)} for some in levels if some],
     }
 
 
@@ -168,7 +142,7 @@ _KEYS = ("recall", "tokens", "pieces", "sentences")
 
 def main() -> None:
     parser = record.parse_arguments(MODULE, __doc__, SETS, sample=22)
-    parser.add_argument("--characters", type=int, default=90_000, help="of a set's documents (%(default)s)")
+    record.add_characters(parser, 90_000)
     parser.add_argument("--without", type=int, default=7, help="seed whose questions are left out")
     args = parser.parse_args()
     encoder = record.cached_encoder(args)
@@ -176,51 +150,45 @@ def main() -> None:
     for name in args.sets.split(","):
         dataset = read_set(name, args.data)
         dataset = unseen(dataset) if name.startswith("dev/") else dataset
-        used = {q.id for q in drawn(dataset, args.without, args)[1][: args.sample]}
-        documents, questions = drawn(dataset, args.seed, args)
+        used = {q.id for q in drawn(dataset, args.characters, args.without)[1][: args.sample]}
+        documents, questions = drawn(dataset, args.characters, args.seed)
         asked = [q for q in questions if q.id not in used][: args.sample]
         found[name] = list(measure(documents, asked, encoder))
-        print(name, len(asked), *np.mean([(s.recall, s.tokens) for s in found[name]], axis=0), flush=True)
+        print(name, len(asked), _means(found[name]), flush=True)
     total = summary(found, args.seed)
-    low, high = total["interval"]
-    rows = [
-        [name, str(len(sent)), *_row({key: np.mean([getattr(s, key) for s in sent]) for key in _KEYS})]
-        for name, sent in found.items()
-    ]
-    gains = [
-        ["one", f"{100 * total['one']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"],
-        *([key, f"{100 * total[key]:+.1f}"] for key in ("same", "own")),
-    ]
+    sets = {name: _means(sent) for name, sent in found.items()}
+    mean = {key: float(np.mean([means[key] for means in sets.values()])) for key in _KEYS}
+    rows = [_row("set", name, len(found[name]), means) for name, means in sets.items()]
+    low, high = (f"{100 * bound:+.1f}" for bound in total["interval"])
+    gains = {key: f"{100 * total[key]:+.1f}" for key in ("one", "same", "own")}
+    gains["one"] += f" ({low} to {high})"
     levels = [
-        [f"{low:g} to {min(high, 1.0):g}", str(level["questions"]), *_row(level)]
+        _row("best probability", f"{low:g} to {min(high, 1.0):g}", level["questions"], level)
         for (low, high), level in zip(_LEVELS, total["levels"], strict=False)
     ]
-    columns = ("recall (%)", "tokens", "pieces", "sentences")
-    about = (__doc__ or "").split("\n\n", 2)[2].strip()
     parts = (
-        f"# Enough\n\n{about}",
-        format_markdown(("set", "questions", *columns), [*rows, ["mean", "", *_row(_means(found))]]),
-        format_markdown(("against a budget", "points"), gains),
-        format_markdown(("best probability", "questions", *columns), levels),
+        f"# Enough\n\n{record.about(__doc__)}",
+        table([*rows, _row("set", "mean", "", mean)]),
+        table([{"against a budget": key, "points": value} for key, value in gains.items()]),
+        table(levels),
     )
     data = {"summary": total, "sets": {name: [list(s[:-1]) for s in sent] for name, sent in found.items()}}
     record.save("evidence", "enough", record.made(MODULE, args), "\n\n".join(parts), data)
 
 
-def _means(found: Mapping[str, Sequence[Sent]]) -> dict[str, float]:
+def _means(sent: Sequence[Sent]) -> dict[str, float]:
+    return {key: float(np.mean([getattr(s, key) for s in sent])) for key in _KEYS}
+
+
+def _row(first: str, name: str, questions: Any, means: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key: float(np.mean([np.mean([getattr(s, key) for s in sent]) for sent in found.values()]))
-        for key in _KEYS
+        first: name,
+        "questions": questions,
+        "recall (%)": 100 * means["recall"],
+        "tokens": round(means["tokens"]),
+        "pieces": means["pieces"],
+        "sentences": means["sentences"],
     }
-
-
-def _row(means: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{100 * means['recall']:.1f}",
-        f"{means['tokens']:,.0f}",
-        f"{means['pieces']:.1f}",
-        f"{means['sentences']:.1f}",
-    ]
 
 
 if __name__ == "__main__":

@@ -11,13 +11,10 @@ are the same text in each language. "more": of this share over English.
 from argparse import Namespace
 from typing import Any
 
-import numpy as np
-
 from benchmarks import record
-from benchmarks.evidence.measure import covered
+from benchmarks.sent import sent_by
 from precise_rag import HybridIndex, PreciseRAG
-from precise_rag.evaluation.report.tables import format_markdown
-from training.candidate_lists import cached_encoder, read_set
+from training.candidate_lists import read_set
 
 LANGUAGES = ("en", "de", "es", "ru", "ar", "zh")
 N_DOCUMENTS = 8
@@ -26,23 +23,16 @@ N_DOCUMENTS = 8
 def measure(language: str, options: Namespace) -> dict[str, Any]:
     """Return the row of a language."""
     dataset = read_set(f"dev/xquad/{language}", options.data)
-    ids = sorted(document.id for document in dataset.documents)[:N_DOCUMENTS]
-    dataset = dataset.restrict(ids)
+    dataset = dataset.restrict(sorted(document.id for document in dataset.documents)[:N_DOCUMENTS])
     asked = dataset.sample(options.sample, seed=1).questions
-    rag = PreciseRAG(HybridIndex.build(dataset.documents, cached_encoder(options.vectors)))
-    shares, tokens, characters = [], [], []
-    for question in asked:
-        kept = rag.retrieve(question.text).kept
-        shares.append(covered(kept, question) / sum(e.end - e.start for e in question.evidence))
-        tokens.append(sum(c.n_tokens or 0 for c in kept))
-        characters.append(sum(c.end - c.start for c in kept))
+    sent = sent_by(PreciseRAG(HybridIndex.build(dataset.documents, record.cached_encoder(options))), asked)
     whole = sum(len(document.text) for document in dataset.documents)
     return {
         "language": language,
         "questions": len(asked),
-        "evidence %": 100 * float(np.mean(shares)),
-        "tokens": float(np.mean(tokens)),
-        "text %": 100 * float(np.mean(characters)) / whole,
+        "evidence %": 100 * float(sent.shares.mean()),
+        "tokens": float(sent.tokens.mean()),
+        "text %": 100 * float(sent.characters.mean()) / whole,
     }
 
 
@@ -53,11 +43,8 @@ def main() -> None:
         rows.append(measure(language, options))
         rows[-1]["more %"] = 100 * (rows[-1]["text %"] / rows[0]["text %"] - 1)
         print(rows[-1], flush=True)
-    body = [[f"{v:.1f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
-    table = format_markdown(list(rows[0]), body)
-    made = record.made(__spec__.name, options)
-    record.save(
-        "evidence", "languages", made, f"# The same questions in six languages\n\n{table}", {"rows": rows}
+    record.save_rows(
+        __spec__.name, options, "evidence/languages", "The same questions in six languages", rows
     )
 
 

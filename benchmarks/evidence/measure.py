@@ -15,7 +15,7 @@ documents": the questions do not say which contract or meeting they are about, a
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ import numpy as np
 from benchmarks import record
 from benchmarks.evidence.questions import RETURNS, Piece, other_returns, piece, positions_of, recalls
 from benchmarks.reranking.measure import calibration_error
-from precise_rag.evaluation import BUDGETS, compare_paired
-from precise_rag.evaluation.report.tables import format_markdown
+from benchmarks.sent import covered
+from benchmarks.tables import cell, percent, table
+from precise_rag.evaluation import BUDGETS, Interval, compare_paired
 from precise_rag.evidence.features import STEP_FEATURES
 from precise_rag.evidence.model import EvidenceModel, evidence_model
 from precise_rag.selection import ProbabilitySelector
@@ -85,17 +86,13 @@ def measure(one: QuestionSet, models: Mapping[str, EvidenceModel], options: Any)
     ways |= {name: [r.ranked(r.probabilities(m)) for r in read] for name, m in models.items()}
     found = {name: recalls(positions, asked, lists) for name, lists in ways.items()}
     groups = [question.group for question in asked]
-    gains = [
-        compare_paired(found["grown"][:, b], found["sentences"][:, b], groups=groups).difference
-        for b in range(len(BUDGETS))
-    ]
     return {
         "set": one.name,
         "questions": len(asked),
         "ms": float(np.mean([r.ms for r in read])),
         "recall": {name: values.mean(axis=0).tolist() for name, values in found.items()},
         "fewer": fewer(one._replace(asked=asked), found, options),
-        "gain": gains,
+        "gain": _gains(found["grown"], [found["sentences"]] * len(BUDGETS), groups),
         "selection": selection(asked, ways["grown"]),
         "calibration": calibration(read, models["grown"]),
     }
@@ -114,12 +111,16 @@ def fewer(one: QuestionSet, measured: Mapping[str, np.ndarray], options: Any) ->
     found["sentences"], grown = (measured[name][:n] for name in ("sentences", "grown"))
     groups = [question.group for question in one.asked[:n]]
     best = [max(found, key=lambda name, b=b: found[name][:, b].mean()) for b in range(len(BUDGETS))]
-    gains = [
-        compare_paired(grown[:, b], found[name][:, b], groups=groups).difference
-        for b, name in enumerate(best)
-    ]
+    gains = _gains(grown, [found[name] for name in best], groups)
     recall = {name: values.mean(axis=0).tolist() for name, values in {**found, "grown": grown}.items()}
     return {"questions": n, "recall": recall, "best": best, "gain": gains}
+
+
+def _gains(ours: np.ndarray, theirs: Sequence[np.ndarray], groups: Sequence[str]) -> list[Interval]:
+    """The gain at each budget. theirs: what is compared there."""
+    return [
+        compare_paired(ours[:, b], other[:, b], groups=groups).difference for b, other in enumerate(theirs)
+    ]
 
 
 def sent(
@@ -137,10 +138,9 @@ def sent(
 
 def selection(asked: Sequence[Asked], grown: Sequence[Sequence[Piece]]) -> dict[str, float]:
     """Tokens and recall of selections by probability, against fixed numbers of found sentences."""
-    totals = [sum(e.end - e.start for e in question.evidence) for question in asked]
 
     def mean(lists: Sequence[Sequence[Any]]) -> tuple[float, float]:
-        shares = [covered(some, q) / total for some, q, total in zip(lists, asked, totals, strict=True)]
+        shares = [covered(question, some) for some, question in zip(lists, asked, strict=True)]
         tokens = [sum(c.n_tokens or 0 for c in some) for some in lists]
         return float(np.mean(shares)), float(np.mean(tokens))
 
@@ -152,18 +152,11 @@ def selection(asked: Sequence[Asked], grown: Sequence[Sequence[Piece]]) -> dict[
     kept = []
     for question, some in zip(asked, chosen[-1], strict=True):
         found = {(c.doc_id, c.start) for c in question.found}
-        if among := covered(question.found, question):
-            kept.append(covered([c for c in some if (c.doc_id, c.start) in found], question) / among)
+        if among := covered(question, question.found):
+            kept.append(covered(question, [c for c in some if (c.doc_id, c.start) in found]) / among)
     ours, theirs = (float(np.interp(alike, *zip(*curve, strict=True))) for curve in (selected, fixed))
-    return {
-        "recall": recall,
-        "tokens": tokens,
-        "same recall": alike,
-        "ours": ours,
-        "fixed": theirs,
-        "saved": 1 - ours / theirs,
-        "kept": float(np.mean(kept)),
-    }
+    figures = {"recall": recall, "tokens": tokens, "same recall": alike, "ours": ours, "fixed": theirs}
+    return {**figures, "saved": 1 - ours / theirs, "kept": float(np.mean(kept))}
 
 
 def calibration(read: Sequence[Read], model: EvidenceModel) -> dict[str, float]:
@@ -188,34 +181,17 @@ def _chance(probability: np.ndarray, seed: int) -> float:
     return calibration_error(probability, drawn)[0]
 
 
-def _runs(read: Read, kept: np.ndarray) -> Iterator[list[int]]:
-    """The rows of sentences that are kept and follow each other."""
-    run: list[int] = []
+def _runs(read: Read, kept: np.ndarray) -> Iterator[np.ndarray]:
+    """The rows of sentences that are kept and follow each other in a stretch."""
     first = 0
     for stretch in read.stretches:
-        for row in range(first, first + len(stretch.sentences)):
-            if kept[row]:
-                run.append(row)
-            elif run:
-                yield run
-                run = []
-        if run:
-            yield run
-            run = []
+        rows = first + np.flatnonzero(kept[first : first + len(stretch.sentences)])
+        yield from (run for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(run))
         first += len(stretch.sentences)
 
 
 def _candidate(one: Piece) -> Candidate:
     return Candidate(one.doc_id, one.start, one.end, one.text, one.score, "probability", one.n_tokens)
-
-
-def covered(pieces: Sequence[Any], question: Asked) -> int:
-    return sum(
-        max(0, min(p.end, e.end) - max(p.start, e.start))
-        for p in pieces
-        for e in question.evidence
-        if e.doc_id == p.doc_id
-    )
 
 
 def models_of(rows: Mapping[str, list[Any]], one: QuestionSet) -> dict[str, EvidenceModel]:
@@ -259,82 +235,52 @@ def main() -> None:
 
 def markdown(found: Sequence[Mapping[str, Any]]) -> str:
     """The result as tables."""
-    recall = [
-        [one["set"], str(one["questions"]), name, *_percent(values)]
-        for one in found
-        for name, values in one["recall"].items()
-    ]
-    gain = [
-        [one["set"], what, *map(_interval, values)]
-        for one in found
-        for what, values in (
-            ("sentences", one["gain"]),
-            (f"the best of the others: {', '.join(one['fewer'].get('best', ()))}", one["fewer"].get("gain")),
-        )
-        if values
-    ]
-    fewer = [
-        [one["set"], str(one["fewer"]["questions"]), name, *_percent(values)]
-        for one in found
-        if one["fewer"]
-        for name, values in one["fewer"]["recall"].items()
-    ]
-    rest = [
-        [
-            one["set"],
-            f"{one['selection']['tokens']:.0f}",
-            *(f"{100 * one['selection'][k]:.1f}" for k in ("recall", "kept", "same recall")),
-            *(f"{one['selection'][k]:.0f}" for k in ("ours", "fixed")),
-            f"{100 * one['selection']['saved']:.1f}",
-            *(f"{one['calibration'][k]:.3f}" for k in ("sentences", "spans", "chance")),
-            f"{one['ms']:.0f}",
+
+    def recalls_of(one: Mapping[str, Any], measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+        head = {"set": one["set"], "questions": measured["questions"]}
+        return [
+            head | {"sent": way} | _by_budget(100 * np.array(values))
+            for way, values in measured["recall"].items()
         ]
-        for one in found
-    ]
-    budgets = [f"{b} tokens" for b in BUDGETS]
-    return "\n\n".join(
-        (
-            "# Evidence that grows from what is found",
-            "Recall of the evidence, the likeliest sentences first.",
-            format_markdown(["set", "questions", "sent", *budgets], recall),
-            *(
-                (
-                    f"The first questions, with what a search returns otherwise: {', '.join(RETURNS)}.",
-                    format_markdown(["set", "questions", "sent", *budgets], fewer),
-                )
-                if fewer
-                else ()
-            ),
-            "Gain of grown evidence, with its 95 % interval.",
-            format_markdown(["set", "over", *budgets], gain),
-            "The default selection, and calibration.",
-            format_markdown(
-                [
-                    "set",
-                    "tokens",
-                    "recall %",
-                    "kept %",
-                    "at recall %",
-                    "tokens",
-                    "a fixed number's",
-                    "saved %",
-                    "ECE sentences",
-                    "ECE spans",
-                    "chance",
-                    "ms",
-                ],
-                rest,
-            ),
+
+    gains, rest = [], []
+    for one in found:
+        gains.append({"set": one["set"], "over": "sentences"} | _by_budget(map(percent, one["gain"])))
+        if one["fewer"]:
+            over = f"the best of the others: {', '.join(one['fewer']['best'])}"
+            gains.append({"set": one["set"], "over": over} | _by_budget(map(percent, one["fewer"]["gain"])))
+        chosen, errors = one["selection"], one["calibration"]
+        rest.append(
+            {
+                "set": one["set"],
+                "tokens": round(chosen["tokens"]),
+                "recall %": 100 * chosen["recall"],
+                "kept %": 100 * chosen["kept"],
+                "at recall %": 100 * chosen["same recall"],
+                "tokens there": round(chosen["ours"]),
+                "a fixed number's": round(chosen["fixed"]),
+                "saved %": 100 * chosen["saved"],
+                "ECE sentences": cell(errors["sentences"], ".3f"),
+                "ECE spans": cell(errors["spans"], ".3f"),
+                "chance": cell(errors["chance"], ".3f"),
+                "ms": round(one["ms"]),
+            }
         )
-    )
+    parts = [
+        "# Evidence that grows from what is found",
+        "Recall of the evidence, the likeliest sentences first.",
+        table([row for one in found for row in recalls_of(one, one)]),
+    ]
+    if fewer := [row for one in found if one["fewer"] for row in recalls_of(one, one["fewer"])]:
+        parts.append(f"The first questions, with what a search returns otherwise: {', '.join(RETURNS)}.")
+        parts.append(table(fewer))
+    parts += ["Gain of grown evidence, with its 95 % interval.", table(gains)]
+    parts += ["The default selection, and calibration.", table(rest)]
+    return "\n\n".join(parts)
 
 
-def _interval(gain: Any) -> str:
-    return f"{100 * gain.mean:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
-
-
-def _percent(values: Sequence[float]) -> list[str]:
-    return [f"{100 * value:.1f}" for value in values]
+def _by_budget(values: Iterable[Any]) -> dict[str, Any]:
+    return {f"{budget} tokens": value for budget, value in zip(BUDGETS, values, strict=True)}
 
 
 if __name__ == "__main__":

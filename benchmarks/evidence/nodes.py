@@ -19,9 +19,9 @@ import numpy as np
 from benchmarks import record
 from benchmarks.questions import UNSEEN
 from benchmarks.retrieval.headings import DOCUMENTATION, Asked, documentation, question_sets
+from benchmarks.sent import covered
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import bootstrap_interval
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.evaluation.splitters import load_splitter
 from precise_rag.evaluation.units import UnitIndex
 from precise_rag.evidence import EvidenceExtractor
@@ -55,31 +55,18 @@ def measure(asked: Asked, options: Any) -> dict[str, Any]:
         seconds += time.process_time() - started
         before.append(sum(estimate_tokens(c.text) for c in chunks))
         after.append(sum(estimate_tokens(s.text) for s in spans))
-        held, sent = (_characters(pieces, question.evidence) for pieces in (chunks, spans))
-        if held:
-            lost.append(1.0 - len(sent) / len(held))
+        if held := covered(question, chunks):
+            lost.append(1.0 - covered(question, spans) / held)
             groups.append(question.group)
     interval = bootstrap_interval(lost, groups=groups)
     return {
         "set": asked.name,
         "questions": len(before),
-        "with evidence": len(lost),
-        "tokens": float(np.mean(before)),
-        "sent": float(np.mean(after)),
-        "saved": 1.0 - sum(after) / sum(before),
-        "lost": interval,
-        "ms": 1e3 * seconds / len(before),
-    }
-
-
-def _characters(pieces: Any, evidence: Any) -> set[tuple[str, int]]:
-    """The characters of the evidence that the pieces hold."""
-    return {
-        (piece.doc_id, place)
-        for piece in pieces
-        for e in evidence
-        if e.doc_id == piece.doc_id
-        for place in range(max(piece.start, e.start), min(piece.end, e.end))
+        "tokens of the chunks": round(np.mean(before)),
+        "tokens sent": round(np.mean(after)),
+        "saved": f"{100 * (1 - sum(after) / sum(before)):.0f} %",
+        "evidence lost": "{:.1f} % ({:.1f} to {:.1f})".format(*(100 * value for value in interval)),
+        "ms of CPU": round(1e3 * seconds / len(before)),
     }
 
 
@@ -89,38 +76,16 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
     parser.add_argument("--sample", type=int, default=100, help="questions a set at most (%(default)s)")
     parser.add_argument("--documentation", default=DOCUMENTATION, help="(%(default)s)")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of the questions about documentation (%(default)s)"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="of questions about documentation (%(default)s)")
     options = parser.parse_args()
     rows = []
     for asked in collections(options):
         rows.append(measure(asked, options))
         print(rows[-1], flush=True)
-    body = [
-        [
-            row["set"],
-            str(row["questions"]),
-            f"{row['tokens']:.0f}",
-            f"{row['sent']:.0f}",
-            f"{100 * row['saved']:.0f} %",
-            f"{100 * row['lost'].mean:.1f} % ({100 * row['lost'].low:.1f} to {100 * row['lost'].high:.1f})",
-            f"{row['ms']:.0f}",
-        ]
-        for row in rows
-    ]
-    columns = [
-        "set",
-        "questions",
-        "tokens of the chunks",
-        "tokens sent",
-        "saved",
-        "evidence lost",
-        "ms of CPU",
-    ]
-    made = record.made(__spec__.name, options, reranker=options.reranker)
-    markdown = f"# Evidence in stock chunks\n\n{format_markdown(columns, body)}"
-    record.save("evidence", f"nodes-{options.reranker}", made, markdown, {"rows": rows})
+    name = f"evidence/nodes-{options.reranker}"
+    record.save_rows(
+        __spec__.name, options, name, "Evidence in stock chunks", rows, reranker=options.reranker
+    )
 
 
 if __name__ == "__main__":

@@ -14,26 +14,28 @@ import asyncio
 import gc
 import json
 import multiprocessing
-import statistics
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from pathlib import Path
 from pydoc_data.topics import topics
+from typing import Any
 
 import numpy as np
 
 from benchmarks import record
+from benchmarks.tables import table
 from precise_rag import Document, PreciseRAG, Segmenter
 from precise_rag.encoders import load_encoder
-from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evaluation.runs.environment import resident_mb
 from precise_rag.index import BM25Index, DenseIndex
 from precise_rag.llm import OpenAIChat
 from precise_rag.trace import Ledger
 
 USERS = (1, 5, 10)
+COLUMNS = ("method", "memory, GB", "indexing, s", "segmentation, s (tokens/s)")
+COLUMNS += ("retrieval, s", "feedback, s", "answering, s")
 PAPER = (
     ("paper: naive RAG", "0.58", "0.000", "9.70 (1,066)", "0.914", "", "1.817"),
     ("paper: BM25, naive RAG", "0.61", "0.005", "9.70 (1,066)", "0.003", "", "1.810"),
@@ -94,24 +96,20 @@ def model_server(delay: float) -> Iterator[str]:
         process.join()
 
 
-def resident_mb() -> float:
-    """Memory of this process now, in MB (Linux)."""
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096 / 1e6
-
-
 def questions(n: int) -> list[str]:
     names = sorted(topics)
     return [TEMPLATES[i // len(names) % len(TEMPLATES)].format(names[i % len(names)]) for i in range(n)]
 
 
 def summary(milliseconds: list[float]) -> dict[str, float]:
-    return {
-        "mean": round(statistics.fmean(milliseconds), 1),
-        "p95": round(float(np.percentile(milliseconds, 95)), 1),
-        "n": len(milliseconds),
-    }
+    mean, p95 = np.mean(milliseconds), np.percentile(milliseconds, 95)
+    return {"mean": round(float(mean), 1), "p95": round(float(p95), 1), "n": len(milliseconds)}
+
+
+def memory() -> float:
+    """Megabytes of this process now (Linux)."""
+    gc.collect()
+    return round((resident_mb() or 0.0) * 2**20 / 1e6, 1)
 
 
 async def measure(rag: PreciseRAG, asked: list[str], users: int) -> dict:
@@ -122,29 +120,20 @@ async def measure(rag: PreciseRAG, asked: list[str], users: int) -> dict:
     latencies: dict[str, list[float]] = defaultdict(list)
     ledger = Ledger()
     for answer in answers:
-        for stage in answer.trace.stages:
-            latencies[stage.name].append(stage.ms)
-        for call in answer.trace.calls:
-            latencies[call.role].append(call.ms)
+        for name, ms in (
+            *((stage.name, stage.ms) for stage in answer.trace.stages),
+            *((call.role, call.ms) for call in answer.trace.calls),
+        ):
+            latencies[name].append(ms)
         ledger.add(answer.trace)
-    bill = ledger.total
     return {
         "users": users,
         "questions": len(asked),
         "questions_per_second": round(len(asked) / seconds, 2),
-        "calls_per_question": round(bill.calls / len(asked), 2),
-        "resident_mb": round(resident_mb(), 1),
+        "calls_per_question": round(ledger.total.calls / len(asked), 2),
+        "resident_mb": memory(),
         "ms": {name: summary(values) for name, values in latencies.items()},
     }
-
-
-async def growth(rag: PreciseRAG, asked: list[str], users: int, step: int = 100) -> list[float]:
-    """Memory after each `step` questions; answers are dropped as a server would drop them."""
-    memory = []
-    for start in range(0, len(asked), step):
-        await rag.abatch(asked[start : start + step], concurrency=users)
-        memory.append(round(resident_mb(), 1))
-    return memory
 
 
 def cutting(documents: list[Document]) -> dict:
@@ -152,10 +141,7 @@ def cutting(documents: list[Document]) -> dict:
     segmenter, encoder = Segmenter.from_pretrained("small"), load_encoder()
     segmenter.segment(documents[0].text)
     tokens = int(encoder.count_tokens([document.text for document in documents]).sum())
-    started = time.perf_counter()
-    for document in documents:
-        segmenter.segment(document.text)
-    seconds = time.perf_counter() - started
+    seconds, _ = timed(lambda: [segmenter.segment(document.text) for document in documents])
     return {"seconds": round(seconds, 3), "tokens_per_second": round(tokens / seconds)}
 
 
@@ -163,17 +149,23 @@ def naive(documents: list[Document], asked: list[str]) -> dict:
     """Seconds to index and to search with 200-token chunks."""
     encoder, found = load_encoder(), {}
     for name, kind in (("dense", DenseIndex), ("BM25", BM25Index)):
-        started = time.perf_counter()
-        index = kind.build(documents, encoder, chunks="200 tokens")
-        index.search(asked[0], 7)
-        built = time.perf_counter() - started
-        milliseconds = []
-        for question in asked:
-            started = time.perf_counter()
-            index.search(question, 7)
-            milliseconds.append(1000 * (time.perf_counter() - started))
+
+        def build(kind: Any = kind) -> Any:
+            index = kind.build(documents, encoder, chunks="200 tokens")
+            index.search(asked[0], 7)
+            return index
+
+        built, index = timed(build)
+        milliseconds = [1000 * timed(lambda q=question, i=index: i.search(q, 7))[0] for question in asked]
         found[name] = {"indexing_seconds": round(built, 2), "ms": summary(milliseconds)}
     return found
+
+
+def timed(work: Any) -> tuple[float, Any]:
+    """The seconds that some work takes, and its result."""
+    started = time.perf_counter()
+    result = work()
+    return time.perf_counter() - started, result
 
 
 _LEGEND = """\
@@ -196,19 +188,17 @@ def render(result: dict) -> str:
         retrieval = sum(seconds.get(name, 0.0) for name in ("search", "rerank", "redundancy", "selection"))
         stages = [f"{value:.3f}" for value in (retrieval, seconds["judge"], seconds["answer"])]
         users = "" if row["users"] == 1 else f", {row['users']} users"
-        memory, built = f"{row['resident_mb'] / 1000:.2f}", f"{result['indexing_seconds']:.1f}"
-        body.append([f"ours{users}", memory, built, speed, *stages])
-    header = ["method", "memory, GB", "indexing, s", "segmentation, s (tokens/s)"]
-    header += ["retrieval, s", "feedback, s", "answering, s"]
+        size, built = f"{row['resident_mb'] / 1000:.2f}", f"{result['indexing_seconds']:.1f}"
+        body.append([f"ours{users}", size, built, speed, *stages])
     growth = ", ".join(f"{value:,.0f}" for value in result["resident_mb_each_100_questions"])
     rates = ", ".join(f"{row['users']}: {row['questions_per_second']}" for row in result["users"])
     return "\n\n".join(
         [
             "# Several users at a time",
-            f"{__doc__.split(chr(10) * 2)[2].strip()} {result['note']}".strip(),
+            f"{record.about(__doc__)} {result['note']}".strip(),
             "## SAGE, Tables VIII and IX",
             _LEGEND.format(delay=result["delay_ms"]).strip(),
-            format_markdown(header, body),
+            table([dict(zip(COLUMNS, row, strict=True)) for row in body]),
             f"Questions a second by users: {rates}. Memory (MB) after each 100 questions of a long run with "
             f"10 users: {growth}.\n",
         ]
@@ -218,9 +208,12 @@ def render(result: dict) -> str:
 async def run(rag: PreciseRAG, args: argparse.Namespace) -> dict:
     await rag.abatch(questions(20), concurrency=10)  # connections, lazily loaded models
     rows = [await measure(rag, questions(args.questions), users) for users in USERS]
-    memory = await growth(rag, questions(args.long), users=10)
+    asked, sizes = questions(args.long), []
+    for start in range(0, len(asked), 100):  # answers are dropped as a server would drop them
+        await rag.abatch(asked[start : start + 100], concurrency=10)
+        sizes.append(memory())
     await rag.llm.aclose()
-    return {"users": rows, "resident_mb_each_100_questions": memory}
+    return {"users": rows, "resident_mb_each_100_questions": sizes}
 
 
 def main() -> None:
@@ -231,29 +224,18 @@ def main() -> None:
     parser.add_argument("--note", default="", help="what else the machine did meanwhile")
     args = parser.parse_args()
     documents = [Document(name, text) for name, text in sorted(topics.items())]
-    started = time.perf_counter()
     with model_server(args.delay) as url:
         llm = OpenAIChat("local-model", base_url=url, timeout=60)
-        rag = PreciseRAG.from_documents(documents, llm=llm, show_progress=True)
+        seconds, rag = timed(lambda: PreciseRAG.from_documents(documents, llm=llm, show_progress=True))
         result = {
             "note": args.note,
             "delay_ms": args.delay * 1e3,
-            "indexing_seconds": round(time.perf_counter() - started, 1),
-            "resident_mb_after_indexing": round(resident_mb(), 1),
+            "indexing_seconds": round(seconds, 1),
+            "resident_mb_after_indexing": memory(),
             **asyncio.run(run(rag, args)),
         }
     result["cutting"] = cutting(documents)
     result["naive"] = naive(documents, questions(50))
-    stages = list(result["users"][0]["ms"])
-    print(f"{'users':>5} {'q/s':>6} {'MB':>7} " + " ".join(f"{name:>18}" for name in stages))
-    for row in result["users"]:
-        cells = (f"{row['ms'][name]['mean']:.1f} / {row['ms'][name]['p95']:.1f}" for name in stages)
-        print(
-            f"{row['users']:>5} {row['questions_per_second']:>6} {row['resident_mb']:>7} "
-            + " ".join(f"{cell:>18}" for cell in cells)
-        )
-    print("(milliseconds: mean / 95th percentile)")
-    print("MB after each 100 of the long run:", *result["resident_mb_each_100_questions"])
     record.save("feedback", "concurrency", record.made(__spec__.name, args), render(result), result)
 
 

@@ -15,28 +15,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.questions import question_sets
-from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
+from benchmarks.record import about, add_encoder, cached_encoder, made, parse_arguments, save
+from benchmarks.tables import table
 from precise_rag.candidate_filters import DynamicThreshold, RedundancyFilter
 from precise_rag.evaluation import Dataset, Positions, score_evidence
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex
 from precise_rag.protocols import Encoder
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.types import Candidate
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
-PAPER_REMOVED = (20.5, None, None, None, 8.5)
+PAPER_REMOVED = ("20.5", "", "", "", "8.5")
 """Percent of the chunks removed (section 6.1 and Figure 3 give the ends in numbers)."""
-PAPER_TABLE_2 = {
-    0.5: (36, 36.04, 0.2105),
-    0.6: (24, 35.66, 0.2163),
-    0.7: (18, 35.78, 0.2222),
-    0.8: (16, 35.49, 0.2255),
-    0.9: (12, 35.55, 0.2288),
-}
-"""Chunks removed, mean length, similarity after; before it is 0.2399."""
-PAPER_RELEVANCE = (0.180, 0.467)
+PAPER_TABLE_2 = ("0.210, 36", "0.216, 36", "0.222, 36", "0.226, 35", "0.229, 36")
+"""Similarity after, and mean length, by threshold; 36, 24, 18, 16 and 12 chunks are removed."""
+PAPER_RELEVANCE = {"naive": 0.180, "filtered": 0.467}
 """Table 3: mean relevance of what the naive retriever and ChunkRAG give."""
+
+Lists = Sequence[Sequence[Candidate]]
 
 
 def main() -> None:
@@ -61,7 +57,7 @@ def measure(dataset: Dataset, encoder: Encoder) -> dict:
             removed = 1 - sum(map(len, kept)) / sum(map(len, found))
             results[f"{name} {threshold}"] = {
                 "removed %": round(100 * removed, 2),
-                "recall lost": round(100 * lost(corpus, dataset, found, kept), 2),
+                "recall lost": lost(corpus, dataset, found, kept),
                 "words a chunk": round(float(np.mean([len(c.text.split()) for p in kept for c in p])), 2),
                 "similarity after": round(float(np.mean([similarity(p, encoder) for p in kept])), 4),
             }
@@ -69,21 +65,18 @@ def measure(dataset: Dataset, encoder: Encoder) -> dict:
     return results
 
 
-def lost(
-    corpus: Positions,
-    dataset: Dataset,
-    before: Sequence[Sequence[Candidate]],
-    after: Sequence[Sequence[Candidate]],
-) -> float:
-    """Share of all evidence that is in the candidates before filtering and not in those after it."""
+def lost(corpus: Positions, dataset: Dataset, before: Lists, after: Lists) -> float:
+    """Percent of all evidence that is in the candidates before filtering and not in those after it."""
     recalls = [
-        [
-            score_evidence(corpus, pieces, question.evidence, (np.inf,)).recall[0]
-            for question, pieces in zip(dataset.questions, lists, strict=True)
-        ]
+        np.mean(
+            [
+                score_evidence(corpus, pieces, question.evidence, (np.inf,)).recall[0]
+                for question, pieces in zip(dataset.questions, lists, strict=True)
+            ]
+        )
         for lists in (before, after)
     ]
-    return float(np.mean(recalls[0]) - np.mean(recalls[1]))
+    return round(100 * float(recalls[0] - recalls[1]), 2)
 
 
 def similarity(pieces: Sequence[Candidate], encoder: Encoder) -> float:
@@ -95,7 +88,7 @@ def similarity(pieces: Sequence[Candidate], encoder: Encoder) -> float:
     return total / (len(vectors) * (len(vectors) - 1))
 
 
-def relevance(dataset: Dataset, corpus: Positions, found: Sequence[Sequence[Candidate]]) -> dict:
+def relevance(dataset: Dataset, corpus: Positions, found: Lists) -> dict:
     """Mean relevance and number of candidates before and after filtering, and the recall lost.
 
     Filtering drops repetitions and candidates below the paper's threshold.
@@ -108,68 +101,40 @@ def relevance(dataset: Dataset, corpus: Positions, found: Sequence[Sequence[Cand
         once = chunk_filter.filter(pieces).kept
         limit = threshold.of([piece.score for piece in once]).value
         kept.append([piece for piece in once if piece.score >= limit])
-    return {
-        name: {
-            "relevance": round(float(np.mean([c.score for pieces in lists for c in pieces])), 4),
-            "chunks": round(float(np.mean([len(pieces) for pieces in lists])), 1),
-        }
-        for name, lists in (("naive", scored), ("filtered", kept))
-    } | {"recall lost": round(100 * lost(corpus, dataset, scored, kept), 2)}
+    row = {}
+    for name, lists in (("naive", scored), ("filtered", kept)):
+        row[name] = round(float(np.mean([c.score for pieces in lists for c in pieces])), 4)
+        row[f"chunks, {name}"] = round(float(np.mean([len(pieces) for pieces in lists])), 1)
+    return {**row, "recall lost": lost(corpus, dataset, scored, kept)}
 
 
 def render(results: dict) -> str:
-    removed = [
-        [f"{name}, by {kind}", *(f"{one['removed %']:.1f} ({one['recall lost']:.1f})" for one in cells)]
-        for name, values in results.items()
-        for kind in ("words", "vectors")
-        for cells in ([values[f"{kind} {t}"] for t in THRESHOLDS],)
-    ]
-    removed.append(["paper", *("" if value is None else f"{value:.1f}" for value in PAPER_REMOVED)])
-    left = [
-        [
-            f"{name}, by vectors",
-            f"{values['similarity before']:.3f}",
-            *(
-                f"{one['similarity after']:.3f}, {one['words a chunk']:.0f}"
-                for one in (values[f"vectors {t}"] for t in THRESHOLDS)
-            ),
-        ]
-        for name, values in results.items()
-    ]
-    left.append(
-        [
-            "paper (chunks removed: 36, 24, 18, 16, 12)",
-            "0.240",
-            *(f"{after:.3f}, {words:.0f}" for _, words, after in PAPER_TABLE_2.values()),
-        ]
-    )
-    relevant = [
-        [
-            name,
-            f"{one['naive']['relevance']:.3f}",
-            f"{one['filtered']['relevance']:.3f}",
-            f"{one['naive']['chunks']:.0f}",
-            f"{one['filtered']['chunks']:.1f}",
-            f"{one['recall lost']:.1f}",
-        ]
-        for name, values in results.items()
-        for one in (values["relevance"],)
-    ]
-    relevant.append(["paper", *(f"{value:.3f}" for value in PAPER_RELEVANCE), "", "", ""])
     over = [f"> {t}" for t in THRESHOLDS]
+    removed, left, relevant = [], [], []
+    for name, values in results.items():
+        for kind in ("words", "vectors"):
+            cells = [values[f"{kind} {t}"] for t in THRESHOLDS]
+            shares = [f"{one['removed %']:.1f} ({one['recall lost']:.1f})" for one in cells]
+            removed.append({"set and filter": f"{name}, by {kind}", **dict(zip(over, shares, strict=True))})
+        after = [f"{one['similarity after']:.3f}, {one['words a chunk']:.0f}" for one in cells]
+        head = {"set": f"{name}, by vectors", "before": f"{values['similarity before']:.3f}"}
+        left.append(head | dict(zip(over, after, strict=True)))
+        relevant.append({"set": name} | {key: f"{value:.3f}" for key, value in values["relevance"].items()})
+    removed.append({"set and filter": "paper", **dict(zip(over, PAPER_REMOVED, strict=True))})
+    head = {"set": "paper (chunks removed: 36, 24, 18, 16, 12)", "before": "0.240"}
+    left.append(head | dict(zip(over, PAPER_TABLE_2, strict=True)))
+    relevant.append({"set": "paper"} | {key: f"{value:.3f}" for key, value in PAPER_RELEVANCE.items()})
     return "\n\n".join(
         [
             "# ChunkRAG: redundancy and relevance",
-            __doc__.split("\n\n", 2)[2],
+            about(__doc__),
             "## Figure 3: percent of the 50 candidates removed, and in brackets the recall lost in points",
-            format_markdown(["set and filter", *over], removed),
+            table(removed),
             "## Table 2 and Figure 4: similarity of the candidates before and after, and words a chunk",
-            format_markdown(["set", "before", *over], left),
+            table(left),
             "In the paper and here filtering makes what is left less alike and leaves its length as it was.",
             "## Table 3: mean relevance of what the retriever gives and of what is left",
-            format_markdown(
-                ["set", "naive", "filtered", "chunks, naive", "chunks, filtered", "recall lost"], relevant
-            ),
+            table(relevant),
         ]
     )
 

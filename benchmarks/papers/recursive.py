@@ -16,9 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.questions import real_documents
-from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
+from benchmarks.record import about, add_encoder, cached_encoder, made, parse_arguments, save
+from benchmarks.tables import table
 from precise_rag.evaluation import Dataset, Positions, RankedPassages, load_development_set, ranking_scores
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, WordSentenceIndex
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
@@ -136,21 +136,17 @@ def search_all(
 
 
 def render(results: dict) -> str:
-    body = [
-        [
-            f"{name}, {method}",
-            *(f"{scores[measure]:.2f}" for measure in MEASURES),
-            f"{scores['compared %']:.1f}",
-            f"{scores['questions/s']:.0f}",
-        ]
+    rows = [
+        {"set and method": f"{name}, {method}"}
+        | {measure: f"{scores[measure]:.2f}" for measure in MEASURES}
+        | {"compared (%)": scores["compared %"], "questions/s": round(scores["questions/s"])}
         for name, methods in results.items()
         for method, scores in methods.items()
         if isinstance(scores, dict) and method != "filter"
     ]
-    body += [
-        [f"paper: {name}", *(f"{value:.2f}" for value in values), "", PAPER_SPEED.get(name, "")]
-        for name, values in PAPER.items()
-    ]
+    for name, values in PAPER.items():
+        cells = {measure: f"{value:.2f}" for measure, value in zip(MEASURES, values, strict=True)}
+        rows.append({"set and method": f"paper: {name}", **cells, "questions/s": PAPER_SPEED.get(name, "")})
     sizes = ", ".join(f"{name} {methods['sentences']:,}" for name, methods in results.items())
     filters = "; ".join(
         f"{name} {methods['filter']['arrays/s']:,} and {methods['filter']['sets/s']:,} questions a second"
@@ -159,8 +155,8 @@ def render(results: dict) -> str:
     return "\n\n".join(
         [
             "# Recursive retrieval: words, then sentences",
-            __doc__.split("\n\n", 2)[2],
-            format_markdown(["set and method", *MEASURES, "compared (%)", "questions/s"], body),
+            about(__doc__),
+            table(rows),
             f"Sentences: {sizes}. Compared: the share of them that passes the word filter and is compared "
             "by meaning. Questions a second are without encoding the question.",
             "The word filter alone, in arrays and in sets and a loop, with the same candidates: " + filters,

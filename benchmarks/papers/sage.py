@@ -21,7 +21,8 @@ import numpy as np
 
 from benchmarks.compare_tables import mean_over_sets, row_of
 from benchmarks.questions import question_sets
-from benchmarks.record import add_encoder, cached_encoder, made, parse_arguments, save
+from benchmarks.record import about, add_encoder, cached_encoder, made, parse_arguments, save
+from benchmarks.tables import table
 from precise_rag.evaluation.report.tables import answer_cells, answer_columns, format_markdown
 from precise_rag.evaluation.runs.answering import answer_questions
 from precise_rag.evaluation.runs.evaluate import Outcome, evaluate
@@ -72,120 +73,106 @@ def main() -> None:
             llm = OpenAIChat(args.llm, base_url=args.base_url)
             outcome = answer_questions(outcome, llm, metrics=args.metrics.split(","), show_progress=True)
         outcomes.append(outcome)
-    parts = ["# SAGE: with and without", __doc__.split("\n\n", 2)[2]]
+    parts = ["# SAGE: with and without", about(__doc__)]
     judged = [outcome for outcome in outcomes if "recall" in outcome.rows[0].means]
     if judged:
         parts += [beside_the_paper(judged), modules(judged), cost(judged)]
-    parts += [table(outcome) for outcome in outcomes]
+    parts += [set_table(outcome) for outcome in outcomes]
     results = [outcome.to_dict() for outcome in outcomes]
     save("papers", "sage", made(__spec__.name, args), "\n\n".join(parts), {"results": results})
 
 
 def beside_the_paper(outcomes: Sequence[Outcome]) -> str:
     """Tables II and III: what SAGE changes, in percent."""
-    body = []
-    for retriever, what, without, with_sage in PAPER_RETRIEVERS:
-        body.append(
-            [f"paper: {retriever}, {what}", f"{without}", f"{with_sage}", f"{change(with_sage, without)}", ""]
-        )
+    rows = [
+        {"measure": f"paper: {retriever}, {what}", "without": str(without), "with": str(with_sage)}
+        | {"change": change(with_sage, without)}
+        for retriever, what, without, with_sage in PAPER_RETRIEVERS
+    ]
     for retriever in ("SBERT", "BM25"):
         plain = f"{retriever} without SAGE"
         for name in (f"{retriever} with SAGE", "the default path"):
-            before, after = (
-                mean_over_sets(outcomes, plain, "recall"),
-                mean_over_sets(outcomes, name, "recall"),
-            )
+            before, after = (100 * mean_over_sets(outcomes, one, "recall") for one in (plain, name))
             tokens = mean_over_sets(outcomes, name, "tokens") / mean_over_sets(outcomes, plain, "tokens")
             what = f"ours: {name} for {retriever}, recall of evidence"
-            body.append(
-                [what, f"{100 * before:.1f}", f"{100 * after:.1f}", change(after, before), f"{tokens:.2f}"]
-            )
-    header = ["measure", "without", "with", "change", "tokens with/without"]
+            row = {"measure": what, "without": before, "with": after, "change": change(after, before)}
+            rows.append(row | {"tokens with/without": f"{tokens:.2f}"})
     text = (
         "## Tables II and III: each retriever without and with SAGE\n\nOurs is the mean over "
         f"{named(outcomes)}: the share of the evidence that is sent, whatever it takes."
     )
-    return f"{text}\n\n{format_markdown(header, body)}"
+    return f"{text}\n\n{table(rows)}"
 
 
 def modules(outcomes: Sequence[Outcome]) -> str:
     """Table IV: one module at a time."""
-    names = {row.name for row in outcomes[0].rows}
-    body = []
     base = "SBERT without SAGE"
+    rows = [{"module": "naive RAG", "paper: ROUGE": str(PAPER_MODULES[0][2]), **figures(outcomes, base)}]
     for module, name, without, with_module in PAPER_MODULES:
         paper = "" if with_module is None else f"{with_module} ({change(with_module, without)})"
-        if name not in names:
-            body.append([module, paper, "needs --llm", "", ""])
-            continue
-        recall = mean_over_sets(outcomes, name, "recall")
-        body.append(
-            [
-                module,
-                paper,
-                f"{100 * recall:.1f} ({change(recall, mean_over_sets(outcomes, base, 'recall'))})",
-                f"{mean_over_sets(outcomes, name, 'tokens'):,.0f}",
-                f"{100 * mean_over_sets(outcomes, name, 'recall@800'):.1f}",
-            ]
-        )
-    start = [
-        "naive RAG",
-        f"{PAPER_MODULES[0][2]}",
-        f"{100 * mean_over_sets(outcomes, base, 'recall'):.1f}",
-        f"{mean_over_sets(outcomes, base, 'tokens'):,.0f}",
-        f"{100 * mean_over_sets(outcomes, base, 'recall@800'):.1f}",
-    ]
-    header = ["module", "paper: ROUGE", "ours: recall", "ours: tokens", "ours: recall@800"]
-    return f"## Table IV: one module at a time\n\n{format_markdown(header, [start, *body])}"
+        row = {"module": module, "paper: ROUGE": paper, "ours: recall": "needs --llm"}
+        if name in {row.name for row in outcomes[0].rows}:
+            row |= figures(outcomes, name)
+            more = change(*(mean_over_sets(outcomes, one, "recall") for one in (name, base)))
+            row["ours: recall"] += f" ({more})"
+        rows.append(row)
+    return f"## Table IV: one module at a time\n\n{table(rows)}"
+
+
+def figures(outcomes: Sequence[Outcome], name: str) -> dict[str, str]:
+    """Recall and tokens of a pipeline."""
+    return {
+        "ours: recall": f"{100 * mean_over_sets(outcomes, name, 'recall'):.1f}",
+        "ours: tokens": f"{mean_over_sets(outcomes, name, 'tokens'):,.0f}",
+        "ours: recall@800": f"{100 * mean_over_sets(outcomes, name, 'recall@800'):.1f}",
+    }
 
 
 def cost(outcomes: Sequence[Outcome]) -> str:
     """Table XI: tokens and cost efficiency, relative to the best of ours."""
-    names = [row.name for row in outcomes[0].rows if "only" not in row.name]
     efficiency = {
-        name: float(np.mean([row_of(o, name).recall_per_1000_tokens or 0.0 for o in outcomes]))
-        for name in names
+        row.name: float(np.mean([row_of(o, row.name).recall_per_1000_tokens or 0.0 for o in outcomes]))
+        for row in outcomes[0].rows
+        if "only" not in row.name
     }
-    best = max(efficiency.values())
-    body = []
-    for name in names:
-        paper = PAPER_COST.get(name)
-        tokens, accuracy, relative = paper or ("", "", "")
-        body.append(
-            [
-                name,
-                f"{tokens:,}" if paper else "",
-                f"{accuracy}",
-                f"{relative}",
-                f"{mean_over_sets(outcomes, name, 'tokens'):,.0f}",
-                f"{100 * mean_over_sets(outcomes, name, 'recall'):.1f}",
-                f"{efficiency[name] / best:.2f}",
-            ]
+    rows = []
+    for name, value in efficiency.items():
+        tokens, accuracy, relative = PAPER_COST.get(name, ("", "", ""))
+        ours = figures(outcomes, name)
+        rows.append(
+            {
+                "pipeline": name,
+                "paper: tokens": tokens,
+                "paper: accuracy": accuracy,
+                "paper: relative cost efficiency": str(relative),
+                "ours: tokens a question": ours["ours: tokens"],
+                "ours: recall": ours["ours: recall"],
+                "ours: relative recall per token": f"{value / max(efficiency.values()):.2f}",
+            }
         )
-    header = ["pipeline", "paper: tokens", "paper: accuracy", "paper: relative cost efficiency"]
-    header += ["ours: tokens a question", "ours: recall", "ours: relative recall per token"]
     return (
         "## Table XI: tokens and cost efficiency\n\nThe paper's tokens are for all its questions, its "
         "accuracy is QuALITY's. All its accuracies are multiples of 2.5 %, as of 40 questions: naive RAG "
         "then sends 3,500 tokens a question, about 15 chunks of 200, and SAGE 2,600, a quarter less. The "
         "saving rests on that number: of 7 chunks, SAGE's min_k, naive RAG would send about 1,100 tokens, "
         "and SAGE more than that. Ours divides recall by the tokens sent. With "
-        f"--llm the tables of answers below give quality for a dollar.\n\n{format_markdown(header, body)}"
+        f"--llm the tables of answers below give quality for a dollar.\n\n{table(rows)}"
     )
 
 
-def table(outcome: Outcome) -> str:
+def set_table(outcome: Outcome) -> str:
     """All pipelines on one set; answers where a model gave some."""
-    body = []
-    for row in outcome.rows:
-        evidence = [
-            f"{100 * row.means[name].mean:.1f}" if name in row.means else ""
+    rows = [
+        {"pipeline": row.name}
+        | {
+            name: 100 * row.means[name].mean if name in row.means else ""
             for name in ("recall", "iou", "recall@400", "recall@800")
-        ]
-        body.append([row.name, *evidence, f"{row.means['tokens'].mean:,.0f}"])
-    header = ["pipeline", "recall", "IoU", "recall@400", "recall@800", "tokens"]
+        }
+        | {"tokens": round(row.means["tokens"].mean)}
+        for row in outcome.rows
+    ]
     questions = len(outcome.measurer.dataset.questions)
-    parts = [f"## {outcome.dataset.name}: {questions} questions", format_markdown(header, body)]
+    parts = [f"## {outcome.dataset.name}: {questions} questions", table(rows)]
     if outcome.answers:
         parts += [
             f"Answers by {outcome.answers[0].model}:",

@@ -24,9 +24,9 @@ import numpy as np
 
 from benchmarks import record
 from benchmarks.questions import real_documents
+from benchmarks.tables import table
 from precise_rag import HybridIndex, PreciseRAG, load_encoder, load_index
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.evaluation.runs.environment import peak_mb
 
 ROUNDS, PAUSE = 5, 1.0
@@ -44,9 +44,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = measure(args, args.index or Path(folder) / "index")
     busy = os.getloadavg()[0] > 1.5 * (os.cpu_count() or 1)
-    header = list(dict.fromkeys(c for row in found for c in row if not (busy and c in _WALL)))
-    body = [[str(row.get(column, "")) for column in header] for row in found]
-    text = ["# Latency", f"An index of {args.sentences:,} sentences.", format_markdown(header, body)]
+    shown = [{name: row[name] for name in row if not (busy and name in _WALL)} for row in found]
+    text = ["# Latency", f"An index of {args.sentences:,} sentences.", table(shown)]
     if busy:
         text.append("The machine had other work: wall times are left out.")
     record.save("peers", "latency", record.made(__spec__.name, args), "\n\n".join(text), {"results": found})

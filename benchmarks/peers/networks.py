@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
+from benchmarks.tables import table
 from precise_rag import HybridIndex, load_encoder
 from precise_rag.documents import read_documents
 from precise_rag.encoders.bert_files import float32_folder
@@ -29,7 +30,6 @@ from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.onnx_graph import usable_threads
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.rerank import CascadeReranker
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Document
@@ -46,10 +46,11 @@ def main() -> None:
     args = parser.parse_args()
     found = measure(args)
     rows = [
-        [name, f"{one['CPU s']:.3f}", f"{one['per CPU s']:,.0f} {one['unit']}"] for name, one in found.items()
+        {"what": name, "CPU s": one["CPU s"], "in a CPU second": f"{one['per CPU s']:,.0f} {one['unit']}"}
+        for name, one in found.items()
     ]
-    text = ["# Networks on a CPU", format_markdown(["what", "CPU s", "in a CPU second"], rows)]
-    record.save("peers", "networks", record.made(__spec__.name, args), "\n\n".join(text), {"results": found})
+    text = f"# Networks on a CPU\n\n{table(rows, '.3f')}"
+    record.save("peers", "networks", record.made(__spec__.name, args), text, {"results": found})
 
 
 def measure(args: Namespace) -> dict[str, dict[str, Any]]:

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import record
+from benchmarks.sent import covered
 from precise_rag import PreciseRAG
 from precise_rag.evaluation import Question
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import HybridIndex
 from precise_rag.protocols import Encoder
 from precise_rag.stems import QUESTION_WORDS, stem
@@ -32,35 +35,8 @@ COPIES = 60
 Write = Callable[[str, random.Random], Sequence[str]]
 """Writes the lines of a hostile document for a question."""
 
-_FILL = (
-    "The committee met in spring and discussed the matter at length.",
-    "A number of people took part in the work over several years.",
-    "Further notes can be found in the appendix to the second volume.",
-    "The results were published and received with interest.",
-    "Opinions on the subject have changed with time.",
-)
-_FRAMES = (
-    "Many readers ask: {}",
-    "This page is about the question: {}",
-    "People often want to know {}",
-    "Here we look at {}",
-    "A common query is {}",
-    "Experts have long asked themselves {}",
-    "It is worth asking once more, {}",
-    "You may have wondered {}",
-    "The following sections discuss {}",
-    "In short, the topic here is {}",
-)
-_WRONG = (
-    "Lisbon",
-    "1742",
-    "Greta Holm",
-    "the third option",
-    "forty-one",
-    "a blue lantern",
-    "Mount Vesper",
-    "rye",
-)
+_TEXTS: dict[str, list[str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_FILL, _FRAMES, _WRONG = _TEXTS["fill"], _TEXTS["frames"], _TEXTS["wrong"]
 _LOOK_ALIKE = str.maketrans("aeopcyxi", "аеорсухі")
 
 
@@ -115,51 +91,32 @@ class Asked(NamedTuple):
     name: str
 
 
-def hostile(form: str, question: str, n_documents: int) -> list[Document]:
-    """The documents of an attack."""
-    draw = random.Random(f"{form} {question}")
-    made = []
-    for number in range(n_documents):
-        metadata = {"title": question} if form == "titles" else {}
-        made.append(Document(f"hostile-{number}", "\n".join(FORMS[form](question, draw)), metadata))
-    return made
-
-
-def many_small(question: str) -> list[Document]:
-    """The question in each of 60 documents."""
-    return [Document(f"hostile-{n}", f"{question}\n{_FILL[n % len(_FILL)]}") for n in range(COPIES)]
-
-
-def footers(question: str) -> list[Document]:
-    """Thirty pages with the same three lines at their end, which have the words of the question."""
-    words = " ".join(content_words(question))
-    end = f"More about {words}.\n{question}\nContact us about {words}."
-    return [Document(f"hostile-{n}", f"Page {n}. {_FILL[n % len(_FILL)]}\n{end}") for n in range(30)]
-
-
-def stuffed(question: str) -> list[Document]:
-    """One document of 2,000 lists of keywords."""
-    draw = random.Random(question)
-    return [Document("hostile-0", "\n".join(_shuffled(question, draw) for _ in range(2000)))]
-
-
 def attacks(question: str) -> Iterator[tuple[str, list[Document]]]:
-    """Every attack on a question, by its name."""
+    """Every attack on a question: its name and its documents."""
     for form in FORMS:
         for n_documents in (1, 5):
-            yield f"{form}, {n_documents}", hostile(form, question, n_documents)
-    yield "60 small documents", many_small(question)
-    yield "footers of 30 pages", footers(question)
-    yield "2,000 lines in one document", stuffed(question)
+            draw = random.Random(f"{form} {question}")
+            metadata = {"title": question} if form == "titles" else {}
+            texts = ["\n".join(FORMS[form](question, draw)) for _ in range(n_documents)]
+            yield f"{form}, {n_documents}", _documents(texts, metadata)
+    words, draw = " ".join(content_words(question)), random.Random(question)
+    end = f"More about {words}.\n{question}\nContact us about {words}."
+    fill = [_FILL[n % len(_FILL)] for n in range(COPIES)]
+    yield "60 small documents", _documents([f"{question}\n{line}" for line in fill])
+    yield "footers of 30 pages", _documents([f"Page {n}. {line}\n{end}" for n, line in enumerate(fill[:30])])
+    yield (
+        "2,000 lines in one document",
+        _documents(["\n".join(_shuffled(question, draw) for _ in range(2000))]),
+    )
+
+
+def _documents(texts: Sequence[str], metadata: Mapping[str, Any] | None = None) -> list[Document]:
+    return [Document(f"hostile-{n}", text, dict(metadata or {})) for n, text in enumerate(texts)]
 
 
 def is_found(question: Question, kept: Sequence[Candidate]) -> bool:
     """Whether half of a span of evidence is kept."""
-    return any(
-        2 * sum(max(0, min(c.end, e.end) - max(c.start, e.start)) for c in kept if c.doc_id == e.doc_id)
-        >= e.end - e.start
-        for e in question.evidence
-    )
+    return any(covered(replace(question, evidence=(e,)), kept) >= 0.5 for e in question.evidence)
 
 
 def questions(name: str, options: Any, encoder: Encoder) -> Iterator[Asked]:
@@ -197,26 +154,19 @@ def main() -> None:
     parser.add_argument("--attacks", nargs="+", help="only these; default: all")
     options = parser.parse_args()
     encoder = cached_encoder(options.vectors)
-    rows: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
+    found: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for name in options.sets:
         for asked in questions(name, options, encoder):
             for attack, documents in attacks(asked.question.text):
                 if not options.attacks or attack in options.attacks:
-                    rows.setdefault((name, attack), []).append(outcome(asked, documents))
-    lines = [
-        [name, attack, str(len(found)), *(str(sum(column)) for column in zip(*found, strict=True))]
-        for (name, attack), found in rows.items()
+                    found.setdefault((name, attack), []).append(outcome(asked, documents))
+    rows = [
+        {"set": name, "attack": attack, "questions": len(both)}
+        | {"not reranked": sum(unread for unread, _ in both), "lost": sum(lost for _, lost in both)}
+        for (name, attack), both in found.items()
     ]
-    table = format_markdown(["set", "attack", "questions", "not reranked", "lost"], lines)
-    print(table)
-    made = record.made(__spec__.name, options)
-    record.save(
-        "reliability",
-        "displacement",
-        made,
-        f"# Evidence displaced by hostile texts\n\n{table}",
-        {"rows": lines},
-    )
+    title = "Evidence displaced by hostile texts"
+    record.save_rows(__spec__.name, options, "reliability/displacement", title, rows)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ one that takes over a second are left out.
 
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks import record
+from benchmarks.tables import table
 from precise_rag import Candidate, Document, RedundancyFilter, Segmenter
 from precise_rag.candidate_filters.relevance_parsing import parse_scores
 from precise_rag.errors import PreciseRagError
@@ -48,13 +50,17 @@ QUESTION = "Who keeps the lamp of the harbour?"
 SENTENCE = "The lamp of the harbour is kept by Ilse Brandt. "
 
 
+Run = Callable[[int], Callable[[], object]]
+"""From a size to what is timed."""
+
+
 class Case(NamedTuple):
     """What is measured: the part, the input, the unit of its size, and a run at a size."""
 
     part: str
     given: str
     unit: str
-    run: Callable[[int], Callable[[], object]]
+    run: Run
 
 
 def repeated(unit: str, size: int) -> str:
@@ -80,25 +86,19 @@ def cases() -> Iterator[Case]:
     yield from reply_cases()
 
 
-def text_case(use: Callable[[str], object], unit: str) -> Callable[[int], Callable[[], object]]:
-    def run(size: int) -> Callable[[], object]:
-        text = repeated(unit, size)
-        return lambda: use(text)
-
-    return run
+def text_case(use: Callable[[str], object], unit: str) -> Run:
+    return lambda size: partial(use, repeated(unit, size))
 
 
-def inspect_case(segmenter: Segmenter) -> Callable[[int], Callable[[], object]]:
+def inspect_case(segmenter: Segmenter) -> Run:
+    def draw(document: Document, found: Any) -> None:
+        for _ in segmentation_lines(document, found, segmenter.options):
+            pass
+        segmentation_page(document, found, segmenter.options)
+
     def run(size: int) -> Callable[[], object]:
         document = Document("d", repeated(TEXTS["sentences"], size))
-        found = segmenter.explain(document)
-
-        def draw() -> None:
-            for _ in segmentation_lines(document, found, segmenter.options):
-                pass
-            segmentation_page(document, found, segmenter.options)
-
-        return draw
+        return partial(draw, document, segmenter.explain(document))
 
     return run
 
@@ -116,18 +116,15 @@ def candidates(texts: list[str], places: list[int], one_document: bool = False) 
 
 
 def rerank_cases() -> Iterator[Case]:
-    reranker = load_reranker("packaged")
+    score = load_reranker("packaged").score
 
     def one_text(size: int) -> Callable[[], object]:
-        given = candidates([repeated("lamp harbour " * 9, size)], [0])
-        return lambda: reranker.score(QUESTION, given)
+        return partial(score, QUESTION, candidates([repeated("lamp harbour " * 9, size)], [0]))
 
-    def one_document(step: int) -> Callable[[int], Callable[[], object]]:
-        def run(size: int) -> Callable[[], object]:
-            given = candidates([SENTENCE] * size, [step * i for i in range(size)], one_document=True)
-            return lambda: reranker.score(QUESTION, given)
-
-        return run
+    def one_document(step: int) -> Run:
+        return lambda size: partial(
+            score, QUESTION, candidates([SENTENCE] * size, [step * i for i in range(size)], one_document=True)
+        )
 
     yield Case("packaged reranker", "one repetitive text", "characters", one_text)
     yield Case("packaged reranker", "pieces of one document", "candidates", one_document(40))
@@ -135,28 +132,21 @@ def rerank_cases() -> Iterator[Case]:
 
 
 def filter_cases() -> Iterator[Case]:
-    def filtered(text_of: Callable[[int], str], one: bool) -> Callable[[int], Callable[[], object]]:
-        def run(size: int) -> Callable[[], object]:
-            given = candidates([text_of(i) for i in range(size)], [100 * i for i in range(size)], one)
-            return lambda: RedundancyFilter().filter(given)
-
-        return run
+    def filtered(text_of: Callable[[int], str], one: bool) -> Run:
+        return lambda size: partial(
+            RedundancyFilter().filter,
+            candidates([text_of(i) for i in range(size)], [100 * i for i in range(size)], one),
+        )
 
     words = [f"word{chr(97 + i)}" for i in range(20)]
     random = np.random.default_rng(0)
-    yield Case("redundancy filter", "equal texts", "candidates", filtered(lambda i: SENTENCE * 3, False))
-    yield Case(
-        "redundancy filter",
-        "another number each",
-        "candidates",
-        filtered(lambda i: f"{SENTENCE * 3}{i}", True),
+    texts: tuple[tuple[str, Callable[[int], str], bool], ...] = (
+        ("equal texts", lambda i: SENTENCE * 3, False),
+        ("another number each", lambda i: f"{SENTENCE * 3}{i}", True),
+        ("few words, many orders", lambda i: " ".join(random.choice(words, 12)), False),
     )
-    yield Case(
-        "redundancy filter",
-        "few words, many orders",
-        "candidates",
-        filtered(lambda i: " ".join(random.choice(words, 12)), False),
-    )
+    for given, text_of, one in texts:
+        yield Case("redundancy filter", given, "candidates", filtered(text_of, one))
 
 
 def reply_cases() -> Iterator[Case]:
@@ -168,17 +158,10 @@ def reply_cases() -> Iterator[Case]:
         "{{{…": lambda size: "{" * size,
         "900 levels and a text": lambda size: '{"a":' * 900 + '"' + "x" * size,
     }
+    readers = {"judge's reply": parse_judgement, "relevance reply": partial(parse_scores, ids={"1"})}
     for given, text_of in replies.items():
-        for part, read in (
-            ("judge's reply", parse_judgement),
-            ("relevance reply", lambda t: parse_scores(t, {"1"})),
-        ):
-
-            def run(size: int, text_of=text_of, read=read) -> Callable[[], object]:
-                text = text_of(size)
-                return lambda: read(text)
-
-            yield Case(part, given, "characters", run)
+        for part, read in readers.items():
+            yield Case(part, given, "characters", lambda size, t=text_of, r=read: partial(r, t(size)))
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -219,20 +202,18 @@ def main() -> None:
         rows.append({**case._asdict(), "sizes": sizes, "seconds": times, "exponent": exponent(sizes, times)})
         del rows[-1]["run"]
         print(case.part, case.given, [round(took, 4) for took in times], flush=True)
-    made = record.made(__spec__.name, args)
-    record.save("reliability", "growth", made, render(rows), {"rows": rows})
-
-
-def render(rows: list[dict]) -> str:
-    lines = ["# Time against size", "", " ".join(__doc__.splitlines()[2:]), ""]
-    lines += ["| part | given | size | seconds | exponent |", "|---|---|---|---|---|"]
-    for row in rows:
-        sizes = " / ".join(f"{size:,}" for size in row["sizes"])
-        times = " / ".join(f"{took:.3f}" for took in row["seconds"])
-        slope = "under 1 ms" if row["exponent"] is None else f"{row['exponent']:.2f}"
-        given = row["given"].replace("|", "\\|")
-        lines.append(f"| {row['part']} | `{given}` | {sizes} {row['unit']} | {times} | {slope} |")
-    return "\n".join(lines)
+    shown = [
+        {
+            "part": row["part"],
+            "given": f"`{row['given']}`",
+            "size": f"{' / '.join(f'{size:,}' for size in row['sizes'])} {row['unit']}",
+            "seconds": " / ".join(f"{took:.3f}" for took in row["seconds"]),
+            "exponent": "under 1 ms" if row["exponent"] is None else f"{row['exponent']:.2f}",
+        }
+        for row in rows
+    ]
+    text = f"# Time against size\n\n{' '.join((__doc__ or '').splitlines()[2:])}\n\n{table(shown)}"
+    record.save("reliability", "growth", record.made(__spec__.name, args), text, {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks import record
+from benchmarks.tables import table
 
 NAME = "benchmarks.reliability.torture"
 TESTS = record.HERE.parent / "tests"
@@ -57,9 +58,9 @@ def main() -> int:
         if code := run_tests(args.only, args.quick, figures):
             return code
         total = added_up(figures)
-    rows = "\n".join(f"| {what} | {number:,} |" for what, number in sorted(total.items()))
-    markdown = f"# Attempts to break things\n\n| what | times |\n|---|--:|\n{rows}\n"
-    record.save("reliability", args.name, record.made(NAME, args), markdown, {"rows": dict(total)})
+    rows = table([{"what": what, "times": number} for what, number in sorted(total.items())])
+    text = f"# Attempts to break things\n\n{rows}"
+    record.save("reliability", args.name, record.made(NAME, args), text, {"rows": dict(total)})
     return 0
 
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
-from benchmarks.evidence.measure import covered
 from benchmarks.questions import unseen
+from benchmarks.sent import Sent, sent_by
+from benchmarks.tables import percent
 from precise_rag import HybridIndex, PreciseRAG
-from precise_rag.evaluation import Dataset, compare_paired
+from precise_rag.evaluation import Dataset
 from precise_rag.evaluation.adapting import Adapted, adapt
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.selection import ProbabilitySelector
 from training.candidate_lists import calibrates, read_set
 
@@ -44,91 +44,56 @@ def training_contracts(options: Namespace) -> Dataset:
     return dataset.restrict([ids[row] for row in order]).sample(options.questions, seed=options.seed)
 
 
-def contracts(options: Namespace) -> list[dict[str, Any]]:
-    """Return the rows of the whole path over contracts, as it is and adapted on others."""
+def contracts(options: Namespace) -> tuple[list[dict[str, Any]], str]:
+    """Return the rows of the whole path over contracts, as it is and adapted on others, and what is said."""
     encoder = record.cached_encoder(options)
     train = training_contracts(options)
     found = adapt(HybridIndex.build(train.documents, encoder), train.questions)
-    print(found.says, flush=True)
     dataset = unseen(read_set("dev/cuad", options.data), "cuad")
     asked = dataset.sample(options.sample, seed=options.seed).questions
     index = HybridIndex.build(dataset.documents, encoder)
     rows: list[dict[str, Any]] = []
-    first: dict[str, np.ndarray] = {}
+    first: dict[str, Sent] = {}
     tried = [("as it is", None), ("adapted on others", found.adaptation)]
-    for (label, adaptation), (sent, selector) in product(tried, SELECTORS.items()):
+    for (label, adaptation), (what, selector) in product(tried, SELECTORS.items()):
         index.adaptation = adaptation
-        rag = PreciseRAG(index, selector=selector)
-        kept = [rag.retrieve(question.text).kept for question in asked]
-        shares = np.array(
-            [
-                covered(some, question) / sum(e.end - e.start for e in question.evidence)
-                for some, question in zip(kept, asked, strict=True)
-            ]
-        )
-        gain = compare_paired(
-            shares, first.setdefault(sent, shares), groups=[question.group for question in asked]
-        ).difference
-        tokens = float(np.mean([sum(c.n_tokens or 0 for c in some) for some in kept]))
-        row = {
-            "set": "cuad",
-            "questions": len(asked),
-            "reranker": f"{label}, {sent}",
-            "evidence %": 100 * shares.mean(),
-        }
-        row |= {"tokens": tokens, "gain": 100 * gain.mean, "low": 100 * gain.low, "high": 100 * gain.high}
-        rows.append({**row, "says": found.says})
+        sent = sent_by(PreciseRAG(index, selector=selector), asked)
+        row = {"set": "cuad", "questions": len(asked), "reranker": f"{label}, {what}"}
+        rows.append(row | sent.row(first.setdefault(what, sent)))
         print(rows[-1], flush=True)
-    return rows
+    return rows, found.says
 
 
-def own(name: str, options: Namespace) -> list[dict[str, Any]]:
+def own(name: str, options: Namespace) -> tuple[list[dict[str, Any]], str]:
     """Return the rows of a set whose own questions adapt: what is said of those held out."""
     dataset = unseen(read_set(f"dev/{name}", options.data), name)
     asked = dataset.sample(options.sample, seed=options.seed).questions
     found: Adapted = adapt(HybridIndex.build(dataset.documents, record.cached_encoder(options)), asked)
-    print(name, found.says, flush=True)
-    common = {"set": name, "questions": found.n_questions}
-    gain = {
-        "gain": 100 * found.evidence.mean,
-        "low": 100 * found.evidence.low,
-        "high": 100 * found.evidence.high,
-    }
-    none = {"gain": 0.0, "low": 0.0, "high": 0.0}
     label = "own questions, held out" + ("" if found.adaptation else " (kept as it is)")
-    return [
-        {
-            **common,
-            "reranker": "as it is",
-            "evidence %": 100 * found.before,
-            "tokens": "",
-            **none,
-            "says": "",
-        },
-        {
-            **common,
-            "reranker": label,
-            "evidence %": 100 * found.after,
-            "tokens": "",
-            **gain,
-            "says": found.says,
-        },
+    rows = [
+        {"set": name, "questions": found.n_questions, "reranker": reranker, "evidence %": 100 * evidence}
+        | {"tokens": "", "gain": gain[0], "low": gain[1], "high": gain[2]}
+        for reranker, evidence, gain in (
+            ("as it is", found.before, (0.0, 0.0, 0.0)),
+            (label, found.after, percent(found.evidence)),
+        )
     ]
+    return rows, found.says
 
 
 def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, ",".join(SETS), sample=60)
     parser.add_argument("--questions", type=int, default=60, help="of training contracts (%(default)s)")
     options = parser.parse_args()
-    rows = contracts(options)
+    rows, says = contracts(options)
+    said = [f"- cuad: {says}"]
     for name in filter(None, options.sets.split(",")):
-        rows += own(name, options)
-    columns = [name for name in rows[0] if name != "says"]
-    body = [[f"{row[c]:.1f}" if isinstance(row[c], float) else str(row[c]) for c in columns] for row in rows]
-    said = "\n".join(dict.fromkeys(f"- {row['set']}: {row['says']}" for row in rows if row["says"]))
-    text = f"# Adapting the reranker\n\n{format_markdown(columns, body)}\n\nWhat `adapt` says:\n\n{said}"
-    made = record.made(__spec__.name, options)
-    record.save("reranking", "adapting", made, text, {"rows": rows})
+        more, says = own(name, options)
+        rows += more
+        said.append(f"- {name}: {says}")
+        print(said[-1], flush=True)
+    also = "What `adapt` says:\n\n" + "\n".join(said)
+    record.save_rows(__spec__.name, options, "reranking/adapting", "Adapting the reranker", rows, also=also)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ alone. --cross-encoder: a folder of sentence-transformers, which is measured as 
 """
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,9 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore
 
 from benchmarks import record
-from benchmarks.evidence.measure import covered
 from benchmarks.questions import unseen
+from benchmarks.sent import sent_by
 from precise_rag import HybridIndex, PreciseRAG
-from precise_rag.evaluation import compare_paired
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
 from precise_rag.rerank.cascade import cascade_reranker
@@ -101,40 +99,28 @@ def rerankers(options: Namespace) -> Mapping[str, Reranker]:
     return found
 
 
-def measure(name: str, options: Namespace) -> list[dict[str, Any]]:
-    """Return a row for each reranker on one set."""
+def measure(name: str, options: Namespace) -> Iterator[dict[str, Any]]:
+    """Yield a row for each reranker on one set."""
     dataset = unseen(read_set(f"dev/{name}", options.data), name)
     asked = dataset.sample(options.sample, seed=options.seed).questions
-    index = HybridIndex.build(dataset.documents, cached_encoder(options.vectors))
-    rows, first = [], None
+    index, first = HybridIndex.build(dataset.documents, cached_encoder(options.vectors)), None
     for label, reranker in rerankers(options).items():
-        rag = PreciseRAG(index, reranker=reranker)
-        kept = [rag.retrieve(question.text).kept for question in asked]
-        shares = np.array(
-            [
-                covered(some, question) / sum(e.end - e.start for e in question.evidence)
-                for some, question in zip(kept, asked, strict=True)
-            ]
-        )
-        first = shares if first is None else first
-        gain = compare_paired(shares, first, groups=[question.group for question in asked]).difference
-        tokens = float(np.mean([sum(c.n_tokens or 0 for c in some) for some in kept]))
-        row = {"set": name, "questions": len(asked), "reranker": label, "evidence %": 100 * shares.mean()}
-        row |= {"tokens": tokens, "gain": 100 * gain.mean, "low": 100 * gain.low, "high": 100 * gain.high}
-        rows.append(row)
-        print(rows[-1], flush=True)
-    return rows
+        sent = sent_by(PreciseRAG(index, reranker=reranker), asked)
+        first = first or sent
+        yield {"set": name, "questions": len(asked), "reranker": label, **sent.row(first)}
 
 
 def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, ",".join(SETS), sample=40)
     parser.add_argument("--cross-encoder", help="folder of a cross-encoder of sentence-transformers")
     options = parser.parse_args()
-    rows = [row for name in options.sets.split(",") for row in measure(name, options)]
-    body = [[f"{v:.1f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
-    table = format_markdown(list(rows[0]), body)
-    made = record.made(__spec__.name, options)
-    record.save("reranking", "brought", made, f"# Rerankers that somebody brings\n\n{table}", {"rows": rows})
+    rows = []
+    for name in options.sets.split(","):
+        for row in measure(name, options):
+            rows.append(row)
+            print(row, flush=True)
+    title = "Rerankers that somebody brings"
+    record.save_rows(__spec__.name, options, "reranking/brought", title, rows)
 
 
 if __name__ == "__main__":

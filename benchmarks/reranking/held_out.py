@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.questions import UNSEEN, unseen
-from precise_rag.evaluation.report.tables import format_markdown
+from benchmarks.tables import table
 from precise_rag.rerank import PackagedReranker
 from training.candidate_lists import (
     HALVED,
@@ -46,8 +46,5 @@ def save(
     module: str, name: str, title: str, options: Namespace, rows: list[dict[str, Any]], **more: Any
 ) -> None:
     """Write the rows as a table and as JSON, with `more` beside them."""
-    columns = list(rows[0])
-    body = [[f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
     made = record.made(module, options, reranker=PackagedReranker().weights_sha256)
-    markdown = f"# {title}\n\n{format_markdown(columns, body)}"
-    record.save("reranking", name, made, markdown, {"rows": rows, **more})
+    record.save("reranking", name, made, f"# {title}\n\n{table(rows, '.3f')}", {"rows": rows, **more})

@@ -1,16 +1,22 @@
 """How well each way of ranking orders the same candidates, and how good its probabilities are.
 
     python -m benchmarks.reranking.measure --data DIR [--reranker NAME…] [--vectors FILE] [--cache DIR]
+    python -m benchmarks.reranking.measure --data DIR --cascade OLD NEW --against OLD [--lists LISTS]
 
 Questions and documents that nothing was trained on: three whole sets, and the other half of four.
 nDCG@10, MRR@10 and recall@10 count a question without a relevant candidate as 0, and know only the
 relevant candidates among the 50. "texts" is the packaged reranker without the retrieval's
-scores. ECE: expected calibration error over ten bins of equal width. ms: CPU time per question.
+scores. ECE: expected calibration error over ten bins of equal width. ms: CPU time per question. Gains of
+nDCG@10 are over the order of the search, or over --against, questions redrawn in pairs. With --lists, the
+folder of `training.reranker_cascade.build`, also the lists that it keeps out of training.
 """
 
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +24,14 @@ import numpy as np
 from benchmarks.questions import UNSEEN
 from benchmarks.reranking.held_out import held_out, new_parser, save
 from precise_rag.protocols import Reranker
-from precise_rag.rerank import load_reranker
+from precise_rag.rerank import CascadeReranker, load_reranker
 from training.candidate_lists import HALVED, CandidateList
+from training.human_questions import SETS
+from training.reranker_cascade.build import kept_lists
 
 Ranker = Callable[[CandidateList], np.ndarray]
 BY_SCORE = ("retrieval", "dense", "bm25")
-"""Rankers whose scores are not probabilities; the rerankers are compared with the first."""
+"""Rankers whose scores are not probabilities; the rerankers are compared with the first by default."""
 
 RESAMPLES = 10_000
 _DISCOUNT = 1.0 / np.log2(np.arange(2, 12))
@@ -37,11 +45,8 @@ def quality(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float, flo
     first = np.flatnonzero(top)
     ideal = _DISCOUNT[: min(10, int(relevant.sum()))].sum()
     reciprocal = 1.0 / (first[0] + 1) if len(first) else 0.0
-    return (
-        float((top * _DISCOUNT[: len(top)]).sum() / ideal),
-        float(reciprocal),
-        float(top.sum() / relevant.sum()),
-    )
+    ndcg = float((top * _DISCOUNT[: len(top)]).sum() / ideal)
+    return ndcg, float(reciprocal), float(top.sum() / relevant.sum())
 
 
 def calibration_error(
@@ -123,33 +128,26 @@ class Measured:
                 if chosen:
                     yield _row(label, kind, name, "", np.mean(chosen, axis=0), "", "", "")
 
-    def differences(self, label: str, sets: Sequence[str], kinds: Sequence[str]) -> list[dict[str, Any]]:
-        """How much nDCG@10 each reranker gains over the retrieval's order on some sets, with its interval."""
-        rows = []
-        for kind in kinds:
-            before = {s: v[:, 0] for s, v in self.found[BY_SCORE[0], kind].items() if s in sets}
-            for name in self.rankers:
-                if name in BY_SCORE or (name, kind) not in self.found:
-                    continue
-                after = {s: v[:, 0] for s, v in self.found[name, kind].items() if s in sets}
-                gain, low, high = mean_difference(before, after)
-                rows.append(
-                    {"sets": label, "kind": kind, "ranker": name, "gain": gain, "low": low, "high": high}
-                )
-        return rows
+    def differences(self, first: str, groups: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
+        """How much nDCG@10 each reranker gains over the first on groups of sets, with its interval."""
+        for label, sets in groups.items():
+            for name, kind in self.found:
+                both = [
+                    {s: v[:, 0] for s, v in self.found.get((one, kind), {}).items() if s in sets}
+                    for one in (first, name)
+                ]
+                if name not in (*BY_SCORE, first) and all(both):
+                    gain, low, high = mean_difference(*both)
+                    row = {"sets": label, "kind": kind, "ranker": name}
+                    yield {**row, "gain": gain, "low": low, "high": high}
 
     def reliability(self) -> Iterator[dict[str, Any]]:
         """The reliability curve of each reranker by kind of list, ten bins of equal width."""
         for (name, kind), pairs in self.probabilities.items():
             probability, truth = (np.concatenate(column) for column in zip(*pairs, strict=True))
             error, curve = calibration_error(probability, truth)
-            yield {
-                "ranker": name,
-                "kind": kind,
-                "ECE": error,
-                "log loss": log_loss(probability, truth),
-                "curve": curve,
-            }
+            loss = log_loss(probability, truth)
+            yield {"ranker": name, "kind": kind, "ECE": error, "log loss": loss, "curve": curve}
 
 
 def _row(
@@ -160,9 +158,19 @@ def _row(
     return {**head, **quality, "ms": ms, "ECE": error, "log loss": loss}
 
 
+def _kept_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
+    """Yield (set, kind, lists) of the documents kept out of training."""
+    for kind in options.kinds if options.lists else ():
+        for name, lists in kept_lists(options.lists, kind).items():
+            yield name, kind, lists
+
+
 def main() -> None:
     parser = new_parser(__spec__.name, __doc__)
     parser.add_argument("--reranker", nargs="*", default=[], help="further names or paths for load_reranker")
+    parser.add_argument("--cascade", nargs="*", default=[], metavar="FOLDER", help="further saved cascades")
+    parser.add_argument("--against", default=BY_SCORE[0], help="ranker to compare with (%(default)s)")
+    parser.add_argument("--lists", type=Path, help="folder of lists kept out of training")
     parser.add_argument("--questions", type=int, help="of each set at most")
     options = parser.parse_args()
     rankers: dict[str, Ranker] = {
@@ -172,29 +180,29 @@ def main() -> None:
         "packaged": by_reranker(load_reranker()),
         "packaged, texts": by_reranker(load_reranker(), texts_only=True),
         **{name: by_reranker(load_reranker(name)) for name in options.reranker},
+        **{name: by_reranker(CascadeReranker(Path(name))) for name in options.cascade},
     }
     measured = Measured(rankers)
-    rows = []
-    for set_name, kind, lists in held_out(options):
+    rows, names = [], {}
+    for set_name, kind, lists in chain(held_out(options), _kept_out(options)):
         some = [one for one in lists[: options.questions] if one.candidates]
         rows += measured.add(set_name, kind, some)
+        names[set_name] = (set_name,)
         print(set_name, kind, flush=True)
     for label, sets in (("unseen sets", UNSEEN), ("all", (*UNSEEN, *HALVED))):
         rows += measured.means(label, sets, options.kinds)
+    groups: dict[str, Sequence[str]] = {"unseen": UNSEEN, "half seen": HALVED}
+    if options.against != BY_SCORE[0]:
+        groups |= {"kept out": [name for name in names if name in SETS], **names}
     save(
         __spec__.name,
-        "measure",
+        "measure" if options.against == BY_SCORE[0] else "measure-against",
         "Rerankers on the same candidates",
         options,
         rows,
-        differences=_differences(measured, options.kinds),
+        differences=list(measured.differences(options.against, groups)),
         reliability=list(measured.reliability()),
     )
-
-
-def _differences(measured: Measured, kinds: Sequence[str]) -> list[dict[str, Any]]:
-    rows = measured.differences("unseen", UNSEEN, kinds) + measured.differences("half seen", HALVED, kinds)
-    return rows
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from typing import Any
 from benchmarks import record
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -37,28 +36,22 @@ def main() -> None:
     encoder = load_encoder()
     documents = load_development_set(args.set, args.data).documents[: args.documents]
     encoder.encode([documents[0].text[:200]])
-    rows: dict[str, tuple[float, int]] = {}
+    found: dict[str, tuple[float, int]] = {}
     for _ in range(args.rounds):  # rounds outside, so that a busy machine slows all kinds alike
         for name, build in KINDS.items():
             started = time.process_time()
             index = build(documents, encoder)
             index.search("Who?", 1)
             seconds = time.process_time() - started
-            rows[name] = (min(seconds, rows.get(name, (seconds, 0))[0]), len(index))
-    save(args, sum(len(d.text) for d in documents), rows)
-
-
-def save(args: Any, n_characters: int, rows: dict[str, tuple[float, int]]) -> None:
-    plain = rows["plain dense, 200 tokens"][0]
-    body = [[name, f"{n:,}", f"{s:.1f}", f"{s / plain:.2f}"] for name, (s, n) in rows.items()]
-    text = [
-        "# Cost of building an index",
-        f"{n_characters:,} characters, {DEFAULT_ENCODER}, CPU seconds with the first search, best of "
-        f"{args.rounds}.",
-        format_markdown(["index", "units", "CPU s", "against plain 200 tokens"], body),
+            found[name] = (min(seconds, found.get(name, (seconds, 0))[0]), len(index))
+    plain = found["plain dense, 200 tokens"][0]
+    rows = [
+        {"index": name, "units": n, "CPU s": s, "against plain 200 tokens": f"{s / plain:.2f}"}
+        for name, (s, n) in found.items()
     ]
-    made = record.made(__spec__.name, args)
-    record.save("retrieval", "build", made, "\n\n".join(text), {"characters": n_characters, "rows": rows})
+    size = f"{sum(len(d.text) for d in documents):,} characters, {DEFAULT_ENCODER}"
+    also = f"{size}; CPU seconds with the first search, best of {args.rounds}."
+    record.save_rows(__spec__.name, args, "retrieval/build", "Cost of building an index", rows, also=also)
 
 
 if __name__ == "__main__":

@@ -8,18 +8,16 @@ that is sent; "tokens": what is sent, on average; "growth": of tokens over the p
 evidence over them, documents redrawn in pairs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from benchmarks import record
-from benchmarks.evidence.measure import covered
 from benchmarks.questions import unseen
+from benchmarks.sent import sent_by
 from precise_rag import HybridIndex, PreciseRAG
 from precise_rag.encoded import encode_documents, encode_queries
-from precise_rag.evaluation import compare_paired
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, IntArray
 from training.candidate_lists import read_set
@@ -73,34 +71,20 @@ class Changed:
         return found
 
 
-def measure(name: str, options: Any, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return a row for each change on one set."""
+def measure(name: str, options: Any, names: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Yield a row for each change on one set."""
     dataset = unseen(read_set(f"dev/{name}", options.data), name)
     asked = dataset.sample(options.sample, seed=options.seed).questions
-    encoder = record.cached_encoder(options)
-    rows: list[dict[str, Any]] = []
-    first = None
+    encoder, first = record.cached_encoder(options), None
     for label, change in changes(options.seed).items():
         if names and label not in names:
             continue
-        rag = PreciseRAG(HybridIndex.build(dataset.documents, Changed(encoder, label, change)))
-        kept = [rag.retrieve(question.text).kept for question in asked]
-        shares = np.array(
-            [
-                covered(some, question) / sum(e.end - e.start for e in question.evidence)
-                for some, question in zip(kept, asked, strict=True)
-            ]
-        )
-        first = shares if first is None else first
-        gain = compare_paired(shares, first, groups=[question.group for question in asked]).difference
-        tokens = float(np.mean([sum(c.n_tokens or 0 for c in some) for some in kept]))
-        growth = 100 * (tokens / rows[0]["tokens"] - 1) if rows else 0.0
-        row = {"set": name, "questions": len(asked), "vectors": label, "evidence %": 100 * shares.mean()}
-        row |= {"tokens": tokens, "growth %": growth}
-        row |= {"gain": 100 * gain.mean, "low": 100 * gain.low, "high": 100 * gain.high}
-        rows.append(row)
-        print(rows[-1], flush=True)
-    return rows
+        index = HybridIndex.build(dataset.documents, Changed(encoder, label, change))
+        sent = sent_by(PreciseRAG(index), asked)
+        first = first or sent
+        growth = 100 * (float(sent.tokens.mean() / first.tokens.mean()) - 1)
+        row = {"set": name, "questions": len(asked), "vectors": label, **sent.row(first)}
+        yield {key: row.pop(key) for key in list(row)[:5]} | {"growth %": growth} | row
 
 
 def main() -> None:
@@ -108,12 +92,13 @@ def main() -> None:
     parser.add_argument("--changes", default="", help="only these, separated by ;")
     options = parser.parse_args()
     wanted = [name for name in options.changes.split(";") if name]
-    rows = [row for name in options.sets.split(",") for row in measure(name, options, wanted)]
-    body = [[f"{v:.1f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
-    table = format_markdown(list(rows[0]), body)
-    made = record.made(__spec__.name, options)
-    text = f"# Embeddings of another geometry\n\n{table}"
-    record.save("retrieval", "embeddings", made, text, {"rows": rows})
+    rows = []
+    for name in options.sets.split(","):
+        for row in measure(name, options, wanted):
+            rows.append(row)
+            print(row, flush=True)
+    title = "Embeddings of another geometry"
+    record.save_rows(__spec__.name, options, "retrieval/embeddings", title, rows)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,18 @@ be more alike than two others about the same article.
 
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks import record
+from benchmarks.sent import recalls
+from benchmarks.tables import cell, table
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.evaluation import BUDGETS, Dataset, Evidence, Positions, compare_paired, score_evidence
-from precise_rag.evaluation.report.tables import format_markdown
+from precise_rag.evaluation import BUDGETS, Dataset, Evidence, compare_paired
 from precise_rag.index import SentenceContextIndex
 from precise_rag.protocols import Encoder
 from training.candidate_lists import calibrates, read_set
@@ -37,29 +39,31 @@ TOP_K = 80
 def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, SETS, sample=200)
     parser.add_argument("encoders", nargs="+", metavar="ENCODER", help="any that the library loads")
-    parser.add_argument(
-        "--characters", type=int, default=400_000, help="of the documents of a set, about (%(default)s)"
-    )
+    record.add_characters(parser, 400_000)
     args = parser.parse_args()
     vectors = args.vectors or args.work / "vectors.sqlite"
     encoders = {Path(name).name: CachedEncoder(load_encoder(name), vectors) for name in args.encoders}
-    found = {}
+    found: dict[str, dict[str, np.ndarray]] = {}
     for name in args.sets.split(","):
-        found[name] = {label: recalls(measured(name, args), encoder) for label, encoder in encoders.items()}
+        dataset = measured(name, args)
+        found[name] = {
+            label: recalls(dataset, SentenceContextIndex.build(dataset.documents, encoder).search, TOP_K)
+            for label, encoder in encoders.items()
+        }
         print(
-            name,
-            {label: 100 * values.mean(axis=0).round(3) for label, values in found[name].items()},
-            flush=True,
+            name, {label: values.mean(axis=0).round(1) for label, values in found[name].items()}, flush=True
         )
-    means = {
-        name: {label: values.mean(axis=0).round(4).tolist() for label, values in of_set.items()}
-        for name, of_set in found.items()
-    }
     asked = read_set("train/selqa", args.data)
-    alike = {label: paraphrases(asked, encoder) for label, encoder in encoders.items()}
-    title = "# Recall of evidence (%) by meaning alone, with paired 95 % intervals\n\n"
-    markdown = f"{title}{table(found, list(encoders))}\n\n{table_of_paraphrases(alike)}"
-    data = {"recall": means, "paraphrases": {label: float(values.mean()) for label, values in alike.items()}}
+    alike = {label: 100 * paraphrases(asked, encoder) for label, encoder in encoders.items()}
+    title = "# Recall of evidence (%) by meaning alone, with paired 95 % intervals"
+    markdown = f"{title}\n\n{table(rows_of(found, list(encoders)))}\n\n{table(alike_rows(alike))}"
+    data = {
+        "recall": {
+            name: {label: (values.mean(axis=0) / 100).round(4).tolist() for label, values in of_set.items()}
+            for name, of_set in found.items()
+        },
+        "paraphrases": {label: float(values.mean()) / 100 for label, values in alike.items()},
+    }
     record.save("retrieval", "encoders", record.made(__spec__.name, args), markdown, data)
 
 
@@ -81,15 +85,6 @@ def measured(name: str, args: Namespace) -> Dataset:
     return dataset.restrict(chosen).sample(args.sample, args.seed)
 
 
-def recalls(dataset: Dataset, encoder: Encoder) -> np.ndarray:
-    """(questions, budgets) recall of each question's evidence."""
-    index = SentenceContextIndex.build(dataset.documents, encoder)
-    corpus = Positions(dataset.documents)
-    return np.array(
-        [score_evidence(corpus, index.search(q.text, TOP_K), q.evidence).recall for q in dataset.questions]
-    )
-
-
 def paraphrases(dataset: Dataset, encoder: Encoder) -> np.ndarray:
     """(pairs,) share of the other questions about an article that are less alike than a paraphrase."""
     by_document: dict[str, dict[tuple[Evidence, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -108,48 +103,41 @@ def paraphrases(dataset: Dataset, encoder: Encoder) -> np.ndarray:
     return np.array(shares)
 
 
-def table_of_paraphrases(alike: dict[str, np.ndarray]) -> str:
+def alike_rows(alike: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """One row an encoder, with what it adds to the first."""
-    first = 100 * next(iter(alike.values()))
-    rows = []
-    for label, values in alike.items():
-        gain = compare_paired(100 * values, first).difference
-        rows.append(
-            [label, f"{100 * values.mean():.1f}", f"{gain.mean:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]"]
-        )
-    return format_markdown(
-        [f"encoder ({len(first)} paraphrases)", "more alike than others (%)", "minus the first"], rows
-    )
+    first = next(iter(alike.values()))
+    return [
+        {
+            f"encoder ({len(first)} paraphrases)": label,
+            "more alike than others (%)": float(values.mean()),
+            "minus the first": compare_paired(values, first).difference,
+        }
+        for label, values in alike.items()
+    ]
 
 
-def table(found: dict[str, dict[str, np.ndarray]], labels: Sequence[str]) -> str:
+def rows_of(found: dict[str, dict[str, np.ndarray]], labels: Sequence[str]) -> list[dict[str, Any]]:
     """One row a set and a last one for their mean: recall with the first encoder, and what others add."""
+    head = f"{labels[0]}, {' / '.join(map(str, BUDGETS))} tokens"
     rows = []
     for name, of_set in found.items():
         first = of_set[labels[0]]
-        cells = [" / ".join(f"{value:.1f}" for value in 100 * first.mean(axis=0))]
+        row = {"set (questions)": f"{name} ({len(first)})", head: _slashes(first.mean(axis=0), ".1f")}
         for label in labels[1:]:
-            gains = [
-                compare_paired(100 * of_set[label][:, j], 100 * first[:, j]).difference
-                for j in range(len(BUDGETS))
-            ]
-            cells.append(" / ".join(f"{g.mean:+.1f} [{g.low:+.1f}, {g.high:+.1f}]" for g in gains))
-        rows.append([f"{name} ({len(first)})", *cells])
-    means = {
-        label: np.mean([of_set[label].mean(axis=0) for of_set in found.values()], axis=0) for label in labels
+            both = zip(of_set[label].T, first.T, strict=True)
+            gains = [compare_paired(ours, theirs).difference for ours, theirs in both]
+            row[f"{label}, minus the first"] = " / ".join(map(cell, gains))
+        rows.append(row)
+    means = [np.mean([of_set[label].mean(axis=0) for of_set in found.values()], axis=0) for label in labels]
+    last = {"set (questions)": "mean of the sets", head: _slashes(means[0], ".1f")}
+    gains = {
+        f"{o}, minus the first": _slashes(m - means[0], "+.1f") for o, m in zip(labels, means, strict=True)
     }
-    last = [" / ".join(f"{value:.1f}" for value in 100 * means[labels[0]])]
-    last += [
-        " / ".join(f"{value:+.1f}" for value in 100 * (means[label] - means[labels[0]]))
-        for label in labels[1:]
-    ]
-    budgets = " / ".join(map(str, BUDGETS))
-    head = [
-        "set (questions)",
-        f"{labels[0]}, {budgets} tokens",
-        *(f"{label}, minus the first" for label in labels[1:]),
-    ]
-    return format_markdown(head, [*rows, ["mean of the sets", *last]])
+    return [*rows, last | dict(list(more.items())[1:])]
+
+
+def _slashes(values: Iterable[float], form: str) -> str:
+    return " / ".join(format(value, form) for value in values)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks import record
 from benchmarks.questions import unseen
 from benchmarks.reranking.measure import mean_difference, quality
+from benchmarks.sent import covered
 from precise_rag.evaluation import Evidence, Question
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import HybridIndex
 from precise_rag.rerank import rerank
 from precise_rag.rerank.cascade import cascade_reranker
@@ -125,7 +125,9 @@ def measured(index: HybridIndex, questions: Sequence[Question], order: Order) ->
         candidates = order(question.text, index.search(question.text, 50, returns="sentence"))
         relevant = np.array([is_relevant(c, question) for c in candidates])
         places = -np.arange(len(candidates))
-        rows.append([quality(places, relevant)[0], *(_share(candidates, question, b) for b in BUDGETS)])
+        rows.append(
+            [quality(places, relevant)[0], *(covered(question, _within(candidates, b)) for b in BUDGETS)]
+        )
     return np.array(rows)
 
 
@@ -141,16 +143,12 @@ def reranked(question: str, candidates: Sequence[Candidate]) -> Sequence[Candida
     return rerank(question, candidates, cascade_reranker())
 
 
-def _share(candidates: Sequence[Candidate], question: Question, budget: int) -> float:
-    """Share of the evidence's characters within the best candidates of `budget` tokens."""
-    wanted = {(e.doc_id, place) for e in question.evidence for place in range(e.start, e.end)}
-    left, seen = budget, set()
+def _within(candidates: Sequence[Candidate], budget: int) -> Iterator[Candidate]:
+    """The best candidates of `budget` tokens."""
     for candidate in candidates:
-        n_tokens = candidate.n_tokens or 0
-        if n_tokens <= left:
-            left -= n_tokens
-            seen |= {(candidate.doc_id, place) for place in range(candidate.start, candidate.end)}
-    return len(wanted & seen) / len(wanted)
+        if (candidate.n_tokens or 0) <= budget:
+            budget -= candidate.n_tokens or 0
+            yield candidate
 
 
 def main() -> None:
@@ -171,15 +169,12 @@ def main() -> None:
             without, with_ = (measured(index, asked.questions, order) for index, order in pair)
             for column, measure in enumerate(measures):
                 gain, low, high = mean_difference({"": without[:, column]}, {"": with_[:, column]})
-                row = {"collection": asked.name, "questions": len(asked.questions)}
-                row |= {"in": way, "measure": measure}
-                row |= {"without": float(without[:, column].mean()), "with": float(with_[:, column].mean())}
+                row = {"collection": asked.name, "questions": len(asked.questions), "in": way}
+                means = (float(values[:, column].mean()) for values in (without, with_))
+                row |= {"measure": measure} | dict(zip(("without", "with"), means, strict=True))
                 rows.append(row | {"gain": gain, "low": low, "high": high})
                 print(rows[-1], flush=True)
-    body = [[f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
-    table = format_markdown(list(rows[0]), body)
-    made = record.made(__spec__.name, args)
-    record.save("retrieval", "headings", made, f"# Titles and headings\n\n{table}", {"rows": rows})
+    record.save_rows(__spec__.name, args, "retrieval/headings", "Titles and headings", rows, form=".3f")
 
 
 if __name__ == "__main__":

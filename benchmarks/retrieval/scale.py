@@ -25,7 +25,6 @@ from benchmarks import record
 from benchmarks.questions import real_documents
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.index import DenseIndex, DocumentIndex, HybridIndex, SentenceContextIndex
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.vectors import vector_columns
@@ -193,18 +192,14 @@ def _zipf(random: np.random.Generator, n: int) -> Iterator[np.ndarray]:
 
 
 def save(args: argparse.Namespace, rows: Rows, measured: list[dict[str, Any]]) -> None:
-    names = list(measured[0])
-    text = [
-        f"# {len(rows.collection):,} sentences of {rows.vectors.shape[1]} dimensions: {rows.made_in}",
+    title = f"{len(rows.collection):,} sentences of {rows.vectors.shape[1]} dimensions: {rows.made_in}"
+    name = f"retrieval/scale-{'real' if args.real else args.sentences}"
+    also = (
         "Build is without encoding; peak memory is the process's so far, with the float32 vectors in it; "
         "latency is one query at a time, without encoding the query; recall is of the same search by numpy "
-        "in float32.",
-        format_markdown(names, [[str(row[name]) for name in names] for row in measured]),
-    ]
-    made = record.made(__spec__.name, args)
-    name = f"scale-{'real' if args.real else args.sentences}"
-    data = {"what": rows.made_in, "sentences": len(rows.collection), "rows": measured}
-    record.save("retrieval", name, made, "\n\n".join(text), data)
+        "in float32."
+    )
+    record.save_rows(__spec__.name, args, name, title, measured, form="g", also=also)
 
 
 if __name__ == "__main__":

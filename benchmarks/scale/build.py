@@ -11,27 +11,25 @@ PRECISE_POSTGRES.
 import json
 import os
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks import record
 from benchmarks.scale.collection import LargeCollection
+from precise_rag.evaluation import load_development_set
 from precise_rag.index import DatabaseIndex, HybridIndex
 from precise_rag.index.databases.encoding import rows_of_documents
 from precise_rag.index.databases.engine import Engine
 from precise_rag.index.databases.postgres import PostgresEngine
+from precise_rag.types import FloatArray
 
 STORES = "folder,lance,postgres"
 
 
 def main() -> None:
-    parser = record.new_parser(__spec__.name, __doc__)
-    parser.add_argument("--sentences", type=int, default=1_000_000, help="about (%(default)s)")
-    parser.add_argument("--stores", default=STORES)
-    parser.add_argument("--work", type=Path, required=True, help="folder of the stores")
-    parser.add_argument("--vectors", type=Path, help="vector cache (default: in the work folder)")
-    args = parser.parse_args()
+    args = large_parser(__spec__.name, __doc__, 1_000_000, STORES).parse_args()
     stores = args.stores.split(",")
     collection = LargeCollection(args.data, record.cached_encoder(args))
     if "folder" in stores:
@@ -80,9 +78,25 @@ def place(args: Any, store: str) -> str:
     return str(args.work / f"{store}-{size}{suffix}")
 
 
-def note(args: Any, store: str, figures: dict[str, Any]) -> None:
+def large_parser(module: str, doc: str, sentences: int, stores: str) -> ArgumentParser:
+    """Parser of the commands about a large collection."""
+    parser = record.new_parser(module, doc)
+    parser.add_argument("--sentences", type=int, default=sentences, help="about (%(default)s)")
+    parser.add_argument("--stores", default=stores, help="(%(default)s)")
+    parser.add_argument("--work", type=Path, required=True, help="folder of the stores")
+    parser.add_argument("--vectors", type=Path, help="vector cache (default: in the work folder)")
+    return parser
+
+
+def queries(args: Any) -> list[tuple[str, FloatArray]]:
+    """Questions of SQuAD with their vectors."""
+    asked = [q.text for q in load_development_set("squad", args.data).sample(args.queries).questions]
+    return list(zip(asked, record.cached_encoder(args).encode_queries(asked), strict=True))
+
+
+def note(args: Any, store: str, figures: dict[str, Any], name: str = "figures") -> None:
     """Keep the figures of a store in the work folder, with those that are there."""
-    path = args.work / f"figures-{args.sentences}.json"
+    path = args.work / f"{name}-{args.sentences}.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     known.setdefault(store, {}).update(figures)
     path.write_text(json.dumps(known, indent=1))

@@ -13,7 +13,6 @@ PostgreSQL is in PRECISE_POSTGRES; the packages are the group "frameworks" of py
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -25,16 +24,16 @@ from typing import Any, NamedTuple
 import pyarrow as arrow
 
 from benchmarks import record
-from benchmarks.scale.build import Spent, place
+from benchmarks.scale.build import Spent, large_parser, note, place, queries
 from benchmarks.scale.stores import Encoder, percentiles
-from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.report.tables import format_markdown
+from benchmarks.tables import table
+from precise_rag.evaluation.runs.environment import peak_mb
 from precise_rag.index import DatabaseIndex
 from precise_rag.index.databases.lance import LanceEngine
 from precise_rag.types import FloatArray
 
 TOP_K, BATCH, INDEXED_FROM = 10, 2_000, 20_000
-MEMORY = "memory of our process, MB"
+MEMORY, NAME = "memory of our process, MB", "frameworks"
 Search = Callable[[str, FloatArray, int], list[str]]
 """From a query, its vector and a number of results to the ids of rows, best first."""
 
@@ -104,7 +103,7 @@ def llamaindex_lance(folder: str, name: str) -> Store:
 
 def langchain_postgres(server: str, name: str) -> Store:
     """LangChain's store over PostgreSQL."""
-    from langchain_postgres import PGEngine, PGVectorStore
+    from langchain_postgres import Column, PGEngine, PGVectorStore
     from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
     from langchain_postgres.v2.indexes import HNSWIndex
 
@@ -114,7 +113,11 @@ def langchain_postgres(server: str, name: str) -> Store:
     words = HybridSearchConfig(tsv_column="words", index_name=f"{name}_words")
     if not counted(server, name):
         engine.init_vectorstore_table(
-            name, 384, id_column=text_id(), hybrid_search_config=words, overwrite_existing=True
+            name,
+            384,
+            id_column=Column("langchain_id", "TEXT", nullable=False),
+            hybrid_search_config=words,
+            overwrite_existing=True,
         )
     store = PGVectorStore.create_sync(engine, known, name)
     hybrid = PGVectorStore.create_sync(engine, known, name, hybrid_search_config=words)
@@ -139,12 +142,6 @@ def langchain_postgres(server: str, name: str) -> Store:
         return [str(document.id) for document in found]
 
     return Store(lambda: counted(server, name), fill, index, {"vector": by_vector, "hybrid": by_both})
-
-
-def text_id() -> Any:
-    from langchain_postgres import Column
-
-    return Column("langchain_id", "TEXT", nullable=False)
 
 
 def llamaindex_postgres(server: str, name: str) -> Store:
@@ -176,12 +173,11 @@ def llamaindex_postgres(server: str, name: str) -> Store:
 
         return run
 
-    searches = {
-        "vector": search(VectorStoreQueryMode.DEFAULT),
-        "hybrid": search(VectorStoreQueryMode.HYBRID),
-    }
-    count = lambda: counted(server, f"data_{name}")  # noqa: E731
-    return Store(count, lambda rows: store.add(nodes(rows)), lambda: None, searches)
+    modes = {"vector": VectorStoreQueryMode.DEFAULT, "hybrid": VectorStoreQueryMode.HYBRID}
+    searches = {kind: search(mode) for kind, mode in modes.items()}
+    return Store(
+        lambda: counted(server, f"data_{name}"), lambda rows: store.add(nodes(rows)), lambda: None, searches
+    )
 
 
 class KnownVectors:
@@ -246,18 +242,14 @@ OURS = ("lance", "postgres")
 
 
 def main() -> None:
-    parser = record.new_parser(__spec__.name, __doc__)
-    parser.add_argument("--sentences", type=int, default=100_000)
-    parser.add_argument("--stores", default=",".join((*OURS, *STORES)))
+    parser = large_parser(__spec__.name, __doc__, 100_000, ",".join((*OURS, *STORES)))
     parser.add_argument("--queries", type=int, default=50)
-    parser.add_argument("--work", type=Path, required=True, help="folder of the stores")
-    parser.add_argument("--vectors", type=Path, help="vector cache (default: in the work folder)")
     parser.add_argument("--child", choices=("fill", "measure"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child == "fill":
         store = opened(args.work, args.stores, f"scale_{args.sentences}")
         if not store.count():
-            note(args, args.stores, filled(store, rows_of(args)))
+            note(args, args.stores, filled(store, rows_of(args)), NAME)
     elif args.child:
         measure(args, args.stores)
     else:
@@ -271,10 +263,7 @@ def main() -> None:
 
 def measure(args: Any, which: str) -> None:
     """Measure the searches of a store and keep the figures."""
-    asked = load_development_set("squad", args.data).sample(args.queries).questions
-    queries = [question.text for question in asked]
-    pairs = list(zip(queries, record.cached_encoder(args).encode_queries(queries), strict=True))
-    before = memory()
+    pairs, before = queries(args), peak_mb()
     if which in OURS:
         index = DatabaseIndex(place(args, which), Encoder(384))
         searches: dict[str, Search] = {
@@ -294,8 +283,8 @@ def measure(args: Any, which: str) -> None:
             seconds.append(time.perf_counter() - began)
         cpu = 1000 * (time.process_time() - started) / len(pairs)
         figures = {f"{kind}, CPU ms": round(cpu, 1), **percentiles(kind, seconds)}
-        note(args, which, {**figures, f"{kind}, rows found": round(spent / len(pairs), 1)})
-    note(args, which, {MEMORY: memory() - before})
+        note(args, which, {**figures, f"{kind}, rows found": round(spent / len(pairs), 1)}, NAME)
+    note(args, which, {MEMORY: round(peak_mb() - before)}, NAME)
 
 
 def rows_of(args: Any) -> Iterator[Row]:
@@ -309,33 +298,20 @@ def rows_of(args: Any) -> Iterator[Row]:
         yield from map(Row, found["id"].to_pylist(), found["text"].to_pylist(), vectors)
 
 
-def memory() -> int:
-    """The most megabytes that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-
-
-def note(args: Any, store: str, figures: dict[str, Any]) -> None:
-    """Keep figures in the work folder, with those that are there."""
-    path = args.work / f"frameworks-{args.sentences}.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    known.setdefault(store, {}).update(figures)
-    path.write_text(json.dumps(known, indent=1))
-    print(store, figures, flush=True)
-
-
 def save(args: argparse.Namespace, load: float) -> None:
-    measured = json.loads((args.work / f"frameworks-{args.sentences}.json").read_text())
+    measured = json.loads((args.work / f"{NAME}-{args.sentences}.json").read_text())
     names = ("CPU ms", "p50 ms", "p95 ms", "rows found")
     rows = [
-        [store, kind, *(str(figures[f"{kind}, {name}"]) for name in names), str(figures[MEMORY])]
+        {"store": store, "search": kind}
+        | {name: figures[f"{kind}, {name}"] for name in names}
+        | {"memory, MB": figures[MEMORY]}
         for store, figures in measured.items()
         for kind in ("vector", "hybrid")
         if f"{kind}, CPU ms" in figures
     ]
     made = record.made(__spec__.name, args, **{"load at the beginning": round(load, 1)})
     title = f"# {args.sentences:,} sentences in the frameworks' own stores (load {load:.0f})\n\n"
-    table = format_markdown(["store", "search", *names, "memory, MB"], rows)
-    print(record.save("scale", f"frameworks-{args.sentences}", made, title + table, {"stores": measured}))
+    record.save("scale", f"{NAME}-{args.sentences}", made, title + table(rows), {"stores": measured})
 
 
 if __name__ == "__main__":

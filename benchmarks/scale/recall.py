@@ -10,13 +10,15 @@ same sentences and their plain vectors (`benchmarks.scale.frameworks`).
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import record
-from precise_rag.evaluation import BUDGETS, Positions, compare_paired, load_development_set, score_evidence
+from benchmarks.sent import recall_rows, recalls
+from precise_rag.evaluation import Dataset, load_development_set
 from precise_rag.evaluation.units import Unit
 from precise_rag.index import DatabaseIndex, HybridIndex
 from precise_rag.index.databases.lance import engine as lance_engine
@@ -35,85 +37,66 @@ def main() -> None:
     args = parser.parse_args()
     lance_engine._INDEXED_FROM = postgres_engine._INDEXED_FROM = args.indexed
     encoder = record.cached_encoder(args)
-    header = " | ".join(map(str, BUDGETS))
-    lines = [f"| set (questions) | system | {header} |", "|---" * (len(BUDGETS) + 2) + "|"]
-    means: dict[str, dict[str, list[float]]] = {}
+    rows: list[dict[str, Any]] = []
     for name in args.sets.split(","):
         dataset = load_development_set(name, args.data).with_evidence().sample(args.sample, args.seed)
-        corpus = Positions(dataset.documents)
-
-        def recalls(index, dataset=dataset, corpus=corpus) -> np.ndarray:
-            found = [score_evidence(corpus, index.search(q.text, 100), q.evidence) for q in dataset.questions]
-            return 100 * np.array([score.recall for score in found])
-
-        base = recalls(HybridIndex.build(dataset.documents, encoder))
-        systems = {"HybridIndex": base}
-        with tempfile.TemporaryDirectory() as folder:
-            for engine, location in locations(Path(folder), name).items():
-                rows = DatabaseIndex.build(dataset.documents, encoder, location=location)
-                systems[engine] = recalls(rows)
-                rows.optimize()
-                systems[f"{engine}, approximate"] = recalls(rows)
-                rows.delete(rows.document_ids)
-                rows.close()
+        found = {"HybridIndex": recalls(dataset, HybridIndex.build(dataset.documents, encoder).search)}
+        found |= by_databases(dataset, encoder, name)
         if args.frameworks:
-            systems |= by_frameworks(dataset, corpus, encoder, name)
-        for system, values in systems.items():
-            cells = [f"{mean:.1f}" for mean in values.mean(axis=0)]
-            if system != "HybridIndex":
-                gains = [compare_paired(values[:, j], base[:, j]).difference for j in range(len(BUDGETS))]
-                cells = [
-                    f"{cell} ({g.mean:+.1f} [{g.low:+.1f}, {g.high:+.1f}])"
-                    for cell, g in zip(cells, gains, strict=True)
-                ]
-            lines.append(f"| {name} ({len(values)}) | {system} | {' | '.join(cells)} |")
-            print(lines[-1], flush=True)
-        means[name] = {system: values.mean(axis=0).round(2).tolist() for system, values in systems.items()}
-    title = "# Recall of evidence (%) at token budgets: rows in a database against HybridIndex\n\n"
-    made = record.made(__spec__.name, args)
+            found |= by_frameworks(dataset, encoder, name)
+        rows += recall_rows(name, found)
+        print(*rows[-len(found) :], sep="\n", flush=True)
     stem = "recall-frameworks" if args.frameworks else "recall"
     if args.sets != SETS and not args.frameworks:
         stem += f"-{args.sets.replace(',', '-').replace('/', '-')}"
-    print(record.save("scale", stem, made, title + "\n".join(lines), {"recall": means}))
+    title = "Recall of evidence (%) at token budgets: rows in a database against HybridIndex"
+    record.save_rows(__spec__.name, args, f"scale/{stem}", title, rows)
 
 
-def by_frameworks(dataset: Any, corpus: Positions, encoder: Encoder, name: str) -> dict[str, np.ndarray]:
+def by_databases(dataset: Dataset, encoder: Encoder, name: str) -> dict[str, np.ndarray]:
+    """The recalls of our rows in databases, exact and with an approximate index."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        places = {"LanceDB": str(Path(folder) / "rows.lance")}
+        if server := os.environ.get("PRECISE_POSTGRES"):
+            places["PostgreSQL"] = f"{server}{'&' if '?' in server else '?'}collection=recall_{name}"
+        for engine, location in places.items():
+            index = DatabaseIndex.build(dataset.documents, encoder, location=location)
+            found[engine] = recalls(dataset, index.search)
+            index.optimize()
+            found[f"{engine}, approximate"] = recalls(dataset, index.search)
+            index.delete(index.document_ids)
+            index.close()
+    return found
+
+
+def by_frameworks(dataset: Dataset, encoder: Encoder, name: str) -> dict[str, np.ndarray]:
     """The recalls of the frameworks' own stores, filled with the sentences of a set."""
     from benchmarks.scale.frameworks import STORES, Row, opened
 
     spans, rows = {}, []
-    tables = build_tables(dataset.documents, encoder)
-    for document, table in zip(dataset.documents, tables, strict=True):
+    for document, table in zip(dataset.documents, build_tables(dataset.documents, encoder), strict=True):
         for (start, end), vector in zip(table.spans, table.vectors, strict=True):
             identifier = f"s{len(rows)}"
             spans[identifier] = Unit(document.id, int(start), int(end), document.text[start:end])
             rows.append(Row(identifier, document.text[start:end], vector))
     asked = [question.text for question in dataset.questions]
-    pairs = list(zip(dataset.questions, encoder.encode_queries(asked), strict=True))
-    found = {}
-    with tempfile.TemporaryDirectory() as folder:
+    vectors = dict(zip(asked, encoder.encode_queries(asked), strict=True))
+
+    def searches() -> Iterator[tuple[str, Any]]:
         for which in STORES:
-            if which.endswith("postgres") and "PRECISE_POSTGRES" not in os.environ:
-                continue
-            store = opened(Path(folder), which, f"recall_{name}")
-            if not store.count():
-                store.fill(rows)
-            for kind, search in store.searches.items():
-                best = [[spans[i] for i in search(q.text, vector, 100)] for q, vector in pairs]
-                scores = [
-                    score_evidence(corpus, units, q.evidence).recall
-                    for (q, _), units in zip(pairs, best, strict=True)
-                ]
-                found[f"{which}, {kind}"] = 100 * np.array(scores)
-    return found
+            if not which.endswith("postgres") or "PRECISE_POSTGRES" in os.environ:
+                store = opened(Path(folder), which, f"recall_{name}")
+                if not store.count():
+                    store.fill(rows)
+                for kind, search in store.searches.items():
+                    yield f"{which}, {kind}", search
 
-
-def locations(folder: Path, name: str) -> dict[str, str]:
-    """Where the rows of a set are, by engine."""
-    found = {"LanceDB": str(folder / "rows.lance")}
-    if server := os.environ.get("PRECISE_POSTGRES"):
-        found["PostgreSQL"] = f"{server}{'&' if '?' in server else '?'}collection=recall_{name}"
-    return found
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            system: recalls(dataset, lambda q, k, search=search: [spans[i] for i in search(q, vectors[q], k)])
+            for system, search in searches()
+        }
 
 
 if __name__ == "__main__":

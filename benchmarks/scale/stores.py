@@ -28,9 +28,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
-from benchmarks.scale.build import note, place
-from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.report.tables import format_markdown
+from benchmarks.scale.build import large_parser, note, place, queries
+from benchmarks.tables import table
 from precise_rag.index import DatabaseIndex, HybridIndex
 from precise_rag.index.databases.lance import view as lance_view
 from precise_rag.testing import HashEncoder
@@ -51,12 +50,8 @@ class Encoder(HashEncoder):
 
 
 def main() -> None:
-    parser = record.new_parser(__spec__.name, __doc__)
-    parser.add_argument("--sentences", type=int, default=1_000_000)
-    parser.add_argument("--stores", default=STORES)
+    parser = large_parser(__spec__.name, __doc__, 1_000_000, STORES)
     parser.add_argument("--queries", type=int, default=50)
-    parser.add_argument("--work", type=Path, required=True, help="folder of the stores")
-    parser.add_argument("--vectors", type=Path, help="vector cache (default: in the work folder)")
     parser.add_argument("--child", choices=("measure", "write"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child == "write":
@@ -77,9 +72,7 @@ def child(what: str, store: str) -> list[str]:
 
 def measure(args: Any, store: str) -> None:
     """Measure one store and keep the figures."""
-    asked = load_development_set("squad", args.data).sample(args.queries).questions
-    queries = [question.text for question in asked]
-    pairs = list(zip(queries, record.cached_encoder(args).encode_queries(queries), strict=True))
+    pairs = queries(args)
     if store != "postgres":
         read_once(Path(kept_in(args, store)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -232,13 +225,11 @@ def save(args: argparse.Namespace, load: float) -> None:
     names = [store for store in STORES.split(",") if store in measured]
     figures = dict.fromkeys(figure for store in names for figure in measured[store])
     rows = [
-        [figure, *("" if (value := measured[store].get(figure)) is None else f"{value:,}" for store in names)]
-        for figure in figures
+        {"": figure} | {store: str(measured[store].get(figure, "")) for store in names} for figure in figures
     ]
     made = record.made(__spec__.name, args, **{"load at the beginning": round(load, 1)})
     title = f"# {args.sentences:,} sentences in a folder and in databases (load {load:.0f})\n\n"
-    table = format_markdown(["", *names], rows)
-    print(record.save("scale", f"stores-{args.sentences}", made, title + table, {"stores": measured}))
+    record.save("scale", f"stores-{args.sentences}", made, title + table(rows), {"stores": measured})
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ it is long enough, so that every protocol finds its pairs in a step."""
 
 Pairs = tuple[np.ndarray, np.ndarray]
 """(m, 2) rows of sentences, and (m,) whether the two belong together."""
+Drawn = dict[tuple[str, str], Pairs]
+"""The pairs of each side by each protocol."""
 
 
 class Side:
@@ -222,28 +224,25 @@ def best_threshold(scores: np.ndarray, together: np.ndarray) -> float:
     return float(scores[order[np.argmax(right)]])
 
 
-def packaged_table(sides: dict[str, Side], drawn: dict[tuple[str, str], Pairs], cache: Path) -> list[str]:
-    """Lines of a table of the packaged models' accuracy, in percent."""
+def packaged_rows(sides: dict[str, Side], drawn: Drawn, cache: Path) -> list[dict[str, Any]]:
+    """The packaged models' accuracy, in percent."""
     encoder = CachedEncoder(load_encoder("all-MiniLM-L6-v2"), cache)
-    lines = [f"| tested on | model | reads | {' | '.join(PROTOCOLS)} |", f"|---|---|---|{'---:|' * 3}"]
+    rows = []
     for name, (reads, around) in itertools.product(
         PACKAGED, (("the pair alone", 0), ("the pair in context", 16))
     ):
         model, _ = load_model(name, encoder=encoder)
-        cells: dict[str, list[float]] = {}
+        cells: dict[str, dict[str, float]] = {side: {} for side in sides}
         for protocol in PROTOCOLS:
-            found = {
-                side: packaged_scores(model, sides[side], drawn[side, protocol][0], around) for side in sides
-            }
+            found = {s: packaged_scores(model, sides[s], drawn[s, protocol][0], around) for s in sides}
             threshold = best_threshold(found["training"], drawn["training", protocol][1])
             for side, scores in found.items():
                 right = (scores <= threshold) == drawn[side, protocol][1]
-                cells.setdefault(side, []).append(100 * float(right.mean()))
-        for side, figures in cells.items():
-            if side != "training":
-                lines.append(f"| {side} | `{name}` | {reads} | {' | '.join(f'{f:.1f}' for f in figures)} |")
-                print(lines[-1], flush=True)
-    return lines
+                cells[side][protocol] = 100 * float(right.mean())
+        head = {"model": f"`{name}`", "reads": reads}
+        rows += [{"tested on": s} | head | figures for s, figures in cells.items() if s != "training"]
+        print(*rows[1 - len(sides) :], sep="\n", flush=True)
+    return rows
 
 
 def main() -> None:
@@ -273,12 +272,10 @@ def main() -> None:
         for protocol in PROTOCOLS
     }
     if args.only == "packaged":
-        lines = packaged_table({"training": known, **sides}, drawn, args.cache)
+        rows = packaged_rows({"training": known, **sides}, drawn, args.cache)
         sizes = ", ".join(f"{name} {len(labels):,}" for (name, p), (_, labels) in drawn.items() if p == "any")
-        about = (__doc__ or "").strip().split(chr(10) * 2)[2:]
-        parts = ["# Pairs of Table X, by the packaged models", *about, f"Pairs of `any`: {sizes}."]
-        body = (chr(10) * 2).join([*parts, chr(10).join(lines)])
-        record.save("segmentation", "table-x", record.made(__spec__.name, args), body, {})
+        title, also = "Pairs of Table X, by the packaged models", f"Pairs of `any`: {sizes}."
+        record.save_rows(__spec__.name, args, "segmentation/table-x", title, rows, doc=__doc__, also=also)
         return
     print(
         f"{len(train.texts):,} sentences to fine-tune on, {len(known.texts):,} of them for frozen vectors; "
@@ -288,35 +285,29 @@ def main() -> None:
         print(f"{name}, {protocol}: {len(labels):,} pairs")
     print(f"| tested on | encoder | features | {' | '.join(PROTOCOLS)} | paper |\n|---|---|---|{'---:|' * 4}")
 
-    def show(kind: str, name: str, features: tuple[str, ...], cells: list[float]) -> None:
-        figures = " | ".join(f"{cell:.1f}" for cell in cells)
-        paper = PAPER[FEATURES.index(features)]
-        print(f"| {name} | {kind} | {', '.join(features)} | {figures} | {paper} |", flush=True)
+    def show(
+        kind: str, features: tuple[str, ...], heads: dict[str, nn.Module], vectors: dict[str, Tensor]
+    ) -> None:
+        for name, rows in vectors.items():
+            cells = [f"{accuracy(heads[p], rows, drawn[name, p], features):.1f}" for p in PROTOCOLS]
+            cells = [name, kind, ", ".join(features), *cells, PAPER[FEATURES.index(features)]]
+            print(f"| {' | '.join(cells)} |", flush=True)
+
+    def encoded(by: Any) -> dict[str, Tensor]:
+        return {name: torch.from_numpy(by.encode(side.texts)) for name, side in sides.items()}
 
     if args.only != "fine-tuned":
         cached = CachedEncoder(encoder, args.cache)
-        texts = cached.encode(known.texts)
-        vectors = {name: torch.from_numpy(cached.encode(side.texts)) for name, side in sides.items()}
+        texts, vectors = torch.from_numpy(cached.encode(known.texts)), encoded(cached)
         for features in feature_sets:
-            heads = [
-                frozen_head(torch.from_numpy(texts), drawn["training", p], features, args.epochs)
-                for p in PROTOCOLS
-            ]
-            for name, rows in vectors.items():
-                cells = [
-                    accuracy(head, rows, drawn[name, p], features)
-                    for head, p in zip(heads, PROTOCOLS, strict=True)
-                ]
-                show("frozen", name, features, cells)
-    if args.only == "frozen":
-        return
-    trained = SentenceTransformerEncoder(encoder.source, device=encoder.device)
-    tuned = fine_tune(trained.module, train, feature_sets, args.learning_rate, args.minutes)
-    for name, side in sides.items():
-        rows = torch.from_numpy(trained.encode(side.texts))
+            heads = {p: frozen_head(texts, drawn["training", p], features, args.epochs) for p in PROTOCOLS}
+            show("frozen", features, heads, vectors)
+    if args.only != "frozen":
+        trained = SentenceTransformerEncoder(encoder.source, device=encoder.device)
+        tuned = fine_tune(trained.module, train, feature_sets, args.learning_rate, args.minutes)
+        vectors = encoded(trained)
         for features in feature_sets:
-            cells = [accuracy(tuned[features, p], rows, drawn[name, p], features) for p in PROTOCOLS]
-            show("fine-tuned", name, features, cells)
+            show("fine-tuned", features, {p: tuned[features, p] for p in PROTOCOLS}, vectors)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ compared with the model in FOLDER: mean differences over the sets, with 95 % int
 import json
 import zlib
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from nltk.tokenize.texttiling import TextTilingTokenizer
 import benchmarks.peers.splitters  # noqa: F401  adds the splitters of other libraries
 from benchmarks import record
 from benchmarks.results import newest
+from benchmarks.tables import table
 from precise_rag.encoders import CachedEncoder, load_encoder
 from precise_rag.evaluation.splitters import load_splitter
 from precise_rag.segmentation.pretrained import load_model
@@ -139,9 +141,7 @@ def load_methods(cache: Path) -> dict[str, Callable[[], Method]]:
     }
     for title, (name, options) in STOCK.items():
         methods[title] = lambda name=name, options=options: Method(stock_scorer(name, encoder, options), True)
-    for model in ("small", "sage-minilm"):
-        methods[model] = lambda model=model: Method(model_scorer(model, encoder))
-    return methods
+    return methods | {m: lambda m=m: Method(model_scorer(m, encoder)) for m in ("small", "sage-minilm")}
 
 
 def draw(data: Path, name: str, limit: int) -> list[LabelledDocument]:
@@ -153,12 +153,9 @@ def draw(data: Path, name: str, limit: int) -> list[LabelledDocument]:
         if (not SETS[name][0].startswith("train") or is_held_out(document.id, 0.05))
         and ("/" not in name or document.id.startswith(f"{name}/"))
     ]
-    chosen, total = [], 0
-    for place in np.random.default_rng(0).permutation(len(documents)).tolist():
-        if total < limit:
-            chosen.append(documents[place])
-            total += len(documents[place].sentences)
-    return chosen
+    order = [documents[place] for place in np.random.default_rng(0).permutation(len(documents)).tolist()]
+    before = accumulate((len(document.sentences) for document in order), initial=0)
+    return [document for document, n in zip(order, before, strict=False) if n < limit]
 
 
 def measure(labels: list[np.ndarray], scores: list[np.ndarray], decides: bool) -> dict[str, float]:
@@ -203,18 +200,15 @@ def window_errors(label: np.ndarray, found: np.ndarray) -> tuple[float, float]:
 
 def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each method's figures, the mean over the sets that all methods of the kind were measured on."""
-    found = []
-    for kind in KINDS:
-        of_kind = [
-            row
-            for row in rows
-            if row["kind"] == kind and row["by"] != "every paragraph" and "/" not in row["set"]
-        ]
-        for by in dict.fromkeys(row["by"] for row in of_kind):
-            mine = [row for row in of_kind if row["by"] == by]
-            average = {name: _mean([row[name] for row in mine]) for name in ("cuts", *FIGURES)}
-            found.append({"set": f"mean of {len(mine)}", "kind": kind, "by": by, **average})
-    return found
+    by_method: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["by"] != "every paragraph" and "/" not in row["set"]:
+            by_method.setdefault((row["kind"], row["by"]), []).append(row)
+    return [
+        {"set": f"mean of {len(mine)}", "kind": kind, "by": by}
+        | {name: _mean([row[name] for row in mine]) for name in ("cuts", *FIGURES)}
+        for (kind, by), mine in sorted(by_method.items(), key=lambda item: KINDS.index(item[0][0]))
+    ]
 
 
 def _mean(values: list[float]) -> float:
@@ -259,30 +253,23 @@ def _gain(
     return np.nanmean(gains, axis=0)
 
 
-def table(rows: list[dict[str, Any]], names: tuple[str, ...]) -> str:
-    lines = [f"| documents | boundary | by | {' | '.join(names)} |", f"|---|---|---|{'---:|' * len(names)}"]
-    for row in rows:
-        cells = [
-            "–" if row[n] != row[n] else f"{row[n]:,.3f}" if n != "gaps" else f"{row[n]:,}" for n in names
-        ]
-        lines.append(f"| {row['set']} | {row['kind']} | {row['by']} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def shown(rows: list[dict[str, Any]], names: tuple[str, ...]) -> str:
+    head = {"documents": "set", "boundary": "kind", "by": "by"}
+    return table(
+        [{k: row[v] for k, v in head.items()} | {name: row[name] for name in names} for row in rows], ".3f"
+    )
 
 
 def render(rows: list[dict[str, Any]], compared: list[dict[str, Any]]) -> str:
     parts = [
         "# Human boundaries found",
-        (__doc__ or "").split("\n\n")[2].rpartition(" Methods and sets")[0],
+        record.about(__doc__).rpartition(" Methods and sets")[0],
         "Each set counts the same; `cuts` is how many a method makes for each of the author's:",
-        table(means(rows), ("cuts", *FIGURES)),
+        shown(means(rows), ("cuts", *FIGURES)),
     ]
     if compared:
-        lines = ["| boundary | figure | difference | low | high |", "|---|---|---:|---:|---:|"]
-        for row in compared:
-            cells = " | ".join(f"{row[name]:+.3f}" for name in ("difference", "low", "high"))
-            lines.append(f"| {row['kind']} | {row['figure']} | {cells} |")
-        parts += ["The last method against the model in FOLDER:", "\n".join(lines)]
-    parts += ["By set:", table(rows, ("gaps", "prevalence", "cuts", *FIGURES))]
+        parts += ["The last method against the model in FOLDER:", table(compared, "+.3f")]
+    parts += ["By set:", shown(rows, ("gaps", "prevalence", "cuts", *FIGURES))]
     return "\n\n".join(parts)
 
 

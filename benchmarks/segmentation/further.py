@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import record
+from benchmarks.tables import table
 from precise_rag.cli import main as precise
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.training.corpus import area_under_curve
 from precise_rag.segmentation.training.fitting import best_epoch
@@ -70,12 +70,9 @@ def measure(file: Path, size: int, seed: int) -> dict[str, Any]:
         documents = list(read_labelled(test))
         models = {name: load_model(place)[0] for name, place in (("small", "small"), ("new", out))}
         logits = {name: [m.predict(d.sentences).logits for d in documents] for name, m in models.items()}
-    row: dict[str, Any] = {"file": file.name.split(".")[0], "trained on": size, "tested on": len(documents)}
-    return (
-        row
-        | {"epoch": best_epoch(history)["epoch"]}
-        | compare(documents, logits["small"], logits["new"], rng)
-    )
+    row = {"file": file.name.split(".")[0], "trained on": size, "tested on": len(documents)}
+    row["epoch"] = best_epoch(history)["epoch"]
+    return {**row, **compare(documents, logits["small"], logits["new"], rng)}
 
 
 def read_lines(file: Path) -> list[str]:
@@ -88,16 +85,15 @@ def compare(
 ) -> dict[str, Any]:
     """Each figure of both models, and its difference with the interval over documents."""
     labels = [np.stack([document.paragraph, document.section], axis=1) for document in documents]
-    every = np.arange(len(documents))
     drawn = [rng.integers(len(documents), size=len(documents)) for _ in range(DRAWS)]
     found: dict[str, Any] = {}
     for name, figure in figures().items():
-        first, second = (figure([labels[i] for i in every], [of[i] for i in every]) for of in (before, after))
-        gains = [
-            figure([labels[i] for i in rows], [after[i] for i in rows])
-            - figure([labels[i] for i in rows], [before[i] for i in rows])
-            for rows in drawn
-        ]
+
+        def both(rows: Any, figure: Any = figure) -> list[float]:
+            return [figure([labels[i] for i in rows], [of[i] for i in rows]) for of in (before, after)]
+
+        first, second = both(range(len(documents)))
+        gains = [np.subtract(*both(rows)[::-1]) for rows in drawn]
         low, high = np.nanpercentile(gains, (2.5, 97.5)) if np.isfinite(gains).any() else (np.nan, np.nan)
         found[name] = [round(float(value), 4) for value in (first, second, second - first, low, high)]
     return found
@@ -130,26 +126,20 @@ def is_worse(row: dict[str, Any]) -> list[str]:
 def render(rows: list[dict[str, Any]]) -> str:
     body = []
     for row in rows:
-        cells = [row["file"], str(row["trained on"]), str(row["tested on"]), str(row["epoch"])]
+        line = {"source": row["file"], "trained on": row["trained on"], "tested on": row["tested on"]}
+        line["best epoch"] = row["epoch"]
         for name in figures():
-            _, after, difference, low, high = row[name]
-            cells.append(
-                "–" if after != after else f"{after:.3f} ({difference:+.3f}, {low:+.3f} to {high:+.3f})"
+            _, after, *gain = row[name]
+            line[name] = (
+                "–" if after != after else f"{after:.3f} ({{:+.3f}}, {{:+.3f}} to {{:+.3f}})".format(*gain)
             )
-        body.append([*cells, ", ".join(is_worse(row)) or "no"])
-    header = ["source", "trained on", "tested on", "best epoch", *figures(), "significantly worse"]
+        body.append({**line, "significantly worse": ", ".join(is_worse(row)) or "no"})
     summary = (
         f"Of {len(rows)} collections {sum(bool(is_worse(row)) for row in rows)} are significantly worse in a "
         "figure. In brackets: the difference from `small`, and its interval. Epoch 0 is `small` itself."
     )
-    return "\n\n".join(
-        [
-            "# Going on training on your own documents",
-            __doc__.split("\n\n", 2)[2],
-            summary,
-            format_markdown(header, body),
-        ]
-    )
+    title = "# Going on training on your own documents"
+    return "\n\n".join([title, record.about(__doc__), summary, table(body)])
 
 
 if __name__ == "__main__":

@@ -38,7 +38,6 @@ NASTY = {
     "open tags": "<p><div>",
 }
 """Texts that are repeated up to the size."""
-COLUMNS = ("splitter", "input", "MB", "chunks", "MB/s wall", "MB/s CPU", "peak MB", "of that the text")
 
 
 def run_one(splitter: str, kind: str, files: list[str], megabytes: float, processes: int) -> dict[str, Any]:
@@ -121,14 +120,6 @@ def in_process(args: argparse.Namespace, splitter: str, kind: str, size: str) ->
     return row
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    lines = [f"| {' | '.join(COLUMNS)} |", f"|---|---|{'---:|' * (len(COLUMNS) - 2)}"]
-    for row in rows:
-        cells = [f"{row[name]:,}" if isinstance(row[name], int | float) else row[name] for name in COLUMNS]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
     parser = record.new_parser(__spec__.name, __doc__, data=False)
     parser.add_argument("files", nargs="+")
@@ -156,8 +147,8 @@ def main() -> None:
             for kind in inputs
             for size in args.sizes.split(",")
         ]
-        body = f"# Speed of cutting\n\n{(__doc__ or '').split(chr(10) * 2)[2]}\n\n{table(rows)}"
-        record.save("segmentation", args.name, record.made(__spec__.name, args), body, {"rows": rows})
+        name, title = f"segmentation/{args.name}", "Speed of cutting"
+        record.save_rows(__spec__.name, args, name, title, rows, doc=__doc__, form="g")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ requests, and at the end.
 """
 
 import asyncio
-import json
 import os
 import random
 import socket
@@ -24,9 +23,8 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from benchmarks.record import made, new_parser, save
+from benchmarks.record import new_parser, save_rows
 from precise_rag.evaluation import load_development_set
-from precise_rag.evaluation.report.tables import format_markdown
 
 MODULE = "benchmarks.service.clients"
 _PASSAGES = 20
@@ -163,9 +161,7 @@ def main() -> None:
             row = asyncio.run(measure(url, server.pid, args))
         finally:
             server.terminate()
-    table = format_markdown(list(row), [[str(value) for value in row.values()]])
-    text = f"# Fifty clients at once\n\n{(__doc__ or '').partition('--data DIR')[2].strip()}\n\n{table}"
-    save("service", "clients", made(MODULE, args), text, {"rows": [json.loads(json.dumps(row))]})
+    save_rows(MODULE, args, "service/clients", "Fifty clients at once", [row], doc=__doc__, form="g")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def test_every_line_sends_the_evidence_and_no_more_than_the_stock_app(framework)
             assert row["tokens"][0] <= stock + 30  # contexts repeat sentences
     assert [row["asked"] > 100 for row in rows if "asked" in row] == [True, True]
     found = adoption.summary([{"set": "toy", **row} for row in rows])
-    assert len(adoption.table(found).splitlines()) == len(rows) + 2
+    assert len(adoption.shown(found).splitlines()) == len(rows) + 2
     assert len(adoption.differences(rows).splitlines()) == sum("line" in row for row in rows) + 2
 
 

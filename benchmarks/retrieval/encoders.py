@@ -130,7 +130,7 @@ def rows_of(found: dict[str, dict[str, np.ndarray]], labels: Sequence[str]) -> l
         rows.append(row)
     means = [np.mean([of_set[label].mean(axis=0) for of_set in found.values()], axis=0) for label in labels]
     last = {"set (questions)": "mean of the sets", head: _slashes(means[0], ".1f")}
-    gains = {
+    more = {
         f"{o}, minus the first": _slashes(m - means[0], "+.1f") for o, m in zip(labels, means, strict=True)
     }
     return [*rows, last | dict(list(more.items())[1:])]

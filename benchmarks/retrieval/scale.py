@@ -199,7 +199,7 @@ def save(args: argparse.Namespace, rows: Rows, measured: list[dict[str, Any]]) -
         "latency is one query at a time, without encoding the query; recall is of the same search by numpy "
         "in float32."
     )
-    record.save_rows(__spec__.name, args, name, title, measured, form="g", also=also)
+    record.save_rows(__spec__.name, args, name, title, measured, form=",g", also=also)
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def main() -> None:
             for size in args.sizes.split(",")
         ]
         name, title = f"segmentation/{args.name}", "Speed of cutting"
-        record.save_rows(__spec__.name, args, name, title, rows, doc=__doc__, form="g")
+        record.save_rows(__spec__.name, args, name, title, rows, doc=__doc__, form=",g")
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ def main() -> None:
             row = asyncio.run(measure(url, server.pid, args))
         finally:
             server.terminate()
-    save_rows(MODULE, args, "service/clients", "Fifty clients at once", [row], doc=__doc__, form="g")
+    save_rows(MODULE, args, "service/clients", "Fifty clients at once", [row], doc=__doc__, form=",g")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from langchain_precise.words import OwnWords
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import load_encoder
 from precise_rag.protocols import Reranker
-from precise_rag.rerank import calibrated, load_reranker, rerank, unread_note
-from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector
+from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best, unread_note
+from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector, selector_of
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
 
@@ -141,12 +141,7 @@ class RerankCompressor(SelectionCompressor):
 
     def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
         """Keep the best `top_n` candidates."""
-        ranked = rerank(query, candidates, self._reranker)
-        n_kept = len(ranked) if self.top_n is None else self.top_n
-        return Selection.of(
-            (c, rank <= n_kept, f"rank {rank} of {len(ranked)} by {self._reranker.name}")
-            for rank, c in enumerate(ranked, start=1)
-        )
+        return rerank_best(query, candidates, self._reranker, self.top_n)
 
 
 class GradientSelectionCompressor(SelectionCompressor):
@@ -179,25 +174,9 @@ class GradientSelectionCompressor(SelectionCompressor):
         self.selector()
         self._reranker = None if self.reranker is None else calibrated(load_reranker(self.reranker))
 
-    @property
-    def _limits_share(self) -> bool:
-        """Whether a share of the best counts: on raw scores, as in SAGE's figures, only one that is set."""
-        return not self.assume_ratio or "share_of_best" in self.model_fields_set
-
     def selector(self) -> GradientSelector:
         """Return the core's selector with these settings."""
-        return GradientSelector(
-            min_k=self.min_k,
-            ratio=self.ratio,
-            max_k=self.max_k,
-            max_tokens=self.max_tokens,
-            min_score=self.min_score,
-            share_of_best=self.share_of_best if self._limits_share else None,
-            min_keep=self.min_keep,
-            min_gap=self.min_gap,
-            count_tokens=self.count_tokens,
-            assume_ratio=self.assume_ratio,
-        )
+        return selector_of(vars(self), self.model_fields_set)
 
     def candidates(self, documents: Sequence[Document]) -> list[Candidate]:
         """Return the documents as core candidates, their own scores on `score_scale`."""

@@ -9,7 +9,7 @@ from precise_rag.rerank.levels import LevelledReranker, calibrated
 from precise_rag.rerank.load import load_reranker
 from precise_rag.rerank.logits import LogitReranker
 from precise_rag.rerank.packaged import PackagedReranker
-from precise_rag.rerank.reranking import rerank, unread_note
+from precise_rag.rerank.reranking import rerank, rerank_best, unread_note
 
 __all__ = [
     "Adaptation",
@@ -24,5 +24,6 @@ __all__ = [
     "calibrated",
     "load_reranker",
     "rerank",
+    "rerank_best",
     "unread_note",
 ]

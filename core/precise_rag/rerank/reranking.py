@@ -11,7 +11,17 @@ from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.levels import LevelledReranker, usable_scores
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.script import mostly_latin, script_of
-from precise_rag.types import OWN, UNRANKED, UNREAD, UNSCORED, Candidate, best_first, check_query, with_scores
+from precise_rag.types import (
+    OWN,
+    UNRANKED,
+    UNREAD,
+    UNSCORED,
+    Candidate,
+    Selection,
+    best_first,
+    check_query,
+    with_scores,
+)
 
 
 def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> list[Candidate]:
@@ -40,6 +50,18 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
     judged = reranker.judge(query, given)
     told = (replace(c, scores={**c.scores, **_own(s)}) for c, s in zip(renamed, judged.own, strict=True))
     return best_first(with_scores(told, judged.levels))
+
+
+def rerank_best(
+    query: str, candidates: Iterable[Candidate], reranker: Reranker, top_n: int | None
+) -> Selection:
+    """Rerank candidates and keep the best `top_n`, or all; see `rerank`. The reasons say the ranks."""
+    ranked = rerank(query, candidates, reranker)
+    n_kept = len(ranked) if top_n is None else top_n
+    return Selection.of(
+        (c, rank <= n_kept, f"rank {rank} of {len(ranked)} by {reranker.name}")
+        for rank, c in enumerate(ranked, start=1)
+    )
 
 
 def unread_note(query: str, candidates: Sequence[Candidate]) -> str:

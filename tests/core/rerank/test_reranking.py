@@ -11,6 +11,7 @@ from precise_rag.rerank import (
     PackagedReranker,
     load_reranker,
     rerank,
+    rerank_best,
     unread_note,
 )
 from precise_rag.types import UNREAD, Candidate, FloatArray, ScoreScale
@@ -38,6 +39,15 @@ def test_rerank_orders_by_the_new_score_and_keeps_the_former_one() -> None:
     assert {c.score_scale for c in ranked} == {"logit"}
     again = rerank("q", ranked, ByLength())
     assert again[0].scores == pytest.approx({"retrieval": 0.1, "reranked": 24})
+
+
+def test_the_best_are_kept_with_their_ranks() -> None:
+    selection = rerank_best("q", CANDIDATES, ByLength(), 2)
+    assert [(d.candidate.text, d.kept) for d in selection.decisions] == [
+        (text, rank < 2) for rank, text in enumerate(sorted(TEXTS, key=len, reverse=True))
+    ]
+    assert selection.reasons[-1] == "rank 3 of 3 by by-length"
+    assert len(rerank_best("q", CANDIDATES, ByLength(), None).kept) == 3
 
 
 def test_a_reranker_must_return_one_score_per_candidate() -> None:

@@ -17,7 +17,7 @@ Without a model, ChunkRAG is run without its rewriter and its relevance filter.
 """
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,13 +159,13 @@ def written(rag: Any, question: Question) -> tuple[str, int | None]:
 def figures(sent: Sent, given: Collection, metrics: Sequence[str]) -> dict[str, FloatArray]:
     """The values of each question by the name of the measure; NaN where it has none."""
     asked = given.questions
-    spoken = [_spoken(document.text) for document in given.documents]
+    known = [spoken(document.text) for document in given.documents]
     texts = [[excerpt.text for excerpt in excerpts] for excerpts in sent.contexts]
     found = {
         "contained": np.array(
             [
-                is_contained(question.answers, map(_spoken, mine))
-                if is_contained(question.answers, spoken)
+                is_contained(question.answers, map(spoken, mine))
+                if is_contained(question.answers, known)
                 else np.nan
                 for question, mine in zip(asked, texts, strict=True)
             ],
@@ -217,17 +217,18 @@ def read_without_answer(none: Sequence[Reading], some: Sequence[Reading]) -> dic
     }
 
 
-def is_contained(answers: Sequence[str], spoken: Iterator[str] | Sequence[str]) -> bool:
+def is_contained(answers: Sequence[str], texts: Iterable[str]) -> bool:
     """Whether an answer that is more than yes or no stands in one of the texts, as whole words.
 
-    spoken: the texts as `_spoken` returns them.
+    texts: as `spoken` returns them.
     """
     wanted = [normalize_answer(answer) for answer in answers]
     wanted = [f" {answer} " for answer in wanted if answer not in NOT_EXTRACTIVE]
-    return any(answer in text for text in spoken for answer in wanted)
+    return any(answer in text for text in texts for answer in wanted)
 
 
-def _spoken(text: str) -> str:
+def spoken(text: str) -> str:
+    """A text in lower case without punctuation and articles, between blanks."""
     return f" {normalize_answer(text)} "
 
 

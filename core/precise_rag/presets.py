@@ -78,9 +78,10 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             feedback=lambda encoder: FeedbackController(),
             calibrated=True,
         ),
-        # SAGE: segments cut wherever the score is under 0.55, within pieces of 400 tokens; selection on raw
-        # logits; feedback moves min_k alone. Differs: the encoder of the segments' head and the default
-        # reranker are ours; a cross-encoder that is given by its name has its own raw logits.
+        # SAGE: segments cut wherever the score is under 0.55, within pieces of 400 tokens; 15 are scored, as
+        # in Figs. 8 and 9, and selected on logits; feedback moves min_k alone. Differs: the encoder of the
+        # segments' head and the default reranker are ours, with logits over chance; a cross-encoder that is
+        # given by its name has its own raw logits.
         "sage": Preset(
             index=DenseIndex.build,
             index_options=lambda encoder: {"chunks": _sage_segments()},
@@ -88,6 +89,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             selector=lambda encoder: GradientSelector(min_k=7, ratio=0.3, assume_ratio=True, moves="min_k"),
             feedback=lambda encoder: FeedbackController(accept=9, max_rounds=3),
             score_scale="logit",
+            n_candidates=15,
             judge_prompt="sage",
         ),
         # ParetoRAG: the ten best sentences (table 1), in the order of their scores.

@@ -1,6 +1,9 @@
-"""The log-odds of a reranker's probabilities, for selection on raw logits as in SAGE."""
+"""Log-odds over chance of a reranker's probabilities, for selection on logits as in SAGE."""
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from precise_rag._pickling import Portable
 from precise_rag.protocols import Reranker
@@ -10,10 +13,11 @@ from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 
 class LogitReranker(Portable):
-    """A reranker that gives the log-odds of another one's probabilities.
+    """A reranker that gives the log-odds of another one's probabilities, over those of chance.
 
-    SAGE compares raw logits of its reranker with their predecessors (Figs. 8 and 9). Of a calibrated
-    reranker, 0 is an even chance.
+    SAGE compares logits of its reranker with their predecessors (Figs. 8 and 9). They are positive for what
+    has to do with the question, and a ratio of negative ones says nothing. Calibrated log-odds are negative
+    for nearly all; over chance, 0 is a candidate as probable as any of the n if one of them is relevant.
 
     reranker: a reranker whose scores are probabilities.
     """
@@ -26,7 +30,8 @@ class LogitReranker(Portable):
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) logits, one per candidate, in their order."""
-        return log_odds(score_texts(query, candidates, self.reranker))
+        chance = -math.log(max(len(candidates) - 1, 1))
+        return log_odds(score_texts(query, candidates, self.reranker)) - np.float32(chance)
 
     def load_model(self) -> None:
         """Load the model now, not at the first candidate."""

@@ -10,6 +10,7 @@ import pytest
 from precise_rag import PreciseRAG
 from precise_rag.errors import InputError
 from precise_rag.index import load_index
+from precise_rag.rerank import LogitReranker
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Document, Message
@@ -195,8 +196,32 @@ def test_the_gradient_keeps_more_where_scores_are_smooth() -> None:
     assert kept == {"smooth": 20, "sharp": 7}
 
 
+@pytest.mark.parametrize(
+    ("probabilities", "n_kept"),
+    [
+        ([0.16 - 0.005 * n for n in range(15)], 15),  # smooth, over 1 in 15
+        ([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, *[0.01] * 7], 8),
+        ([0.05 - 0.002 * n for n in range(15)], 7),  # all below chance
+    ],
+)
+def test_calibrated_scores_are_compared_over_chance(probabilities: list[float], n_kept: int) -> None:
+    class Probabilities:
+        name, score_scale, is_calibrated = "probabilities", "probability", True
+
+        def score(self, query: str, candidates: Sequence[Candidate]) -> Any:
+            return np.array(probabilities)
+
+    candidates = [Candidate("d", n, n + 1, f"x{n}", 0.0, "rank") for n in range(15)]
+    rag = PreciseRAG(None, preset="sage", reranker=LogitReranker(Probabilities()))
+    selection = rag.retrieve("Which was not built?", candidates=candidates)
+    assert len(selection.kept) == n_kept
+    best = np.log(14 * probabilities[0] / (1 - probabilities[0]))
+    assert selection.kept[0].score == pytest.approx(best, abs=1e-5)
+    assert rag.path.n_candidates == 15
+
+
 def test_sage_cuts_fine_segments_and_sends_a_few_on_logits() -> None:
-    """Section IV-E: segments within 400 tokens. Figs. 8 and 9: raw logits."""
+    """Section IV-E: segments within 400 tokens. Figs. 8 and 9: logits."""
     pages = [Document(page, topics[page]) for page in ("try", "class", "function")]
     rag = PreciseRAG.from_documents(pages, preset="sage", encoder=HashEncoder())
     found = rag.index.search(QUESTION, 500)

@@ -43,6 +43,7 @@ from precise_rag.protocols import Encoder, Reader
 from precise_rag.reading.reader import ranked_texts
 from precise_rag.reading.unanswered import LEAST_ANSWERED
 from precise_rag.segmentation.training.corpus import area_under_curve
+from precise_rag.sentences import split_sentences
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Excerpt, FloatArray, Reading
 
@@ -56,7 +57,7 @@ class Sent(NamedTuple):
     """What a pipeline sends for the questions of a collection, and what was made of it.
 
     contexts, unanswerable: the excerpts for each question that has an answer, and for each that has none.
-    readings, none_readings: the reader's of them. own: the reader's within the default pipeline, of both.
+    readings, none_readings: the reader's of them.
     written: text and choice of a model's answers.
     """
 
@@ -64,7 +65,6 @@ class Sent(NamedTuple):
     unanswerable: Sequence[tuple[Excerpt, ...]]
     readings: Sequence[Reading] = ()
     none_readings: Sequence[Reading] = ()
-    own: Sequence[Reading] = ()
     written: Sequence[tuple[str, int | None]] = ()
 
 
@@ -75,6 +75,9 @@ def main() -> None:
     record.add_encoder(parser)
     parser.add_argument("--characters", type=int, default=80_000, help="of a set's documents (%(default)s)")
     parser.add_argument("--contexts", action="store_true", help="only find out what is sent")
+    parser.add_argument(
+        "--leave-out", default="", help="pipelines that are not measured, with commas between"
+    )
     parser.add_argument("--llm", help="an OpenAI-compatible chat model that answers the questions")
     parser.add_argument("--base-url")
     parser.add_argument(
@@ -109,10 +112,12 @@ def sent_by(
     def read_anew(question: Question, excerpts: Sequence[Excerpt]) -> Reading:
         key = (question.text, *(excerpt.text for excerpt in excerpts))
         if key not in known:
-            known[key] = read(reader, question, [e.text for e in excerpts])
+            known[key] = read(reader, question, excerpts)
         return known[key]
 
     for title, make in pipelines(given.documents, encoder, llm).items():
+        if title in args.leave_out.split(","):
+            continue
         label = f"{given.name}, {title}"
         found = contexts(label, make, every, file_of(args, given.name, title, *model))
         by_question = dict(zip((question.id for question in every), found, strict=True))
@@ -123,15 +128,6 @@ def sent_by(
                 file, every, lambda one, known=by_question: read_anew(one, known[one.id]), f"{label}, read"
             )
             sent = sent._replace(readings=readings[: len(asked)], none_readings=readings[len(asked) :])
-            if title == BASE:
-                file = file_of(args, given.name, title, *model, *weights, "own")
-                own = remembered(
-                    file,
-                    every,
-                    lambda one, known=by_question: reader.read(one.text, known[one.id]),
-                    f"{label}, own reading",
-                )
-                sent = sent._replace(own=own)
         if llm is not None:
             rag = make()
             sent = sent._replace(
@@ -145,9 +141,18 @@ def sent_by(
         yield title, sent
 
 
-def read(reader: Reader | None, question: Question, texts: Sequence[str]) -> Reading:
-    """What the reader finds in texts, each sentence with the default reranker's probability."""
-    return reader.read(question.text, ranked_texts(question.text, texts)) if reader and texts else Reading()
+def read(reader: Reader | None, question: Question, excerpts: Sequence[Excerpt]) -> Reading:
+    """What the reader finds, each sentence with the default reranker's probability."""
+    if reader is None or not excerpts:
+        return Reading()
+    if all(excerpt.score_scale == "probability" and is_of_sentences(excerpt) for excerpt in excerpts):
+        return reader.read(question.text, excerpts)
+    return reader.read(question.text, ranked_texts(question.text, [excerpt.text for excerpt in excerpts]))
+
+
+def is_of_sentences(excerpt: Excerpt) -> bool:
+    """Whether what was put together to an excerpt are single sentences, as the default path selects them."""
+    return all(len(split_sentences(one.candidate.text)) == 1 for one in excerpt.sentences)
 
 
 def written(rag: Any, question: Question) -> tuple[str, int | None]:
@@ -201,16 +206,12 @@ def without_answer(sent: Sent) -> dict[str, float]:
         "best score, answerable": float(np.median(best[True])),
         "AUC by score": _area(best),
     }
-    return found | read_without_answer(sent.none_readings, sent.readings)
-
-
-def read_without_answer(none: Sequence[Reading], some: Sequence[Reading]) -> dict[str, float]:
-    """How often nothing would be sent, and how well the reader tells the two kinds apart."""
-    if not none:
-        return {}
-    answered = {has: [one.answered or 0.0 for one in all_] for has, all_ in ((False, none), (True, some))}
+    if not sent.none_readings:
+        return found
+    readings = {True: sent.readings, False: sent.none_readings}
+    answered = {has: [one.answered or 0.0 for one in all_] for has, all_ in readings.items()}
     nothing = {has: 100 * _mean([p < LEAST_ANSWERED for p in all_]) for has, all_ in answered.items()}
-    return {
+    return found | {
         "nothing": nothing[False],
         "nothing, answerable": nothing[True],
         "AUC by reader": _area(answered),
@@ -257,13 +258,6 @@ def run(
             values[title] = figures(sent, given, args.metrics.split(","))
             if sent.unanswerable:
                 results["unanswerable"][title] = without_answer(sent)
-                if sent.own:
-                    n = len(given.questions)
-                    own = read_without_answer(sent.own[n:], sent.own[:n])
-                    results["unanswerable"][f'{title}, unanswered="empty"'] = {
-                        **results["unanswerable"][title],
-                        **own,
-                    }
         results["sets"][given.name] = {
             "questions": len(given.questions),
             "without an answer": len(given.unanswerable),
@@ -327,8 +321,7 @@ def render(results: Mapping[str, Any]) -> str:
             f"{n} questions of SQuAD 2.0 that their article does not answer, and those above that it does. "
             'By default something is always sent. "Nothing" is the share in percent of which the reader '
             f"finds it less than {LEAST_ANSWERED:g} probable that what is sent answers them, which "
-            '`unanswered="empty"` then leaves out; AUC 1 would tell the two kinds apart without an error. '
-            "The last row of `precise` is its own reader, which has its own probabilities of what it sends."
+            '`unanswered="empty"` then leaves out; AUC 1 would tell the two kinds apart without an error.'
         )
         rows = results["unanswerable"]
         columns = list(next(iter(rows.values())))

@@ -33,7 +33,7 @@ NAIVE = "naive: 200 tokens, 15 best"
 SEARCH = "precise: search alone, 10 best"
 PARTS = ("redundancy", "evidence", "selector")
 """Parts of the default pipeline that are left out one by one; without the reranker no other can follow."""
-PAPERS = ("sage", "paretorag", "chunkrag", "recursive")
+PAPERS = ("sage", "recursive", "chunkrag", "paretorag")
 WITHOUT_MODEL: Mapping[str, Mapping[str, Any]] = {"chunkrag": {"rewriter": None, "relevance": None}}
 """Stages that ask a model, by preset."""
 UNANSWERABLE = "squad2_unanswerable"

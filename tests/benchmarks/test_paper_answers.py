@@ -40,9 +40,8 @@ class NameReader:
 
 @pytest.fixture
 def args(tmp_path: Path) -> Namespace:
-    return Namespace(
-        data=tmp_path, work=tmp_path / "work", sample=5, seed=0, characters=10_000, metrics="F1,EM,ROUGE-L"
-    )
+    options = {"sample": 5, "seed": 0, "characters": 10_000, "metrics": "F1,EM,ROUGE-L", "leave_out": ""}
+    return Namespace(data=tmp_path, work=tmp_path / "work", **options)
 
 
 def model(messages: Sequence[Message]) -> str:
@@ -72,7 +71,7 @@ def test_what_is_sent_is_read_and_nothing_is_computed_twice(args: Namespace, cap
     assert made[contexts.NAIVE]["contained"][0] == 100  # of the two that stand in the documents
     assert made[contexts.NAIVE]["reader EM"][0] == pytest.approx(100 / 3)
     assert results["mean"][contexts.NAIVE]["reader EM"] == pytest.approx([100 / 3, 0, 0, 0])
-    told = results["unanswerable"]['precise, unanswered="empty"']
+    told = results["unanswerable"]["precise"]
     assert told["nothing"] == 100
     assert told["nothing, answerable"] == pytest.approx(200 / 3)
     assert told["AUC by reader"] == pytest.approx(4 / 6)
@@ -83,6 +82,9 @@ def test_what_is_sent_is_read_and_nothing_is_computed_twice(args: Namespace, cap
     capsys.readouterr()
     assert answers.run([GIVEN], args, HashEncoder(), reader) == results
     assert reader.n_read == n_read
+    args.leave_out = "sage,recursive"
+    fewer = set(answers.run([GIVEN], args, HashEncoder(), reader)["mean"])
+    assert fewer == set(made) - {"sage", "recursive"}
     assert not capsys.readouterr().out
 
 

@@ -154,7 +154,7 @@ class DocumentIndex(Searched, Portable):
         query: the query as text.
         top_k: maximum number of candidates; at least 1.
         filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
-        vector: (d,) the query's vector; default: `query` is encoded.
+        vector: (d,) the query's vector, by the same model as those of the index; default: `query` is encoded.
         Raises EmptyIndexError if the index holds no text.
         """
         check_search(query, top_k)

@@ -199,8 +199,8 @@ class PreciseRAG(Portable):
         history: the messages of the chat before it, the oldest first, each a `Message`, a (role, content)
             pair or a mapping of both; a model first makes the question self-contained. Default: none.
         filter: passed to the index's `search`; default: not passed.
-        vector: (d,) searched for in place of the query's own, if the index's `search` takes one; the words
-            of the query count as before. Default: the query is encoded.
+        vector: (d,) searched for in place of the query's own, if the index's `search` takes one, and by the
+            same model; the words of the query count as before. Default: the query is encoded.
         candidates: select from these and do not search; default: search.
         trace: record to add to, for instance one with an observer; default: a new one.
         max_tokens: most tokens that are sent for this question; default: the pipeline's.

@@ -181,19 +181,7 @@ def test_nodes_with_embeddings_are_not_embedded_again(engine, request, tmp_path)
     assert retriever.search("clock")[0].scores["dense"] > 0.9
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("make", [in_memory, chroma])
-=======
-def test_chunks_that_repeat_the_question_do_not_hide_the_answer_in_a_store():
-    nodes = [TextNode(text=f"{QUESTION}{' ' * n}", id_=f"loud {n}") for n in range(15)]
-    nodes.append(TextNode(text="It was built in 1911 by Ada Brandt, the clock of the town.", id_="true"))
-    store = VectorStoreIndex(nodes, embed_model=HashEmbedding())
-    found = PreciseRetriever.from_store(store, fetch_k=5, reranker="packaged").retrieve(QUESTION)
-    assert any("Ada Brandt" in one.text for one in found)
-
-
 @pytest.mark.parametrize("make", [in_memory, chroma, faiss])
->>>>>>> ee333b8 (The test that vectors of a store are used as they are covers FAISS in both frameworks)
 def test_vectors_of_a_store_are_used_as_they_are(make):
     embedding = HashEmbedding()
     [vector] = embedding.encoder.encode([QUESTION]).tolist()

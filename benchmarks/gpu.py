@@ -29,17 +29,13 @@ import numpy as np
 
 from benchmarks import record
 from benchmarks.segmentation.share import run_share
+from benchmarks.timing import percentiles
+from benchmarks.timing import timed as clocked
 from precise_rag import Segmenter, load_encoder, load_reranker
 from precise_rag.documents import read_documents
 from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.runs.environment import peak_mb
-from precise_rag.index import (
-    BM25Index,
-    DenseIndex,
-    HybridIndex,
-    SentenceContextIndex,
-    WordSentenceIndex,
-)
+from precise_rag.index import BM25Index, DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.index.arrays.faiss_rows import FaissBackend, FaissRows
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.sentences import split_sentences
@@ -184,22 +180,15 @@ def faiss_rows(args: Namespace, size: int) -> dict[str, Any]:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     lists = max(1, min(1024, size // 40))
     backend = FaissBackend(f"IVF{lists},Flat", "nprobe=16", args.device.startswith("cuda"))
-    started = time.perf_counter()
-    rows = FaissRows.of(vectors, backend)
-    built = time.perf_counter() - started
+    built, _, rows = clocked(lambda: FaissRows.of(vectors, backend))
     asked = vectors[random.integers(size, size=50)]
     found = [set(rows.best(query, TOP_K)[0].tolist()) for query in asked]
     exact = [set(np.argsort(-(vectors @ query))[:TOP_K].tolist()) for query in asked]
     recall = np.mean([len(a & b) / len(b) for a, b in zip(found, exact, strict=True)])
     many = len(rows.best(asked[0], 5_000)[0])
     seconds = [timed(args, partial(rows.best, query, TOP_K)) for query in asked]
-    facts = {
-        "lists": lists,
-        "build s": round(built, 2),
-        "recall": round(float(recall), 4),
-        "rows of 5,000": many,
-    }
-    return {**facts, **latency(seconds)}
+    facts = {"lists": lists, "build s": round(built, 2), "recall": round(float(recall), 4)}
+    return {**facts, "rows of 5,000": many, **percentiles(seconds, digits=3)}
 
 
 def build(args: Namespace, kind: Any) -> dict[str, Any]:
@@ -224,7 +213,7 @@ def search_torch(args: Namespace, size: int) -> dict[str, Any]:
     asked = torch.nn.functional.normalize(torch.randn(50, DIMENSION), dim=1).numpy()
     products = TorchProducts(vectors, None)
     products.best(asked[0], TOP_K)
-    return latency([timed(args, partial(products.best, query, TOP_K)) for query in asked])
+    return percentiles([timed(args, partial(products.best, query, TOP_K)) for query in asked], digits=3)
 
 
 def search_faiss(args: Namespace, size: int) -> dict[str, Any]:
@@ -241,7 +230,7 @@ def search_faiss(args: Namespace, size: int) -> dict[str, Any]:
         index.add(random.standard_normal((min(1_000_000, size - first), DIMENSION), dtype=np.float32))
     asked = random.standard_normal((50, DIMENSION), dtype=np.float32)
     index.search(asked[:1], TOP_K)
-    return latency([timed(args, partial(index.search, query[None], TOP_K)) for query in asked])
+    return percentiles([timed(args, partial(index.search, query[None], TOP_K)) for query in asked], digits=3)
 
 
 def cascade(args: Namespace) -> dict[str, Any]:
@@ -312,48 +301,45 @@ def pack(data: Path, file: Path) -> int:
     return size
 
 
-def latency(seconds: list[float]) -> dict[str, Any]:
-    p50, p95 = np.percentile(1000 * np.array(seconds), [50, 95])
-    return {"p50 ms": round(float(p50), 3), "p95 ms": round(float(p95), 3)}
-
-
 def timed(args: Namespace, work: Callable[[], object]) -> float:
     """Wall time of work whose results are back on the host."""
-    started = time.perf_counter()
-    work()
-    if args.device.startswith("cuda"):
-        import torch
 
-        torch.cuda.synchronize()
-    return time.perf_counter() - started
+    def synchronized() -> None:
+        work()
+        if cuda := cuda_of(args.device):
+            cuda.synchronize()
+
+    return clocked(synchronized).seconds
 
 
 def device_name(device: str) -> str:
     if not device.startswith("cuda"):
         return device
+    cuda = cuda_of(device)
+    return cuda.get_device_name(device) if cuda else "no CUDA device"
+
+
+def cuda_of(device: str) -> Any:
+    """torch.cuda, if the device is one of its and there is one."""
+    if not device.startswith("cuda"):
+        return None
     import torch
 
-    return torch.cuda.get_device_name(device) if torch.cuda.is_available() else "no CUDA device"
+    return torch.cuda if torch.cuda.is_available() else None
 
 
 def reset_peak(device: str) -> None:
-    if device.startswith("cuda"):
-        import torch
-
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
+    if cuda := cuda_of(device):
+        cuda.empty_cache()
+        cuda.reset_peak_memory_stats()
 
 
 def peaks(device: str) -> dict[str, Any]:
     """Peak memory: of the process so far, and of the GPU in this part."""
-    found = {"peak MB": round(peak_mb())}
-    if device.startswith("cuda"):
-        import torch
-
-        if torch.cuda.is_available():
-            found["peak GPU MB"] = round(torch.cuda.max_memory_allocated() / 2**20)
-    return found
+    cuda = cuda_of(device)
+    return {"peak MB": round(peak_mb())} | (
+        {"peak GPU MB": round(cuda.max_memory_allocated() / 2**20)} if cuda else {}
+    )
 
 
 if __name__ == "__main__":

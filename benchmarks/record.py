@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 SAMPLE = "questions a set at most"
 _KEPT_OUT = ("--work", "--vectors", "--cache", "--index")
 """Options that say where a machine keeps its files; a recorded command does without them."""
-_FOLDERS = ("--data", "--real", "--cross-encoder")
+_FOLDERS = ("--data", "--model", "--cross-encoder")
 """Options that name the folder of the question sets or of a model; a recorded command says DIR."""
 
 

@@ -13,7 +13,6 @@ import json
 import random
 import re
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
@@ -24,6 +23,7 @@ from benchmarks.agents.made import Result, logs, records
 from benchmarks.questions import question_sets
 from benchmarks.record import about, made, parse_arguments, save
 from benchmarks.tables import table
+from benchmarks.timing import timed
 from precise_rag import prune
 from precise_rag.tokens import estimate_tokens
 
@@ -57,9 +57,7 @@ def pages(n: int) -> Iterator[Result]:
 
 def pruned(kind: str, text: str, question: str, max_tokens: int, share: Callable[..., float]) -> Line:
     """Prune a text. share: of what answers, in a text that is left and in its excerpts."""
-    began = time.perf_counter()
-    left = prune(text, question, max_tokens)
-    seconds = time.perf_counter() - began
+    seconds, _, left = timed(lambda: prune(text, question, max_tokens))
     first = beginning(text, left.n_tokens)
     kept = share(left.text, [(e.start, e.end) for e in left.excerpts])
     return Line(kind, left.n_tokens_before, left.n_tokens, kept, share(first, [(0, len(first))]), seconds)

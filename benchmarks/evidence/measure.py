@@ -2,16 +2,16 @@
 
     python -m benchmarks.evidence.measure --data DIR [--vectors FILE] [--cache DIR]
 
-Questions and documents that the growth model was not trained on: half of four development sets, and sets
-that are unseen as a whole. Everything is reranked by the cascade. "left out" is a model trained without the
-set, as on a new kind of collection; "trained on these questions" has seen what it is measured on, so better
-growth can hardly reach more with this reranker; "a constant", "no boundaries" and "no question" leave a part
-away. Intervals: documents redrawn in pairs. "saved": tokens that selection by probability does not send,
-against the fixed number of sentences with the same mean recall. That is the default's recall or, if no number
-of sentences reaches it, that of all that were found, to which the selection's `ratio` is raised. "kept": the
-default's share of the evidence among the found sentences. ECE: expected calibration error over ten bins;
-"chance": what the same number of perfectly calibrated spans would show. ms: CPU time per question. "own
-documents": the questions do not say which contract or meeting they are about, and are asked of it alone.
+Questions and documents that the growth model was not trained on: half of four development sets, and sets that
+are unseen as a whole. Everything is reranked by the cascade. "left out" is a model trained without the set,
+as on a new kind of collection; "trained on these questions" has seen what it is measured on, so better growth
+can hardly reach more with this reranker. Intervals: documents redrawn in pairs. "saved": tokens that
+selection by probability does not send, against the fixed number of sentences with the same mean recall. That
+is the default's recall or, if no number of sentences reaches it, that of all that were found, to which the
+selection's `ratio` is raised. "kept": the default's share of the evidence among the found sentences. ECE:
+expected calibration error over ten bins; "chance": what the same number of perfectly calibrated spans would
+show. ms: CPU time per question. "own documents": the questions do not say which contract or meeting they are
+about, and are asked of it alone.
 """
 
 import time
@@ -27,7 +27,6 @@ from benchmarks.reranking.measure import calibration_error
 from benchmarks.sent import covered
 from benchmarks.tables import cell, percent, table
 from precise_rag.evaluation import BUDGETS, Interval, compare_paired
-from precise_rag.evidence.features import STEP_FEATURES
 from precise_rag.evidence.model import EvidenceModel, evidence_model
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.types import Candidate, Stretch
@@ -47,12 +46,6 @@ NAMELESS = ("qmsum", "cuad")
 """Sets whose questions do not say which document they are about."""
 RATIOS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, ProbabilitySelector().share_of_best)
 """Of selections that send more and more; the last is the default's."""
-PARTS = {
-    "a constant": [name for name in STEP_FEATURES if name != "bias"],
-    "no boundaries": ["same", "break"],
-    "no question": [n for n in STEP_FEATURES if n.startswith("asks_") or n == "query_words"],
-}
-"""Ablations: features of a step that are left away."""
 
 
 class Read:
@@ -195,23 +188,14 @@ def _candidate(one: Piece) -> Candidate:
 
 
 def models_of(rows: Mapping[str, list[Any]], one: QuestionSet) -> dict[str, EvidenceModel]:
-    """The packaged model, one trained without the set, one trained on it, and the ablations."""
+    """The packaged model, one trained without the set, and one trained on it."""
     kind = one.name.split("/")[1].partition(",")[0]
     without = {name: several for name, several in rows.items() if name != kind}
     models = {"grown": evidence_model()}
     if kind in rows:
         models["grown, left out"] = EvidenceModel.of(fit(without))
     models["grown, trained on these questions"] = EvidenceModel.of(fit(read_sets([one])))
-    return models | {name: _ablated(rows, name) for name in PARTS}
-
-
-_ABLATED: dict[str, EvidenceModel] = {}
-
-
-def _ablated(rows: Mapping[str, list[Any]], name: str) -> EvidenceModel:
-    if name not in _ABLATED:
-        _ABLATED[name] = EvidenceModel.of(fit(rows, left_away=PARTS[name]))
-    return _ABLATED[name]
+    return models
 
 
 def main() -> None:

@@ -9,9 +9,9 @@ Documentation is Markdown with its headings in the text; its questions are those
 `benchmarks/retrieval/headings.py`, and its chunks know no titles.
 """
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from benchmarks import record
 from benchmarks.questions import UNSEEN
 from benchmarks.retrieval.headings import DOCUMENTATION, Asked, documentation, question_sets
 from benchmarks.sent import covered
+from benchmarks.timing import timed
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import bootstrap_interval
 from precise_rag.evaluation.splitters import load_splitter
@@ -50,9 +51,9 @@ def measure(asked: Asked, options: Any) -> dict[str, Any]:
     before, after, lost, groups, seconds = [], [], [], [], 0.0
     for question in asked.questions:
         chunks = index.search(question.text, N_CHUNKS)
-        started = time.process_time()
-        spans = extractor.extract(question.text, chunks).excerpts
-        seconds += time.process_time() - started
+        took = timed(partial(extractor.extract, question.text, chunks))
+        spans = took.result.excerpts
+        seconds += took.cpu
         before.append(sum(estimate_tokens(c.text) for c in chunks))
         after.append(sum(estimate_tokens(s.text) for s in spans))
         if held := covered(question, chunks):

@@ -26,6 +26,7 @@ import numpy as np
 
 from benchmarks import record
 from benchmarks.tables import table
+from benchmarks.timing import timed
 from precise_rag import Document, PreciseRAG, Segmenter
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation.runs.environment import resident_mb
@@ -141,7 +142,7 @@ def cutting(documents: list[Document]) -> dict:
     segmenter, encoder = Segmenter.from_pretrained("small"), load_encoder()
     segmenter.segment(documents[0].text)
     tokens = int(encoder.count_tokens([document.text for document in documents]).sum())
-    seconds, _ = timed(lambda: [segmenter.segment(document.text) for document in documents])
+    seconds = timed(lambda: [segmenter.segment(document.text) for document in documents]).seconds
     return {"seconds": round(seconds, 3), "tokens_per_second": round(tokens / seconds)}
 
 
@@ -155,17 +156,12 @@ def naive(documents: list[Document], asked: list[str]) -> dict:
             index.search(asked[0], 7)
             return index
 
-        built, index = timed(build)
-        milliseconds = [1000 * timed(lambda q=question, i=index: i.search(q, 7))[0] for question in asked]
+        built, _, index = timed(build)
+        milliseconds = [
+            1000 * timed(lambda q=question, i=index: i.search(q, 7)).seconds for question in asked
+        ]
         found[name] = {"indexing_seconds": round(built, 2), "ms": summary(milliseconds)}
     return found
-
-
-def timed(work: Any) -> tuple[float, Any]:
-    """The seconds that some work takes, and its result."""
-    started = time.perf_counter()
-    result = work()
-    return time.perf_counter() - started, result
 
 
 _LEGEND = """\
@@ -226,7 +222,7 @@ def main() -> None:
     documents = [Document(name, text) for name, text in sorted(topics.items())]
     with model_server(args.delay) as url:
         llm = OpenAIChat("local-model", base_url=url, timeout=60)
-        seconds, rag = timed(lambda: PreciseRAG.from_documents(documents, llm=llm, show_progress=True))
+        seconds, _, rag = timed(lambda: PreciseRAG.from_documents(documents, llm=llm, show_progress=True))
         result = {
             "note": args.note,
             "delay_ms": args.delay * 1e3,

@@ -9,12 +9,12 @@ documents of each set. Times are CPU times on one thread, models loaded, nothing
 indexing is encoding the chunks. Table X, the features of the head: benchmarks.segmentation.ablation.
 """
 
-import time
 from typing import Any
 
 import numpy as np
 
 from benchmarks.record import add_encoder, parse_arguments, save_rows
+from benchmarks.timing import timed
 from precise_rag.encoders import load_encoder
 from precise_rag.evaluation import load_development_set
 from precise_rag.protocols import Encoder
@@ -55,12 +55,8 @@ def measure(name: str, model: str, encoder: Encoder, folder: str | None, seed: i
     segmenter.segment(texts[0][:3000])
     encoder.encode(["warm up"])
     tokens = int(encoder.count_tokens(texts).sum())
-    started = time.process_time()
-    chunks = [chunk.text for text in texts for chunk in segmenter.segment(text)]
-    cutting = time.process_time() - started
-    started = time.process_time()
-    encoder.encode(chunks)
-    encoding = time.process_time() - started
+    _, cutting, chunks = timed(lambda: [chunk.text for text in texts for chunk in segmenter.segment(text)])
+    encoding = timed(lambda: encoder.encode(chunks)).cpu
     time_saved, money_saved = PAPER.get(name, ("", ""))
     return {
         "set, model": f"{name}, {model}",

@@ -50,7 +50,7 @@ def langchain_embeddings(encoder: Encoder) -> Any:
     """Wrap an encoder as LangChain Embeddings."""
     base = require("langchain_core.embeddings", extra="langchain").Embeddings
     methods = {
-        "embed_documents": lambda self, texts: [row.tolist() for row in encoder.encode(texts)],
+        "embed_documents": lambda self, texts: encoder.encode(texts).tolist(),
         "embed_query": lambda self, text: encoder.encode_queries([text])[0].tolist(),
     }
     return type("EncoderEmbeddings", (base,), methods)()
@@ -60,20 +60,17 @@ def _llamaindex_embedding(encoder: Encoder) -> Any:
     base = require("llama_index.core.base.embeddings.base", extra="llamaindex").BaseEmbedding
 
     def embed_texts(self: Any, texts: list[str]) -> list[list[float]]:
-        return [row.tolist() for row in encoder.encode(texts)]
-
-    def embed_text(self: Any, text: str) -> list[float]:
-        return embed_texts(self, [text])[0]
+        return encoder.encode(texts).tolist()
 
     def embed_query(self: Any, query: str) -> list[float]:
-        return [float(value) for value in encoder.encode_queries([query])[0]]
+        return encoder.encode_queries([query])[0].tolist()
 
     async def aembed_query(self: Any, query: str) -> list[float]:
         return embed_query(self, query)
 
     methods = {
         "_get_text_embeddings": embed_texts,
-        "_get_text_embedding": embed_text,
+        "_get_text_embedding": lambda self, text: embed_texts(self, [text])[0],
         "_get_query_embedding": embed_query,
         "_aget_query_embedding": aembed_query,
     }

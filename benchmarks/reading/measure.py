@@ -1,6 +1,6 @@
 """Measure the packaged reader: exact match and F1 of its answers, given the passage that holds the answer.
 
-    python -m benchmarks.reading.measure --data DIR [--model FOLDER] [--questions N] [--out FILE]
+    python -m benchmarks.reading.measure --data DIR [--model FOLDER] [--questions N]
 
 Sets: SQuAD (development documents that nothing was trained on), kept-out documents of the trained sets,
 and sets that are not trained on at all: TAT-QA (finance), COVID-QA (research articles), XQuAD in German and
@@ -8,13 +8,14 @@ Spanish; of each, questions with an answer of at most 120 characters. The passag
 answer, at most 200 tokens of it. The answer is the likeliest span, however improbable.
 """
 
-import json
 import time
-from argparse import ArgumentParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks import record
+from benchmarks.tables import percent
 from precise_rag.evaluation.measures.answers import score_answers
 from precise_rag.evaluation.measures.statistics import bootstrap_interval
 from precise_rag.reading import AnswerReader, read_answer
@@ -54,7 +55,7 @@ def passage(paragraph: Paragraph, start: int) -> str:
         first, last = min(more, key=lambda ends: abs((here - ends[0]) - (ends[1] - here)))
 
 
-def measured(name: str, reader: AnswerReader, data: str | None, n_questions: int) -> dict[str, object]:
+def measured(name: str, reader: AnswerReader, data: str | None, n_questions: int) -> dict[str, Any]:
     """Return the scores of a sample of the questions of a set, with 95 % intervals."""
     split, stem, taken = SETS[name]
     asked = [
@@ -70,27 +71,23 @@ def measured(name: str, reader: AnswerReader, data: str | None, n_questions: int
         answers.append(found.text if found else "")
     ms = (time.process_time() - started) / len(drawn) * 1e3
     scores = score_answers(answers, [asked[row][2] for row in drawn], ("EM", "F1"))
-    record: dict[str, object] = {"questions": len(drawn), "ms": round(ms, 1)}
-    for metric, values in scores.items():
-        record[metric] = [round(100 * float(x), 1) for x in bootstrap_interval(values)]
-    return record
+    intervals = {metric: percent(bootstrap_interval(values)) for metric, values in scores.items()}
+    shown = {metric: "{:.1f} ({:.1f} to {:.1f})".format(*interval) for metric, interval in intervals.items()}
+    return {"set": name, "questions": len(drawn), "ms": ms, **shown}
 
 
 def main() -> None:
-    parser = ArgumentParser(prog="python -m benchmarks.reading.measure", description=__doc__)
-    parser.add_argument("--data", help="folder of the sets; default: PRECISE_DATA")
+    parser = record.new_parser(__spec__.name, __doc__)
     parser.add_argument("--model", type=Path, help="a saved reader; default: the one in the package")
     parser.add_argument("--questions", type=int, default=300, help="of each set, at most (%(default)s)")
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS, metavar="SET")
-    parser.add_argument("--out", type=Path, help="file for the figures")
     options = parser.parse_args()
     reader = AnswerReader(options.model) if options.model else AnswerReader()
-    found = {}
+    rows = []
     for name in options.sets:
-        found[name] = measured(name, reader, options.data, options.questions)
-        print(name, found[name], flush=True)
-    if options.out:
-        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        rows.append(measured(name, reader, options.data, options.questions))
+        print(rows[-1], flush=True)
+    record.save_rows(__spec__.name, options, "reading/measure", "Answers of the reader", rows, doc=__doc__)
 
 
 if __name__ == "__main__":

@@ -1,36 +1,29 @@
 """Build time, memory, latency and recall of the indexes at a large size.
 
     python -m benchmarks.retrieval.scale [--sentences 1000000] [--kinds exact,int8,IVF1024+SQ8@nprobe=16]
-    python -m benchmarks.retrieval.scale --real DIR [--sentences 150000] [--vectors FILE]
     python -m benchmarks.retrieval.scale --sentences 20000000 --device cuda --kinds exact,float16
 
-By default the vectors are made around random centres, as sentences lie around topics. With --real they are
-encoded sentences of the development sets in DIR and then of Wikipedia, and the queries are SQuAD's
-questions. Recall@10 is the share of the ten best sentences that the same search by numpy in float32
+The vectors are made around random centres, as sentences lie around topics; `benchmarks.scale.stores` has
+real text. Recall@10 is the share of the ten best sentences that the same search by numpy in float32
 finds. --device lets torch multiply there.
 """
 
 import argparse
 import json
-import resource
 import time
 from collections.abc import Iterator
-from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks import record
-from benchmarks.questions import real_documents
-from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.evaluation import load_development_set
+from benchmarks.timing import Searched, percentiles, searched
+from precise_rag.evaluation.runs.environment import peak_mb
 from precise_rag.index import DenseIndex, DocumentIndex, HybridIndex, SentenceContextIndex
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.vectors import vector_columns
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.rows.segments import Part, Segment
-from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 
@@ -54,7 +47,6 @@ class Rows(NamedTuple):
     words: list[str]
     queries: list[str]
     vectors: FloatArray
-    made_in: str
 
 
 def main() -> None:
@@ -63,17 +55,15 @@ def main() -> None:
     parser.add_argument("--dimension", type=int, default=DIMENSION, help="of made vectors (%(default)s)")
     parser.add_argument("--queries", type=int, default=50)
     parser.add_argument("--kinds", default=KINDS, help="faiss: factory@search (%(default)s)")
-    parser.add_argument("--real", type=Path, metavar="DIR", help="folder of the data sets")
-    parser.add_argument("--vectors", type=Path, help="cache of encoded sentences")
     parser.add_argument("--device", help="torch's, as cuda; numpy if not given")
     args = parser.parse_args()
-    rows = real_rows(args) if args.real else made_rows(args)
+    rows = made_rows(args)
     references: dict[str, list[set[str]]] = {}
     measured = []
     for kind in args.kinds.split(","):
         family = kind.partition("-")[0] if kind.partition("-")[0] in FAMILIES else "exact"
         if family not in references:
-            references[family] = best(made(family, rows, None), rows)[0]
+            references[family] = best(made(family, rows, None), rows).found
         measured.append({"kind": kind, **measure(kind, rows, args.device, references[family])})
         print(json.dumps(measured[-1]), flush=True)
         save(args, rows, measured)
@@ -84,28 +74,22 @@ def measure(kind: str, rows: Rows, device: str | None, expected: list[set[str]])
     index = made(kind, rows, device)
     index.search(rows.queries[0], TOP_K, vector=rows.vectors[0])
     built = time.perf_counter() - started
-    found, seconds = best(index, rows)
+    found, seconds, _ = best(index, rows)
     hits = sum(len(a & b) for a, b in zip(found, expected, strict=True))
     return {
         "build s": round(built, 1),
         "vectors MB": round(index._rows.parts[0].segment.collection.columns["vectors"].nbytes / 1e6),
-        "peak memory MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "p50 ms": round(1000 * float(np.percentile(seconds, 50)), 1),
-        "p95 ms": round(1000 * float(np.percentile(seconds, 95)), 1),
+        "peak memory MB": round(peak_mb()),
+        **percentiles(seconds),
         "recall@10": round(hits / (TOP_K * len(found)), 3),
     }
 
 
-def best(index: Any, rows: Rows) -> tuple[list[set[str]], list[float]]:
+def best(index: Any, rows: Rows) -> Searched:
     """The ids that each query finds, and its seconds."""
     options = {"returns": "sentence"} if isinstance(index, HybridIndex) else {}
-    found, seconds = [], []
-    for query, vector in zip(rows.queries, rows.vectors, strict=True):
-        began = time.perf_counter()
-        candidates = index.search(query, TOP_K, vector=vector, **options)
-        seconds.append(time.perf_counter() - began)
-        found.append({candidate.id for candidate in candidates})
-    return found, seconds
+    pairs = list(zip(rows.queries, rows.vectors, strict=True))
+    return searched(lambda query, vector: index.search(query, TOP_K, vector=vector, **options), pairs)
 
 
 def made(kind: str, rows: Rows, device: str | None) -> DocumentIndex:
@@ -132,24 +116,6 @@ def made(kind: str, rows: Rows, device: str | None) -> DocumentIndex:
     return index
 
 
-def real_rows(args: argparse.Namespace) -> Rows:
-    """Sentences of articles with their vectors, and SQuAD's questions."""
-    encoder: Encoder = load_encoder()
-    if args.vectors:
-        encoder = CachedEncoder(encoder, args.vectors)
-    asked = load_development_set("squad", args.real).sample(args.queries)
-    index = HybridIndex(encoder)
-    documents = real_documents(args.real)
-    while len(index) < args.sentences and (more := list(islice(documents, 20))):
-        index.add(more)
-    questions = [question.text for question in asked.questions]
-    vectors = encoder.encode_queries(questions)
-    what = f"real text, {len(index.document_ids):,} documents, {len(questions)} questions of SQuAD"
-    index.compact()
-    segment = index._rows.parts[0].segment
-    return Rows(segment.collection, segment.words.words(), questions, vectors, what)
-
-
 def made_rows(args: argparse.Namespace) -> Rows:
     """Vectors around centres in documents of equal length, whose words follow Zipf's law."""
     random = np.random.default_rng(0)
@@ -172,7 +138,7 @@ def made_rows(args: argparse.Namespace) -> Rows:
     queries = [" ".join(f"w{word}" for word in random.integers(0, 4000, 4)) for _ in range(args.queries)]
     words = [f"w{i}" for i in range(50_000)]
     vectors = around(centres, args.queries, random)
-    return Rows(Collection(documents, offsets, columns), words, queries, vectors, "made vectors and words")
+    return Rows(Collection(documents, offsets, columns), words, queries, vectors)
 
 
 def around(centres: FloatArray, n: int, random: np.random.Generator) -> FloatArray:
@@ -192,8 +158,10 @@ def _zipf(random: np.random.Generator, n: int) -> Iterator[np.ndarray]:
 
 
 def save(args: argparse.Namespace, rows: Rows, measured: list[dict[str, Any]]) -> None:
-    title = f"{len(rows.collection):,} sentences of {rows.vectors.shape[1]} dimensions: {rows.made_in}"
-    name = f"retrieval/scale-{'real' if args.real else args.sentences}"
+    title = (
+        f"{len(rows.collection):,} sentences of {rows.vectors.shape[1]} dimensions: made vectors and words"
+    )
+    name = f"retrieval/scale-{args.sentences}"
     also = (
         "Build is without encoding; peak memory is the process's so far, with the float32 vectors in it; "
         "latency is one query at a time, without encoding the query; recall is of the same search by numpy "

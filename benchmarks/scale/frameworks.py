@@ -15,7 +15,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -25,8 +24,9 @@ import pyarrow as arrow
 
 from benchmarks import record
 from benchmarks.scale.build import Spent, large_parser, note, place, queries
-from benchmarks.scale.stores import Encoder, percentiles
+from benchmarks.scale.stores import Encoder
 from benchmarks.tables import table
+from benchmarks.timing import percentiles, searched
 from precise_rag.evaluation.runs.environment import peak_mb
 from precise_rag.index import DatabaseIndex
 from precise_rag.index.databases.lance import LanceEngine
@@ -274,16 +274,15 @@ def measure(args: Any, which: str) -> None:
     else:
         searches = opened(args.work, which, f"scale_{args.sentences}").searches
     for kind, search in searches.items():
-        for query, vector in pairs[:5]:
-            search(query, vector, TOP_K)
-        seconds, started, spent = [], time.process_time(), 0
-        for query, vector in pairs:
-            began = time.perf_counter()
-            spent += len(search(query, vector, TOP_K))
-            seconds.append(time.perf_counter() - began)
-        cpu = 1000 * (time.process_time() - started) / len(pairs)
-        figures = {f"{kind}, CPU ms": round(cpu, 1), **percentiles(kind, seconds)}
-        note(args, which, {**figures, f"{kind}, rows found": round(spent / len(pairs), 1)}, NAME)
+
+        def best(query: str, vector: FloatArray, search: Search = search) -> list[str]:
+            return search(query, vector, TOP_K)
+
+        searched(best, pairs[:5])
+        found, seconds, cpu = searched(best, pairs)
+        figures = {f"{kind}, CPU ms": round(1000 * cpu / len(pairs), 1), **percentiles(seconds, kind)}
+        figures[f"{kind}, rows found"] = round(sum(map(len, found)) / len(pairs), 1)
+        note(args, which, figures, NAME)
     note(args, which, {MEMORY: round(peak_mb() - before)}, NAME)
 
 

@@ -14,7 +14,6 @@ is only searched. PostgreSQL is in PRECISE_POSTGRES.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import threading
@@ -30,6 +29,8 @@ import numpy as np
 from benchmarks import record
 from benchmarks.scale.build import large_parser, note, place, queries
 from benchmarks.tables import table
+from benchmarks.timing import Searched, percentiles, searched, timed
+from precise_rag.evaluation.runs.environment import peak_mb
 from precise_rag.index import DatabaseIndex, HybridIndex
 from precise_rag.index.databases.lance import view as lance_view
 from precise_rag.testing import HashEncoder
@@ -75,25 +76,24 @@ def measure(args: Any, store: str) -> None:
     pairs = queries(args)
     if store != "postgres":
         read_once(Path(kept_in(args, store)))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_mb()
     started = time.process_time()
     index = opened(args, store)
     search(index, pairs[:1])
     figures = {"open and first search, CPU ms": round(1000 * (time.process_time() - started), 1)}
     search(index, pairs[1:5])
-    found, cpu, alone = search(index, pairs)
-    figures |= {"search, CPU ms": round(1000 * cpu / len(pairs), 1), **percentiles("alone", alone)}
-    figures |= percentiles("filtered", search(index, pairs, filter=FILTER)[2])
+    found, alone, cpu = search(index, pairs)
+    figures |= {"search, CPU ms": round(1000 * cpu / len(pairs), 1), **percentiles(alone, "alone")}
+    figures |= percentiles(search(index, pairs, filter=FILTER).seconds, "filtered")
     if store != "faiss":
         figures |= changed(index, store, kept_in(args, store))
-        figures |= percentiles(f"{CALLERS} callers and a writer", together(index, pairs, store))
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    figures["memory of our process, MB"] = used // 1024
+        figures |= percentiles(together(index, pairs, store), f"{CALLERS} callers and a writer")
+    figures["memory of our process, MB"] = int(peak_mb() - before)
     if isinstance(index, DatabaseIndex):
-        figures |= percentiles("alone, after the writer", search(index, pairs)[2])
+        figures |= percentiles(search(index, pairs).seconds, "alone, after the writer")
         with exact(args, store) as compared:
-            expected, _, slow = search(compared, pairs)
-        figures |= percentiles("every vector compared", slow)
+            expected, slow, _ = search(compared, pairs)
+        figures |= percentiles(slow, "every vector compared")
         figures[f"same best {TOP_K} as exact"] = share(expected, found)
     kept = args.work / f"found-{args.sentences}.json"
     known = json.loads(kept.read_text()) if kept.exists() else {}
@@ -109,9 +109,10 @@ def changed(index: Any, store: str, path: str) -> dict[str, float]:
     figures = {}
     changes = (("add", lambda: index.add([NEW])), ("delete", lambda: index.delete([NEW.id])))
     for name, change in changes:
-        figures[f"{name} and search, ms"] = timed(lambda change=change: (change(), index.search(ASKED, 1)))
+        took = timed(lambda change=change: (change(), index.search(ASKED, 1)))
+        figures[f"{name} and search, ms"] = round(1000 * took.seconds, 1)
         if store == "folder":
-            figures[f"save after {name}, ms"] = timed(lambda: index.save(path))
+            figures[f"save after {name}, ms"] = round(1000 * timed(lambda: index.save(path)).seconds, 1)
     return figures
 
 
@@ -155,17 +156,10 @@ def exact(args: Any, store: str) -> Iterator[DatabaseIndex]:
         lance_view._best = best
 
 
-def search(
-    index: Any, pairs: list[tuple[str, FloatArray]], **options: Any
-) -> tuple[list[set[str]], float, list[float]]:
-    """What each query finds, the seconds of CPU for all of them, and the seconds of each."""
-    found, seconds, started = [], [], time.process_time()
-    for query, vector in pairs:
-        began = time.perf_counter()
-        candidates = index.search(query, TOP_K, vector=vector, returns="sentence", **options)
-        seconds.append(time.perf_counter() - began)
-        found.append({candidate.id for candidate in candidates})
-    return found, time.process_time() - started, seconds
+def search(index: Any, pairs: list[tuple[str, FloatArray]], **options: Any) -> Searched:
+    """What each query finds, and how long it takes."""
+    options = {"returns": "sentence", **options}
+    return searched(lambda query, vector: index.search(query, TOP_K, vector=vector, **options), pairs)
 
 
 def share(expected: list[set[str]], found: list[set[str]]) -> float:
@@ -177,7 +171,9 @@ def together(index: Any, pairs: list[tuple[str, FloatArray]], store: str) -> lis
     """The seconds of each query of several callers at once, beside a writer."""
     with writing(index, store), ThreadPoolExecutor(CALLERS) as pool:
         chosen = [(pairs[i:] + pairs[:i])[:EACH] for i in range(0, CALLERS * 4, 4)]
-        return [seconds for part in pool.map(lambda own: search(index, own)[2], chosen) for seconds in part]
+        return [
+            seconds for part in pool.map(lambda own: search(index, own).seconds, chosen) for seconds in part
+        ]
 
 
 @contextmanager
@@ -208,16 +204,6 @@ def write(index: Any, is_done: Callable[[], bool] = lambda: False) -> None:
         index.delete([NEW.id])
         if isinstance(index, DatabaseIndex):
             print("written", flush=True)
-
-
-def timed(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    call()
-    return round(1000 * (time.perf_counter() - began), 1)
-
-
-def percentiles(name: str, seconds: list[float]) -> dict[str, float]:
-    return {f"{name}, p{q} ms": round(1000 * float(np.percentile(seconds, q)), 1) for q in (50, 95)}
 
 
 def save(args: argparse.Namespace, load: float) -> None:

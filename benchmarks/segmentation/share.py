@@ -1,12 +1,12 @@
 """The share of a segmenter's time that is its encoder's network."""
 
-import time
 from collections.abc import Callable, Iterable
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 
+from benchmarks.timing import in_turn
 from precise_rag import Segmenter
 from precise_rag.encoders.onnx import OnnxEncoder
 from precise_rag.types import Document
@@ -28,12 +28,12 @@ def run_share(documents: Iterable[Document], megabytes: float, device: str | Non
             break
     encoder = segmenter.model.encoder
     record = _onnx_batches if isinstance(encoder, OnnxEncoder) else _torch_batches
-    n_tokens, bare_network = record(encoder, lambda: sum(map(len, segmenter.segment_many(texts))))
-    whole, bare = [], []
-    for _ in range(ROUNDS):
-        whole.append(_spent(lambda: sum(map(len, segmenter.segment_many(texts)))))
-        bare.append(_spent(bare_network))
-    (long, long_cpu), (short, short_cpu) = np.median(whole, axis=0), np.median(bare, axis=0)
+    ways: dict[str, Callable[[], object]] = {"whole": lambda: sum(map(len, segmenter.segment_many(texts)))}
+    n_tokens, ways["bare"] = record(encoder, ways["whole"])
+    took = in_turn(ways, ROUNDS)
+    (long, long_cpu), (short, short_cpu) = (
+        np.median([one[:2] for one in took[name]], axis=0) for name in ("whole", "bare")
+    )
     return {
         "encoder": type(encoder).__name__,
         "MB": round(size / 1e6, 3),
@@ -45,12 +45,6 @@ def run_share(documents: Iterable[Document], megabytes: float, device: str | Non
         "tokens/s": round(n_tokens / long),
         "MB/s": round(size / 1e6 / long, 4),
     }
-
-
-def _spent(work: Callable[[], object]) -> tuple[float, float]:
-    started, cpu = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - started, time.process_time() - cpu
 
 
 def _onnx_batches(encoder: Any, work: Callable[[], object]) -> tuple[int, Callable[[], object]]:

@@ -8,7 +8,7 @@ by cross-entropy of each sentence near a found one; questions weigh the same wit
 The card is docs/models/evidence.md.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -118,23 +118,18 @@ class Batch:
         return 1.0 - (1.0 - alone) * (1.0 - reached.max(dim=1).values)
 
 
-def fit(by_kind: Mapping[str, list[Rows]], left_away: Collection[str] = ()) -> dict[str, np.ndarray]:
-    """Fit both regressions; returns their weights, "found" and "step".
-
-    left_away: features of a step whose weights stay 0.
-    """
+def fit(by_kind: Mapping[str, list[Rows]]) -> dict[str, np.ndarray]:
+    """Fit both regressions; returns their weights, "found" and "step"."""
     questions = [rows for several in by_kind.values() for rows in several]
     batch = Batch(questions, [1 / len(several) for several in by_kind.values() for _ in several])
     starts = [_start(FOUND_FEATURES, START["found"]), _start(STEP_FEATURES, START["step"])]
-    used = [torch.ones(len(FOUND_FEATURES)), torch.tensor([float(n not in left_away) for n in STEP_FEATURES])]
-    starts = [start * mask for start, mask in zip(starts, used, strict=True)]
     weights = [start.clone().requires_grad_() for start in starts]
     optimizer = torch.optim.LBFGS(weights, max_iter=STEPS, line_search_fn="strong_wolfe")
     reached = []
 
     def closure() -> torch.Tensor:
         optimizer.zero_grad()
-        p = batch.probabilities(*(w * mask for w, mask in zip(weights, used, strict=True)))
+        p = batch.probabilities(*weights)
         each = F.binary_cross_entropy(p.clamp(1e-6, 1.0 - 1e-6), batch.relevant, reduction="none")
         moved = sum(((w - start) ** 2).sum() for w, start in zip(weights, starts, strict=True))
         loss = (batch.weight * each).sum() + PENALTY * moved
@@ -144,8 +139,7 @@ def fit(by_kind: Mapping[str, list[Rows]], left_away: Collection[str] = ()) -> d
 
     optimizer.step(closure)
     print(f"loss {reached[-1]:.4f} after {len(reached)} evaluations", flush=True)
-    masked = [w * mask for w, mask in zip(weights, used, strict=True)]
-    return {name: w.detach().numpy() for name, w in zip(("found", "step"), masked, strict=True)}
+    return {name: w.detach().numpy() for name, w in zip(("found", "step"), weights, strict=True)}
 
 
 def _start(names: Sequence[str], values: dict[str, float]) -> torch.Tensor:

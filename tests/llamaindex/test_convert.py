@@ -20,10 +20,9 @@ from llamaindex_precise.convert import (
     to_candidates,
     to_core_documents,
 )
-from precise_rag.facts import piece_id, read_facts, write_facts
+from precise_rag.facts import piece_id, write_facts
 from precise_rag.metadata_keys import FACTS_KEY
-from precise_rag.selection import GradientSelector
-from precise_rag.types import Candidate, Selection, Span
+from precise_rag.types import Candidate, Selection
 
 
 def candidate_of(node: BaseNode, start: int, end: int, **fields) -> Candidate:
@@ -33,26 +32,12 @@ def candidate_of(node: BaseNode, start: int, end: int, **fields) -> Candidate:
 
 
 def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(documents):
-    item = from_candidate(
-        candidate_of(documents[0], 0, 45, scores={"dense": 0.5}, n_tokens=9, passage=Span(0, 110))
-    )
+    item = from_candidate(candidate_of(documents[0], 0, 45))
     node = item.node
 
     assert node.text == documents[0].text[node.start_char_idx : node.end_char_idx]
     assert (node.node_id, node.ref_doc_id) == (piece_id("lighthouse", 0, 45), "lighthouse")
     assert isinstance(node.metadata[FACTS_KEY], str)
-    assert read_facts(node) == {
-        "doc_id": "lighthouse",
-        "start": 0,
-        "end": 45,
-        "score": 0.5,
-        "score_scale": "cosine",
-        "scores": {"dense": 0.5},
-        "n_tokens": 9,
-        "passage": [0, 110],
-    }
-    bare = from_candidate(candidate_of(documents[0], 0, 45)).node
-    assert set(read_facts(bare)) == {"doc_id", "start", "end", "score", "score_scale"}
     for mode in (MetadataMode.EMBED, MetadataMode.LLM):
         assert node.get_content(mode) == f"title: Lamps\n\n{node.text}".strip()
     assert json.loads(item.to_json())["score"] == 0.5
@@ -92,13 +77,6 @@ def test_one_piece_found_twice_has_one_hash_and_equal_pieces_have_two():
     assert first.hash == again.hash != other.hash
 
 
-def test_facts_survive_the_way_through_other_components():
-    given = candidate_of(Document(doc_id="d", text="One. Two."), 0, 5, n_tokens=2, scores={"bm25": 3.0})
-    (back,) = to_candidates([from_candidate(given)])
-    assert (back.id, back.text, back.score, back.score_scale) == (given.id, "One. ", 0.5, "cosine")
-    assert (back.n_tokens, back.scores) == (2, {"bm25": 3.0})
-
-
 def test_facts_about_another_score_are_not_believed():
     item = from_candidate(
         candidate_of(Document(doc_id="d", text="One. Two."), 0, 5, score_scale="probability")
@@ -118,30 +96,10 @@ def test_foreign_nodes_are_read_as_their_embedding_model_saw_them():
     assert type(candidate.score) is float
 
 
-def test_without_scores_the_order_counts_and_no_score_is_invented():
+def test_no_score_is_invented():
     items = [NodeWithScore(node=TextNode(text=text)) for text in ("a", "b")]
-    candidates = to_candidates(items, "probability")
-    assert [(c.score, c.score_scale) for c in candidates] == [(0.0, "rank"), (-1.0, "rank")]
-    kept = from_selection(Selection.of([(candidates[1], True, "good")]))
-    assert [(item.node.text, item.score, read_facts(item.node)["reason"]) for item in kept] == [
-        ("b", None, "good")
-    ]
-
-
-def test_nodes_with_one_id_stay_apart():
-    items = [NodeWithScore(node=TextNode(id_="same", text=text), score=0.5) for text in ("a", "b")]
-    candidates = to_candidates(items)
-    selection = Selection.keep_all(candidates)
-    assert [item.node.text for item in from_selection(selection)] == ["a", "b"]
-
-
-@pytest.mark.parametrize("odd", [None, float("nan"), float("inf")])
-def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(odd):
-    scored = [("a", 0.9), ("b", odd), ("c", 0.8)]
-    nodes = [NodeWithScore(node=TextNode(text=name, id_=name), score=score) for name, score in scored]
-    selection = GradientSelector().select(to_candidates(nodes, "probability"))
-    assert [item.node.node_id for item in from_selection(selection)] == ["a", "c"]
-    assert selection.reasons[-1] == "it has no usable score"
+    kept = from_selection(Selection.of([(to_candidates(items, "probability")[1], True, "good")]))
+    assert [(item.node.text, item.score) for item in kept] == [("b", None)]
 
 
 def test_facts_that_a_store_has_changed_are_ignored():

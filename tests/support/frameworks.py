@@ -33,6 +33,11 @@ class Answer(NamedTuple):
 class _Framework:
     package: Any
 
+    @property
+    def convert(self) -> Any:
+        """The module that makes candidates of pieces, and pieces of candidates."""
+        return self.package.convert
+
     def _class(self, name: str) -> Any:
         offered = self.package if name in self.package.__all__ else self.package.papers
         return getattr(offered, name)

@@ -1,0 +1,136 @@
+"""Candidates become pieces and come back: facts, scores and ids are kept, and nothing is shared."""
+
+import copy
+import json
+import threading
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precise_rag.facts import piece_id, read_facts
+from precise_rag.selection import GradientSelector
+from precise_rag.types import Candidate, Selection, Span, best_first
+from support.frameworks import FRAMEWORKS, each_framework
+
+FOUND = Candidate(
+    "guide",
+    5,
+    9,
+    "Eels",
+    0.25,
+    "probability",
+    n_tokens=2,
+    passage=Span(0, 40),
+    scores={"dense": 0.5},
+    metadata={"tags": ["fish"]},
+)
+
+
+@each_framework
+def test_a_candidate_becomes_a_piece_with_its_place_and_score_that_shares_nothing(framework):
+    piece = framework.convert.from_candidate(FOUND)
+    assert (framework.id(piece), framework.text(piece)) == (piece_id("guide", 5, 9), "Eels")
+    assert read_facts(piece) == {
+        "doc_id": "guide",
+        "start": 5,
+        "end": 9,
+        "score": 0.25,
+        "score_scale": "probability",
+        "scores": {"dense": 0.5},
+        "n_tokens": 2,
+        "passage": [0, 40],
+    }
+    bare = framework.convert.from_candidate(Candidate("guide", 5, 9, "Eels", 0.25, "probability"))
+    assert set(read_facts(bare)) == {"doc_id", "start", "end", "score", "score_scale"}
+    metadata = framework.metadata(piece)
+    assert json.loads(json.dumps(metadata)) == metadata
+    assert metadata.keys() == {"tags", "precise"}
+    metadata["tags"].append("changed")
+    assert FOUND.metadata["tags"] == ["fish"]
+
+
+@each_framework
+def test_a_candidate_survives_the_way_out_and_back(framework):
+    [candidate] = framework.convert.to_candidates([framework.convert.from_candidate(FOUND)])
+    assert candidate.id == FOUND.id
+    for field in ("doc_id", "start", "end", "text", "score", "score_scale", "n_tokens", "passage", "scores"):
+        assert getattr(candidate, field) == getattr(FOUND, field)
+
+
+@each_framework
+def test_pieces_without_comparable_scores_are_in_the_order_given(framework):
+    scored = framework.convert.from_candidate(FOUND)
+    bm25 = framework.convert.from_candidate(Candidate("other", 0, 1, "x", 8.0, "bm25"))
+    plain = [framework.piece(text, text) for text in "abc"]
+    for pieces in (plain, [scored, bm25], [plain[0], scored]):
+        candidates = framework.convert.to_candidates(pieces)
+        assert [(c.score, c.score_scale) for c in candidates] == [(-i, "rank") for i in range(len(pieces))]
+
+
+@each_framework
+@pytest.mark.parametrize("odd", [None, float("nan"), float("inf")])
+def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(framework, odd):
+    pieces = [framework.piece(n, n, s) for n, s in (("a0", 0.5), ("b", odd), ("a1", 0.4))]
+    selection = GradientSelector().select(framework.convert.to_candidates(pieces, "probability"))
+    assert [(c.doc_id, c.score) for c in selection.kept] == [("a0", 0.5), ("a1", 0.4)]
+    assert selection.reasons[-1] == "it has no usable score"
+    every = framework.convert.from_selection(Selection.keep_all(selection.kept + selection.dropped))
+    again = framework.convert.to_candidates(every)
+    assert [c.doc_id for c in best_first(again)] == ["a0", "a1", "b"]
+
+
+@each_framework
+def test_pieces_with_one_id_stay_apart(framework):
+    pieces = [framework.piece(text, "same") for text in "abc"]
+    candidates = framework.convert.to_candidates(pieces)
+    kept = framework.convert.from_selection(Selection.keep_all(candidates))
+    assert list(map(framework.text, kept)) == ["a", "b", "c"]
+
+
+@each_framework
+def test_a_place_that_does_not_fit_the_text_is_not_believed(framework):
+    facts = framework.metadata(framework.convert.from_candidate(FOUND))["precise"]
+    piece = framework.piece("Eel", "own", precise=facts)
+    [candidate] = framework.convert.to_candidates([piece])
+    assert (candidate.doc_id, candidate.start, candidate.end) == ("own", 0, 3)
+    assert (candidate.score_scale, candidate.n_tokens, candidate.passage) == ("rank", None, None)
+
+
+@each_framework
+def test_kept_pieces_are_copies_in_the_order_of_the_selection(framework):
+    lock = threading.Lock()  # what cannot be copied is shared
+    pieces = [
+        framework.piece("a", "1", n=[1], lock=lock),
+        framework.piece("b", "2"),
+        framework.piece("c", "3"),
+    ]
+    a, b, c = framework.convert.to_candidates(pieces)
+    scored = replace(c, score=0.75, score_scale="probability")
+    selection = Selection.of([(scored, True, "good"), (a, True, "first"), (b, False, "bad")])
+    kept = framework.convert.from_selection(selection)
+    assert [framework.id(piece) for piece in kept] == ["3", "1"]
+    assert [read_facts(piece)["reason"] for piece in kept] == ["good", "first"]
+    assert framework.score(kept[0]) == read_facts(kept[0])["score"] == 0.75
+    assert all("relevance_score" not in framework.metadata(piece) for piece in kept)
+    framework.metadata(kept[1])["n"].append(2)
+    assert framework.metadata(pieces[0]) == {"n": [1], "lock": lock}
+    assert framework.metadata(kept[1])["lock"] is lock
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(max_size=5), st.text(min_size=1, max_size=2), st.floats(0, 1)),
+        max_size=6,
+        unique_by=lambda one: one[1],
+    )
+)
+def test_every_piece_gets_a_candidate_of_its_own_and_is_left_alone(given):
+    for framework in FRAMEWORKS.values():
+        pieces = [framework.piece(*one) for one in given]
+        before = copy.deepcopy(pieces)
+        candidates = framework.convert.to_candidates(pieces, "probability")
+        assert [c.text for c in candidates] == [text for text, *_ in given]
+        assert len({c.id for c in candidates}) == len(pieces)
+        assert pieces == before

@@ -44,123 +44,52 @@ def grown(
     return index
 
 
-class TestDense(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return grown(DenseIndex, documents, encoder, chunks="12 tokens")
+GRAPH = "faiss:HNSW16@efSearch=64"
+SMALL = {"precision": "float16", "passages": "paragraphs", "surroundings": None, "stop_words": "none"}
+KINDS: dict[str, tuple[type[DocumentIndex], dict[str, Any]]] = {
+    "Dense": (DenseIndex, {"chunks": "12 tokens"}),
+    "DenseMean": (DenseIndex, {"chunks": "paragraphs", "chunk_vectors": "mean"}),
+    "DenseTorch": (DenseIndex, {"chunks": "12 tokens", "backend": "torch"}),
+    "Faiss": (DenseIndex, {"chunks": "12 tokens", "backend": "faiss"}),
+    "FaissGraph": (DenseIndex, {"chunks": "sentences", "backend": GRAPH}),
+    "BM25": (BM25Index, {"chunks": "sentences"}),
+    "SentenceContext": (SentenceContextIndex, {}),
+    "SentenceContextEncoded": (
+        SentenceContextIndex,
+        {"context": "encode", "similarity": "dot", "alpha": 0.8, "passages": 2},
+    ),
+    "SentenceContextTorch": (SentenceContextIndex, {"context": "encode", "backend": "torch"}),
+    "SentenceContextFaiss": (SentenceContextIndex, {"backend": GRAPH}),
+    "SentenceContextEncodedFaiss": (
+        SentenceContextIndex,
+        {"context": "encode", "similarity": "dot", "backend": "faiss"},
+    ),
+    "WordSentence": (WordSentenceIndex, {}),
+    "WordSentenceFaiss": (WordSentenceIndex, {"backend": GRAPH}),
+    "Hybrid": (HybridIndex, {}),
+    "HybridFaiss": (HybridIndex, {"backend": "faiss:SQfp16", "precision": "float16"}),
+    "HybridTorch": (HybridIndex, {"precision": "int8", "backend": "torch:cpu"}),
+    "HybridSmall": (HybridIndex, SMALL),
+}
 
 
-class TestDenseMean(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return grown(DenseIndex, documents, encoder, chunks="paragraphs", chunk_vectors="mean")
+def contract(kind: type[DocumentIndex], settings: dict[str, Any]) -> type[IndexContract]:
+    """The tests of the contract on an index with settings."""
+
+    class Kept(IndexContract):
+        def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+            if "backend" in settings:
+                pytest.importorskip(settings["backend"].partition(":")[0])
+            return grown(kind, documents, encoder, **settings)
+
+    return Kept
 
 
-class TestDenseTorch(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("torch")
-        return grown(DenseIndex, documents, encoder, chunks="12 tokens", backend="torch")
+globals().update({f"Test{name}": contract(*made) for name, made in KINDS.items()})
 
 
-class TestFaiss(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("faiss")
-        return grown(DenseIndex, documents, encoder, chunks="12 tokens", backend="faiss")
-
-
-class TestFaissGraph(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("faiss")
-        graph = "faiss:HNSW16@efSearch=64"
-        return grown(DenseIndex, documents, encoder, chunks="sentences", backend=graph)
-
-
-class TestBM25(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return grown(BM25Index, documents, encoder, chunks="sentences")
-
-
-class TestSentenceContext(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return grown(SentenceContextIndex, documents, encoder)
-
-
-class TestSentenceContextEncoded(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return grown(
-            SentenceContextIndex,
-            documents,
-            encoder,
-            context="encode",
-            similarity="dot",
-            alpha=0.8,
-            passages=2,
-        )
-
-
-class TestSentenceContextTorch(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("torch")
-        return grown(SentenceContextIndex, documents, encoder, context="encode", backend="torch")
-
-
-class TestSentenceContextFaiss(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("faiss")
-        return grown(SentenceContextIndex, documents, encoder, backend="faiss:HNSW16@efSearch=64")
-
-
-class TestSentenceContextEncodedFaiss(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("faiss")
-        return grown(
-            SentenceContextIndex, documents, encoder, context="encode", similarity="dot", backend="faiss"
-        )
-
-
-class TestWordSentenceFaiss(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("faiss")
-        return grown(WordSentenceIndex, documents, encoder, backend="faiss:HNSW16@efSearch=64")
-
-
-class TestHybridFaiss(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("faiss")
-        return grown(HybridIndex, documents, encoder, backend="faiss:SQfp16", precision="float16")
-
-
-class TestWordSentence(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return grown(WordSentenceIndex, documents, encoder)
-
-
-class TestHybrid(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return grown(HybridIndex, documents, encoder)
-
-
-class TestHybridTorch(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        pytest.importorskip("torch")
-        return grown(HybridIndex, documents, encoder, precision="int8", backend="torch:cpu")
-
-
-class TestHybridSmall(IndexContract):
-    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-        return grown(
-            HybridIndex,
-            documents,
-            encoder,
-            precision="float16",
-            passages="paragraphs",
-            surroundings=None,
-            stop_words="none",
-        )
-
-
-@pytest.mark.parametrize(
-    "kind", [TestDense, TestFaiss, TestBM25, TestSentenceContext, TestWordSentence, TestHybrid]
-)
-def test_load_index_finds_the_kind_of_a_saved_index(kind: type[IndexContract], tmp_path: Path) -> None:
-    index = kind().built()
+@pytest.mark.parametrize("name", ["Dense", "Faiss", "BM25", "SentenceContext", "WordSentence", "Hybrid"])
+def test_load_index_finds_the_kind_of_a_saved_index(name: str, tmp_path: Path) -> None:
+    index = contract(*KINDS[name])().built()
     index.save(tmp_path / "index")
     assert type(load_index(tmp_path / "index", index.encoder)) is type(index)

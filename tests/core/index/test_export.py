@@ -4,6 +4,7 @@ The stores: Qdrant and Chroma in memory, each through LlamaIndex and through Lan
 """
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -147,48 +148,34 @@ def test_weights_out_of_range_are_refused() -> None:
         next(weighted_chunks(DOCUMENTS, HashEncoder(), alpha=-1))
 
 
-def found_by_llamaindex(store: Any, sentences: list[WeightedPiece], query: str) -> dict[str, float]:
+Search = Callable[[str], dict[str, float]]
+"""Ids of the sentences found for a query, with their cosines."""
+
+
+def through_llamaindex(store: Any, sentences: list[WeightedPiece]) -> Search:
     core = pytest.importorskip("llama_index.core")
     schema = pytest.importorskip("llama_index.core.schema")
     nodes = [
-        schema.TextNode(
-            id_=s.id,
-            text=s.text,
-            embedding=s.vector.tolist(),
-            metadata=s.metadata,
-        )
+        schema.TextNode(id_=s.id, text=s.text, embedding=s.vector.tolist(), metadata=s.metadata)
         for s in sentences
     ]
     storage = core.StorageContext.from_defaults(vector_store=store)
     model = core.MockEmbedding(embed_dim=256)
     index = core.VectorStoreIndex(nodes, storage_context=storage, embed_model=model)
-    bundle = schema.QueryBundle(query, embedding=query_vector(query))
-    found = index.as_retriever(similarity_top_k=TOP_K).retrieve(bundle)
-    return {f.node.node_id: f.score for f in found}
+    retriever = index.as_retriever(similarity_top_k=TOP_K)
+
+    def search(query: str) -> dict[str, float]:
+        found = retriever.retrieve(schema.QueryBundle(query, embedding=query_vector(query)))
+        return {item.node.node_id: item.score for item in found}
+
+    return search
 
 
-def identifier(metadata: dict[str, Any]) -> str:
-    facts = read_facts(metadata)
-    return piece_id(facts["doc_id"], facts["start"], facts["end"])
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_qdrant_through_llamaindex(sentences: list[WeightedPiece], query: str) -> None:
+def qdrant_through_llamaindex(sentences: list[WeightedPiece]) -> Search:
     qdrant_client = pytest.importorskip("qdrant_client")
     stores = pytest.importorskip("llama_index.vector_stores.qdrant")
     store = stores.QdrantVectorStore("sentences", client=qdrant_client.QdrantClient(":memory:"))
-    assert found_by_llamaindex(store, sentences, query) == pytest.approx(expected(query), abs=1e-4)
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_chroma_through_llamaindex(sentences: list[WeightedPiece], query: str) -> None:
-    """LlamaIndex turns Chroma's distances into scores by exp(-distance)."""
-    stores = pytest.importorskip("llama_index.vector_stores.chroma")
-    store = stores.ChromaVectorStore(chroma_collection=chroma_collection()[1])
-    found = found_by_llamaindex(store, sentences, query)
-    assert {id: 1 + math.log(score) for id, score in found.items()} == pytest.approx(
-        expected(query), abs=1e-4
-    )
+    return through_llamaindex(store, sentences)
 
 
 def chroma_collection() -> tuple[Any, Any]:
@@ -198,8 +185,20 @@ def chroma_collection() -> tuple[Any, Any]:
     return client, client.create_collection(f"sentences-{uuid4().hex}", metadata={"hnsw:space": "cosine"})
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_chroma_through_langchain(sentences: list[WeightedPiece], query: str) -> None:
+def chroma_through_llamaindex(sentences: list[WeightedPiece]) -> Search:
+    """LlamaIndex turns Chroma's distances into scores by exp(-distance)."""
+    stores = pytest.importorskip("llama_index.vector_stores.chroma")
+    store = stores.ChromaVectorStore(chroma_collection=chroma_collection()[1])
+    search = through_llamaindex(store, sentences)
+    return lambda query: {id: 1 + math.log(score) for id, score in search(query).items()}
+
+
+def identifier(metadata: dict[str, Any]) -> str:
+    facts = read_facts(metadata)
+    return piece_id(facts["doc_id"], facts["start"], facts["end"])
+
+
+def chroma_through_langchain(sentences: list[WeightedPiece]) -> Search:
     langchain_chroma = pytest.importorskip("langchain_chroma")
     client, collection = chroma_collection()
     collection.add(
@@ -209,34 +208,52 @@ def test_chroma_through_langchain(sentences: list[WeightedPiece], query: str) ->
         metadatas=[s.metadata for s in sentences],
     )
     store = langchain_chroma.Chroma(collection_name=collection.name, client=client)
-    found = store.similarity_search_by_vector_with_relevance_scores(query_vector(query), k=TOP_K)
-    scores = {identifier(document.metadata): 1 - distance for document, distance in found}
-    assert scores == pytest.approx(expected(query), abs=1e-4)
+
+    def search(query: str) -> dict[str, float]:
+        found = store.similarity_search_by_vector_with_relevance_scores(query_vector(query), k=TOP_K)
+        return {identifier(document.metadata): 1 - distance for document, distance in found}
+
+    return search
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_qdrant_through_langchain(sentences: list[WeightedPiece], query: str) -> None:
+def qdrant_through_langchain(sentences: list[WeightedPiece]) -> Search:
     qdrant_client = pytest.importorskip("qdrant_client")
     langchain_qdrant = pytest.importorskip("langchain_qdrant")
     embeddings = pytest.importorskip("langchain_core.embeddings")
     models = qdrant_client.models
     client = qdrant_client.QdrantClient(":memory:")
     client.create_collection("sentences", models.VectorParams(size=256, distance=models.Distance.COSINE))
+    payloads = [{"page_content": s.text, "metadata": s.metadata} for s in sentences]
     points = [
-        models.PointStruct(
-            id=s.id,
-            vector=s.vector.tolist(),
-            payload={"page_content": s.text, "metadata": s.metadata},
-        )
-        for s in sentences
+        models.PointStruct(id=s.id, vector=s.vector.tolist(), payload=payload)
+        for s, payload in zip(sentences, payloads, strict=True)
     ]
     client.upsert("sentences", points)
-    store = langchain_qdrant.QdrantVectorStore(
-        client, "sentences", embeddings.DeterministicFakeEmbedding(size=256)
-    )
-    found = store.similarity_search_with_score_by_vector(query_vector(query), k=TOP_K)
-    scores = {identifier(document.metadata): score for document, score in found}
-    assert scores == pytest.approx(expected(query), abs=1e-4)
+    embedding = embeddings.DeterministicFakeEmbedding(size=256)
+    store = langchain_qdrant.QdrantVectorStore(client, "sentences", embedding)
+
+    def search(query: str) -> dict[str, float]:
+        found = store.similarity_search_with_score_by_vector(query_vector(query), k=TOP_K)
+        return {identifier(document.metadata): score for document, score in found}
+
+    return search
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        qdrant_through_llamaindex,
+        chroma_through_llamaindex,
+        chroma_through_langchain,
+        qdrant_through_langchain,
+    ],
+)
+def test_plain_search_in_a_store_finds_what_the_index_finds(
+    store: Callable[[list[WeightedPiece]], Search], sentences: list[WeightedPiece]
+) -> None:
+    search = store(sentences)
+    for query in QUERIES:
+        assert search(query) == pytest.approx(expected(query), abs=1e-4)
 
 
 def test_lancedb_on_disk(sentences: list[WeightedPiece], tmp_path: Path) -> None:

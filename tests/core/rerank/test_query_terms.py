@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 
@@ -20,31 +18,6 @@ def test_terms_have_their_rarity_and_leave_out_words_that_shape_a_question(idf_t
 def test_positions_are_counted_in_words(idf_table: np.ndarray) -> None:
     terms = QueryTerms.of("Wend bridge", idf_table)
     assert terms.positions(read_words("A bridge over the Wend, a bridge.")) == {"bridg": [1, 6], "wend": [4]}
-
-
-def test_pairs_and_windows_see_what_is_close_together(idf_table: np.ndarray) -> None:
-    terms = QueryTerms.of("Wend bridge", idf_table)
-    near = terms.positions(read_words("The bridge on the Wend"))
-    far = terms.positions(read_words(f"The bridge {'so ' * 20} the Wend"))
-    assert (terms.pair_coverage(near), terms.pair_coverage(far)) == pytest.approx((1.0, 0.0))
-    assert (terms.window_coverage(near), terms.window_coverage(far)) == pytest.approx((1.0, 8 / 12))
-    assert math.isnan(QueryTerms.of("bridge", idf_table).pair_coverage(near))
-
-
-def test_names_are_covered_or_unknown(idf_table: np.ndarray) -> None:
-    terms = QueryTerms.of("Is the Wend a river?", idf_table)
-    with_name, without = (terms.positions(read_words(text)) for text in ("Along the Wend", "A river"))
-    assert (terms.name_coverage(with_name), terms.name_coverage(without)) == pytest.approx((1.0, 0.0))
-    assert math.isnan(QueryTerms.of("a river", idf_table).name_coverage(with_name))
-
-
-def test_answer_type_looks_for_the_number_or_name_that_is_asked_for(idf_table: np.ndarray) -> None:
-    year, name = read_words("It opened in 1931."), read_words("It was opened by Ann Lee.")
-    when = QueryTerms.of("When was the bridge opened?", idf_table)
-    assert (when.answer_type(year), when.answer_type(name)) == (1.0, 0.0)
-    who = QueryTerms.of("Who opened the bridge?", idf_table)
-    assert (who.answer_type(year), who.answer_type(name)) == (0.0, 1.0)
-    assert math.isnan(QueryTerms.of("Why a bridge?", idf_table).answer_type(year))
 
 
 def test_close_pairs_are_those_of_all_positions(idf_table: np.ndarray) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import Any
@@ -31,15 +30,13 @@ from support.misbehaving import ACCEPTED, CANDIDATES, PROMPT, QUESTION, client
 
 
 @pytest.mark.parametrize(
-    "reply", [says("late", stall=30.0), fails(429, retry_after="30"), Reply(endless=0.02)]
+    "reply", [says("late", stall=60.0), fails(429, retry_after="60"), Reply(endless=0.02)]
 )
 def test_a_synchronous_call_ends_with_the_budget(reply: Reply) -> None:
-    started = time.monotonic()
     with client([reply], timeout=60.0, max_retries=2) as llm:
         engine = answering(llm, budget=Budget(seconds=0.3))
-        with pytest.raises(BudgetExceeded, match=r"all 0\.3 used; the call that was running was left behind"):
-            engine.answer(QUESTION, candidates=CANDIDATES)
-    assert time.monotonic() - started < 10  # not the 30 seconds and more that the server takes
+        left = r"all 0\.3 used; the call that was running was left behind"
+        ends_soon(lambda: engine.answer(QUESTION, candidates=CANDIDATES), BudgetExceeded, left)
 
 
 def test_a_client_that_was_left_behind_sends_no_further_request() -> None:
@@ -89,12 +86,12 @@ def dripping(head: bytes, drop: bytes) -> Iterator[str]:
             ended.set()
 
 
-def ends_soon(task: Callable[[], Any], error: type[Exception]) -> None:
+def ends_soon(task: Callable[[], Any], error: type[Exception], match: str | None = None) -> None:
     """Fails, and does not hang, if the task has not raised the error after many times its time limit."""
     worker = Worker()
     outcome = worker.submit(task)
     worker.close()
-    with pytest.raises(error):
+    with pytest.raises(error, match=match):
         outcome.result(30)
 
 

@@ -55,6 +55,8 @@ def test_a_judgement_is_read(text, score, adjustment):
         '{"score": 11, "adjustment": 1}',
         '{"score": true, "adjustment": 1}',
         '{"score": NaN, "adjustment": 1}',
+        '{"score": "high"}',
+        "{",
         "Evaluation Score: 85",
         "The year is 2024.",
     ],

@@ -113,17 +113,6 @@ def test_a_context_length_error_means_fewer_chunks_and_the_trace_says_so():
         assert len(server.requests) == 3  # 4, 2 and 1 chunks
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["I cannot say.", "{", '{"score": "high"}', "Evaluation Score: [1-10]", '{"score": 42, "adjustment": 1}'],
-)
-def test_a_garbled_judgement_is_asked_for_again_and_then_noted(text):
-    with loop([DRAFT, says(text)]) as (engine, server):
-        answer = engine.answer(QUESTION, candidates=CANDIDATES)
-    assert (answer.text, answer.note) == ("Paris is in France [1].", "the judgement could not be read")
-    assert len(server.requests) == 3
-
-
 async def test_a_live_stream_over_http_is_shown_as_it_comes_and_can_be_left():
     options = {"controller": FeedbackController(max_rounds=1)}
     with loop([DRAFT, ACCEPTED], **options) as (engine, server):

@@ -92,11 +92,6 @@ def test_async_and_sync_agree(rag):
     assert asyncio.run(rag.aanswer(question)).text == rag.answer(question).text
 
 
-def test_a_blank_query_is_an_error(rag):
-    with pytest.raises(InputError, match="query must not be blank"):
-        rag.retrieve("  ")
-
-
 QUESTION = "What is the captain called?"
 ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
 

@@ -1,0 +1,103 @@
+"""Markdown, and what looks like it."""
+
+import pytest
+
+from precise_rag.structure import read_structure
+from support.structures import kinds
+
+MARKDOWN = """\
+# Eels of the *[Brandt](brandt.md)* estuary
+
+The eels come in May. They leave
+in June.
+
+- the first trap
+
+  has a lid
+  1. a hook
+- the second trap:
+  ```text
+  oak
+
+  wicker
+  ```
+
+> Ilse counts them.
+
+| trap | eels |
+|------|------|
+| oak  | 7    |
+
+**In winter**
+
+Nothing moves.
+
+Setext
+------
+<h3>By hand</h3>
+"""
+
+
+def test_markdown() -> None:
+    found = read_structure(MARKDOWN)
+    assert found.format == "markdown"
+    assert kinds(found) == [
+        *("heading1", "paragraph", "item1", "item1", "item2", "item1", "code", "quote", "table"),
+        *("heading6", "paragraph", "heading2", "heading3"),
+    ]
+    path = found.heading_path(MARKDOWN.index("Nothing"))
+    assert path == ("Eels of the Brandt estuary", "In winter")
+    assert found.heading_path(MARKDOWN.index("Setext")) == ("Eels of the Brandt estuary",)
+
+
+def test_numbered_titles_of_markdown() -> None:
+    text = "# Ferry\n\n1. Boarding\n\nGo aboard.\n\n2. Fares\n\n- three for a zone\n\n1. pay\n2. sit down\n"
+    found = read_structure(text, "markdown")
+    assert kinds(found) == ["heading1", "heading6", "paragraph", "heading6", "item1", "item1", "item1"]
+    assert found.heading_path(text.index("- three")) == ("Ferry", "2. Fares")
+    assert "heading" not in kinds(
+        read_structure("1. Go aboard.\n\nThen sit.\n\n2. Pay.\n\nEnd.\n", "markdown")
+    )
+
+
+def test_long_markdown_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"{MARKDOWN}\n" * 9
+    whole = read_structure(text).blocks
+    monkeypatch.setattr("precise_rag.structure.markdown._PART", 700)
+    assert read_structure(text).blocks == whole
+
+
+def test_double_backticks_are_restructured_text() -> None:
+    assert read_structure("**Default** is ``3``, not ``4``.\n").format == "text"
+    assert read_structure("**Default** is `3`, not `4`.\n").format == "markdown"
+
+
+def test_titles_underlined_with_tildes_are_no_fences() -> None:
+    text = "Traps\n~~~~~\n\nOf willow.\n\nEels\n~~~~\n\nOf the river.\n"
+    assert read_structure(text).format == "text"
+    assert read_structure("~~~\nlift\n~~~\n\nIt lifts.\n").format == "markdown"
+
+
+def test_grid_tables_are_not_markdown() -> None:
+    grid = "+---+---+\n| x | y |\n|===|===|\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+\n"
+    text = f"See **PEP 378** and [a](b).\n\n{grid}"
+    assert read_structure(text).format == "text"
+
+
+@pytest.mark.parametrize("end", ["", "\n```js\ng(x)\n```\n\nAgain.\n"])
+def test_a_chunk_may_begin_within_code(end: str) -> None:
+    text = f"  return x\n}}\n```\n\n## Traps\n\nThey are of willow.\n{end}"
+    assert kinds(read_structure(text, "markdown"))[:3] == ["code", "heading2", "paragraph"]
+
+
+def test_a_fence_without_a_language_begins_code() -> None:
+    for text in ("Run:\n\n```\nlift\n```\n\nIt lifts.\n", "```\nlift\n"):
+        assert kinds(read_structure(text, "markdown"))[-2:] != ["code", "code"]
+        assert "code" in kinds(read_structure(text, "markdown"))
+    assert kinds(read_structure("Run:\n\n```\nlift\n```\n\nIt lifts.\n", "markdown")) == [
+        *("paragraph", "code", "paragraph")
+    ]
+
+
+def test_carriage_returns_change_nothing() -> None:
+    assert kinds(read_structure(MARKDOWN.replace("\n", "\r\n"))) == kinds(read_structure(MARKDOWN))

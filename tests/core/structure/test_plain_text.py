@@ -1,0 +1,198 @@
+"""Plain and restructured text, manual pages and AsciiDoc."""
+
+import pytest
+
+from precise_rag.structure import read_structure
+from precise_rag.structure.running import running_lines
+from support.structures import blocks_of, kinds
+
+UNDERLINED = """\
+******
+Ferry
+******
+
+Fares are listed as follows::
+
+    fare = 3 * zones
+
+Tickets
+=======
+
+=====  ====
+zone   fare
+=====  ====
+1      3
+=====  ====
+
+1. Board.
+
+2. Sit down,
+   please.
+
+Refunds
+=======
+.. code-block:: python
+
+   refund(3)
+
+   wait()
+
+Done.
+"""
+
+
+PLAIN = """\
+2. Duties of the keeper
+
+The keeper lights the lamp at dusk and puts it out at dawn, every day of the year.
+
+2.1 Oil
+
+Bring:
+
+- oil
+- a cloth
+
+THE FERRY
+
+It sails at nine from the east pier, and comes back at noon if there is no fog at all.
+
+Old timetable
+
+It sailed at eight from the west pier, and came back at noon if there was no fog at all.
+"""
+
+
+def test_underlined_text_and_directives() -> None:
+    found = read_structure(UNDERLINED)
+    assert found.format == "text"
+    assert kinds(found) == [
+        *("heading1", "paragraph", "code", "heading2", "table", "item1", "item1"),
+        *("heading2", "code", "paragraph"),
+    ]
+    assert found.heading_path(UNDERLINED.index("Done")) == ("Ferry", "Refunds")
+
+
+def test_plain_text() -> None:
+    found = read_structure(PLAIN)
+    assert [kind[:4] for kind in kinds(found)] == [
+        *("head", "para", "head", "para", "item", "item", "head", "para", "head", "para"),
+    ]
+    assert found.heading_path(PLAIN.index("- oil")) == ("2. Duties of the keeper", "2.1 Oil")
+    assert found.heading_path(PLAIN.index("It sailed")) == ("THE FERRY", "Old timetable")
+
+
+@pytest.mark.parametrize(
+    "line", ["“No,” Ilse said. “Not yet.”", "7. Light the lamp. Then eat.", "Chapter and verse,", "I. I did"]
+)
+def test_sentences_are_no_headings(line: str) -> None:
+    assert "heading" not in kinds(read_structure(f"Before it.\n\n{line}\n\nafter it, in small letters.\n"))
+
+
+def test_running_heads_are_no_headings() -> None:
+    page = "Harbour of Brandt\n\nThe lamp is lit at dusk and put out at dawn, on every day of the year.\n\n"
+    assert kinds(read_structure(page, "text")) == ["heading20", "paragraph"]
+    assert "heading20" not in kinds(read_structure(page * 3, "text"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Harbour of Brandt", "Harbour of Brandt", "Harbour of Brandt"),
+        ("Harbour of Brandt | 7", "8 – Harbour of Brandt", "Harbour of Brandt, page 9"),
+        ("Harbour of Brandt 7", "Harbour of Brandt 9", "Harbour of Brandt"),
+        ("7", "- 8 -", "Page 9"),
+        ("Seite 7 von 12", "7 / 12", "стр. 8"),
+    ],
+)
+def test_running_lines_differ_by_the_number_of_the_page(lines: tuple[str, ...]) -> None:
+    assert running_lines([*lines, "The lamp is lit."]) == [True, True, True, False]
+    assert not any(running_lines(lines[:2]))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("Chapter 1", "Chapter 2", "Chapter 3"), ("Yes.",) * 4, ("Notes:",) * 4, ("* * *",) * 4, ("",) * 4],
+)
+def test_titles_sentences_and_signs_are_no_running_lines(lines: tuple[str, ...]) -> None:
+    assert not any(running_lines(lines))
+
+
+def test_doctest_is_one_block_of_code() -> None:
+    code = "   >>> try:\n   ...     open(path)\n   ... except OSError:\n   ...     pass\n   ...\n   None"
+    assert blocks_of(f"It is reset:\n\n{code}\n\nThe end of it.") == [
+        ("paragraph", "It is reset:"),
+        ("code", code),
+        ("paragraph", "The end of it."),
+    ]
+
+
+def test_terms_and_options_with_their_meaning_are_items() -> None:
+    text = (
+        "Fields:\n\n``a``\n  The first.\n``b``\n  The second.\n\n-q::\n--quiet::\n\tNo noise.\n-d::\n\tMore."
+    )
+    assert blocks_of(text)[1:] == [
+        ("item", "``a``\n  The first."),
+        ("item", "``b``\n  The second."),
+        ("item", "-q::\n--quiet::\n\tNo noise."),
+        ("item", "-d::\n\tMore."),
+    ]
+
+
+def test_parts_of_manual_pages_are_headings() -> None:
+    options = "       Use them well.\n\n       -k, --keep\n              Keep it."
+    text = f"NAME\n       xz - compress\n\nOPTIONS\n   Basic options\n{options}"
+    structure = read_structure(text)
+    assert structure.above(text.index("Keep it")) == ("OPTIONS", "Basic options")
+    assert [kind for kind, _ in blocks_of(text)] == [
+        "heading",
+        "paragraph",
+        "heading",
+        "heading",
+        "paragraph",
+        "item",
+    ]
+
+
+ASCIIDOC_MANUAL = """\
+lift(1)
+=======
+
+SYNOPSIS
+--------
+[verse]
+'lift' [--trap] <place>
+
+Traps
+~~~~~
+
+To see the traps, see linkgit:traps[1] or run
+
+------------
+$ lift --all
+------------
+
+--trap::
+	Lifts a trap.
++
+------------
+$ lift --trap
+$ count eels
+------------
++
+It is closed again.
+"""
+
+
+def test_manuals_in_asciidoc_are_no_markdown_and_their_listings_are_code() -> None:
+    found = read_structure(ASCIIDOC_MANUAL)
+    assert found.format == "text"
+    assert kinds(found) == [
+        *("heading1", "heading2", "paragraph", "heading3", "paragraph", "code"),
+        *("item1", "code", "paragraph"),
+    ]
+    assert found.heading_path(ASCIIDOC_MANUAL.index("$ count")) == ("lift(1)", "SYNOPSIS", "Traps")
+
+
+def test_carriage_returns_change_nothing() -> None:
+    assert kinds(read_structure(UNDERLINED.replace("\n", "\r"))) == kinds(read_structure(UNDERLINED))

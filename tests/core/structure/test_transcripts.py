@@ -1,0 +1,86 @@
+"""Transcripts, chats and e-mails."""
+
+import pytest
+
+from precise_rag.structure import read_structure
+from support.structures import kinds
+
+TRANSCRIPT = (
+    "Ilse: The lamp is lit.\nJonas B: Is it? I saw\nno light.\nIlse: Look again.\n\nJonas B: Now I do.\n"
+)
+
+
+def test_turns_of_a_transcript() -> None:
+    found = read_structure(TRANSCRIPT)
+    assert kinds(found) == ["turn"] * 4
+    assert TRANSCRIPT[found.blocks[1].start :].startswith("Jonas B: Is it?")
+    notes = (
+        "Note: this.\n\n"
+        + "One paragraph. Of several.\n\n" * 9
+        + "Note: that.\n\nNote: more.\n\nNote: last.\n"
+    )
+    assert "turn" not in kinds(read_structure(notes))
+
+
+def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
+    said = "Ilse: Look at the oil, please\n\nJonas B: I did.\n\n"
+    text = f"{said * 2}What the oil costs\n\n{said}He left.\n\n{said}and more\n\n{said}Wicks, etc.\n\n{said}"
+    found = read_structure(text)
+    assert [text[block.start : block.end] for block in found.blocks if block.kind == "heading"] == [
+        "What the oil costs\n\n",
+        "Wicks, etc.\n\n",
+    ]
+    assert found.heading_path(text.index("He left")) == ("What the oil costs",)
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        *("09:12 ", "[09:12] ", "[2024-03-01 09:12:33] ", "2024-03-01T09:12:33.500 "),
+        *("01/03/2024, 09:12 - ", "[01.03.24, 9:12:33 PM] ", "00:00:03 "),
+    ],
+)
+def test_turns_of_a_chat_begin_with_a_time(stamp: str) -> None:
+    lines = [f"{stamp}{name} eels: {i}\n" for i, name in enumerate(("anna:", "ben_2:") * 4)]
+    assert kinds(read_structure("".join(lines))) == ["turn"] * 8
+    lines = [f"{stamp}<{name}> eels: {i}\n" for i, name in enumerate(("anna", "ben_2") * 4)]
+    assert kinds(read_structure("".join(lines))) == ["turn"] * 8
+    assert "turn" not in kinds(read_structure("".join(line.removeprefix(stamp) for line in lines)))
+
+
+@pytest.mark.parametrize("label", ["**{}:**", "**{}**:", "<p>{}:", "<p><b>{}:</b>", "  <p>{}:"])
+def test_turns_with_marks(label: str) -> None:
+    names = ("Ilse", "Jonas B") * 4
+    text = "\n\n".join(f"{label.format(name)} They come in May.</p>" for name in names)
+    assert kinds(read_structure(text.replace("</p>", "") if "*" in label else text)) == ["turn"] * 8
+
+
+MAIL = """\
+From: Maria <maria@brandt.example>
+To: board@brandt.example
+Subject: The harbour
+ wall
+
+Dear all, the estimate is here.
+
+On Monday Jonas wrote:
+> Two points matter.
+
+From: Jonas <jonas@brandt.example>
+Date: Tue, 3 Mar 2020
+Subject: Re: The harbour wall
+
+Thank you.
+
+From: me. To: you. That is no head.
+"""
+
+
+def test_the_head_of_an_e_mail_is_a_heading() -> None:
+    found = read_structure(MAIL)
+    assert kinds(found) == [
+        *("heading1", "paragraph", "paragraph", "quote"),
+        *("heading1", "paragraph", "paragraph"),
+    ]
+    assert found.heading_path(MAIL.index("Dear")) == ("The harbour",)
+    assert found.heading_path(MAIL.index("Thank")) == ("Re: The harbour wall",)

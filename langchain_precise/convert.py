@@ -12,7 +12,6 @@ the document has the text that they are about, and no other component has scored
 `metadata["relevance_score"]`. Documents passed in are never changed.
 """
 
-import math
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
@@ -24,13 +23,11 @@ from precise_rag.facts import (
     candidate_facts,
     copied,
     distinct_names,
-    in_order,
-    known_scores,
     noted_fields,
     noted_place,
-    noted_scale,
     piece_id,
     read_facts,
+    scores_on_a_scale,
     write_facts,
 )
 from precise_rag.metadata_keys import BOXES_KEY, FACTS_KEY, SECTION_KEY, SOURCE_KEY, without_own_keys
@@ -72,13 +69,7 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
     """
     documents = list(documents)
     scored = [_scored(document) for document in documents]
-    scores = known_scores(scored, are_required=score_scale is not None)
-    scales = {
-        None if known is None else noted_scale(facts, score) or score_scale
-        for known, (score, facts) in zip(scores, scored, strict=True)
-        if known is None or not math.isnan(known)
-    }
-    scale = scales.pop() if len(scales) == 1 else None
+    scores, scale = scores_on_a_scale(scored, score_scale)
     candidates = [
         Candidate(
             doc_id=doc_id,
@@ -86,13 +77,13 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
             end=span.end,
             text=document.page_content,
             score=0.0,
-            score_scale=scale or "rank",
+            score_scale=scale,
             metadata={**document.metadata, SOURCE_KEY: document},
             **noted_fields(facts),
         )
         for document, (_, facts), (doc_id, span) in zip(documents, scored, _places(documents), strict=True)
     ]
-    return with_scores(candidates, scores if scale else in_order(scores))
+    return with_scores(candidates, scores)
 
 
 def from_candidate(candidate: Candidate, reason: str = "") -> Document:

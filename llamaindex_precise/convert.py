@@ -12,7 +12,6 @@ do not see that entry. The facts count only while the node has the score that th
 passed in are never changed.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -33,13 +32,11 @@ from precise_rag._arguments import check_items, check_kind
 from precise_rag.facts import (
     candidate_facts,
     copied,
-    in_order,
-    known_scores,
     noted_fields,
     noted_place,
-    noted_scale,
     piece_id,
     read_facts,
+    scores_on_a_scale,
     write_facts,
 )
 from precise_rag.metadata_keys import (
@@ -113,13 +110,7 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
     for item in nodes:
         check_kind("nodes", item, NodeWithScore, "NodeWithScore objects")
     scored = [(item.score, _facts(item.node)) for item in nodes]
-    scores = known_scores(scored, are_required=score_scale is not None)
-    scales = {
-        None if known is None else noted_scale(facts, score) or score_scale
-        for known, (score, facts) in zip(scores, scored, strict=True)
-        if known is None or not math.isnan(known)
-    }
-    scale = scales.pop() if len(scales) == 1 else None
+    scores, scale = scores_on_a_scale(scored, score_scale)
     candidates = []
     for item, (_, facts) in zip(nodes, scored, strict=True):
         node = item.node
@@ -131,12 +122,12 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
                 end=span.end,
                 text=_read_text(node),
                 score=0.0,
-                score_scale=scale or "rank",
+                score_scale=scale,
                 metadata={**_shown_metadata(node), SOURCE_KEY: item},
                 **noted_fields(facts),
             )
         )
-    return with_scores(candidates, scores if scale else in_order(scores))
+    return with_scores(candidates, scores)
 
 
 def own_texts(nodes: Sequence[NodeWithScore]) -> list[Candidate]:

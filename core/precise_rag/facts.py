@@ -23,7 +23,7 @@ those without a value are left out:
 import json
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
@@ -124,21 +124,30 @@ def noted_scale(facts: Mapping[str, Any], score: object) -> ScoreScale | None:
     return scale if known else None
 
 
-def known_scores(
-    scored: Iterable[tuple[object, Mapping[str, Any]]], *, are_required: bool
-) -> list[float | None]:
-    """Return the scores of framework objects: None for a missing one, NaN for one that cannot be used.
+def scores_on_a_scale(
+    scored: Sequence[tuple[object, Mapping[str, Any]]], score_scale: ScoreScale | None
+) -> tuple[list[float | None], ScoreScale]:
+    """Return the scores of framework objects, and their scale; NaN for a score that cannot be used.
 
     scored: the score and the facts of each object. A score cannot be used if it is not a finite number, or
-    if the facts say so. If no object has a usable score, all are None.
-    are_required: whether a missing score is NaN, too.
+        if the facts say so.
+    score_scale: the scale of a score that has no facts.
+    The order given replaces all scores, on the "rank" scale, if the scales differ or one is unknown, or if a
+    score is missing and no scale is given, or if none can be used.
     """
     scores = [
-        None if score is None and not are_required else _known_score(score, facts) for score, facts in scored
+        None if score is None and score_scale is None else _known_score(score, facts)
+        for score, facts in scored
     ]
     if all(score is None or math.isnan(score) for score in scores):
-        return [None] * len(scores)
-    return scores
+        scores = [None] * len(scores)
+    scales = {
+        None if known is None else noted_scale(facts, score) or score_scale
+        for known, (score, facts) in zip(scores, scored, strict=True)
+        if known is None or not math.isnan(known)
+    }
+    scale = scales.pop() if len(scales) == 1 else None
+    return (scores, scale) if scale else (_in_order(scores), "rank")
 
 
 def _known_score(score: object, facts: Mapping[str, Any]) -> float:
@@ -147,7 +156,7 @@ def _known_score(score: object, facts: Mapping[str, Any]) -> float:
     return math.nan if number is None or unusable else number
 
 
-def in_order(scores: Iterable[float | None]) -> list[float]:
+def _in_order(scores: Iterable[float | None]) -> list[float | None]:
     """Return scores that repeat the order given; those that are NaN stay so."""
     return [
         math.nan if score is not None and math.isnan(score) else -float(position)

@@ -14,6 +14,7 @@ from precise_rag.facts import (
     piece_id,
     place_facts,
     read_facts,
+    scores_on_a_scale,
     write_facts,
 )
 from precise_rag.metadata_keys import FACTS_KEY
@@ -115,3 +116,14 @@ def test_a_score_that_nobody_can_know_stays_unknown() -> None:
     scores = noted_fields(json.loads(text))["scores"]
     assert scores["dense"] == 0.75
     assert math.isnan(scores["dense_level"])
+
+
+def test_scores_are_on_one_scale_or_repeat_the_order() -> None:
+    noted = {"score": 0.25, "score_scale": "probability"}
+    assert scores_on_a_scale([(0.25, noted)], None) == ([0.25], "probability")
+    assert scores_on_a_scale([(0.25, noted), (3.0, {})], None) == ([0.0, -1.0], "rank")
+    assert scores_on_a_scale([(2.0, {}), (1.0, {})], "logit") == ([2.0, 1.0], "logit")
+    assert scores_on_a_scale([(None, {}), (1.0, {})], None) == ([0.0, -1.0], "rank")
+    scores, scale = scores_on_a_scale([(None, {}), (1.0, {})], "logit")
+    assert (str(scores), scale) == ("[nan, 1.0]", "logit")
+    assert scores_on_a_scale([(None, {}), (math.inf, {})], "logit") == ([0.0, -1.0], "rank")

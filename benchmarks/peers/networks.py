@@ -126,13 +126,23 @@ def stock() -> tuple[Any, Any]:
 
 
 def export() -> Any:
-    """all-MiniLM-L6-v2 as torch exports it, in ONNX Runtime with its defaults."""
+    """The packaged all-MiniLM-L6-v2 as torch exports it, in ONNX Runtime with its defaults."""
     import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = usable_threads()
+    with tempfile.TemporaryDirectory() as made, float32_folder(packaged_minilm()) as folder:
+        path = Path(made, "model.onnx")
+        write_onnx(folder, path)
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def write_onnx(folder: Path, path: Path) -> None:
+    """Have torch export the BERT in a folder: `ids` and `mask` of (b, s) to `states`."""
     import torch
     from transformers import AutoModel
 
-    with float32_folder(packaged_minilm()) as folder:
-        bert = AutoModel.from_pretrained(str(folder), attn_implementation="eager").eval()
+    bert = AutoModel.from_pretrained(str(folder), attn_implementation="eager").eval()
 
     class LastState(torch.nn.Module):
         def __init__(self) -> None:
@@ -144,21 +154,16 @@ def export() -> Any:
 
     axes = {"ids": {0: "b", 1: "s"}, "mask": {0: "b", 1: "s"}, "states": {0: "b", 1: "s"}}
     ids = torch.ones((2, 8), dtype=torch.int64)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = usable_threads()
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/model.onnx"
-        torch.onnx.export(
-            LastState(),
-            (ids, ids),
-            path,
-            input_names=["ids", "mask"],
-            output_names=["states"],
-            dynamic_axes=axes,
-            opset_version=17,
-            dynamo=False,
-        )
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    torch.onnx.export(
+        LastState(),
+        (ids, ids),
+        str(path),
+        input_names=["ids", "mask"],
+        output_names=["states"],
+        dynamic_axes=axes,
+        opset_version=17,
+        dynamo=False,
+    )
 
 
 def padded(session: Any, encoder: Any, texts: list[str]) -> list[np.ndarray]:

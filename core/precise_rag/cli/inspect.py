@@ -5,6 +5,7 @@ from typing import Any
 
 from precise_rag.cli.given_documents import add_reading_options, path_argument
 from precise_rag.cli.output import Subparsers, check_writable, is_terminal, show, show_styled, write_file
+from precise_rag.cli.segment import add_model_options
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.evaluation.splitters import STOCK_NAMES, load_stock_splitter
@@ -38,21 +39,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--html", type=path_argument, metavar="OUT", help="write an HTML page instead of printing"
     )
-    parser.add_argument(
-        "--model",
-        metavar="NAME",
-        default="small",
-        help="small, sage-minilm, or a folder made by `precise train` (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the model's setting)"
-    )
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        metavar="SCORE",
-        help="cut where the score is below this, from 0 to 1 (default: the model's setting)",
-    )
+    add_model_options(parser)
     parser.add_argument(
         "--paragraphs",
         choices=("hard", "soft"),

@@ -31,6 +31,16 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="folders, or text, Markdown or JSON Lines files",
     )
+    add_model_options(parser)
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    add_reading_options(parser)
+    add_bad_file_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object per chunk")
+    parser.set_defaults(run=run)
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a segmenter and its settings."""
     parser.add_argument(
         "--model",
         metavar="NAME",
@@ -46,11 +56,6 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="SCORE",
         help="cut where the score is below this, from 0 to 1 (default: the model's setting)",
     )
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
-    add_reading_options(parser)
-    add_bad_file_options(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object per chunk")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.sent import Piece
-from benchmarks.sent import covered as covered
 from precise_rag.evaluation.datasets import Question
 from precise_rag.rerank import load_reranker
 from precise_rag.testing import ScriptedLLM

@@ -32,11 +32,11 @@ from benchmarks.papers.contexts import (
     remembered,
     with_interval,
 )
+from benchmarks.tables import cell, table
 from precise_rag import AnswerReader
 from precise_rag.evaluation.datasets import Question
 from precise_rag.evaluation.measures.answers import METRICS, accuracy, normalize_answer, score_answers
 from precise_rag.evaluation.measures.statistics import compare_over_sets
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.llm import OpenAIChat
 from precise_rag.models.packaged import packaged_checksums, packaged_model
 from precise_rag.protocols import Encoder, Reader
@@ -73,7 +73,7 @@ def main() -> None:
         __spec__.name, __doc__, "squad,covidqa,fairytaleqa,hotpotqa,nq", sample=80
     )
     record.add_encoder(parser)
-    parser.add_argument("--characters", type=int, default=80_000, help="of a set's documents (%(default)s)")
+    record.add_characters(parser, 80_000)
     parser.add_argument("--contexts", action="store_true", help="only find out what is sent")
     parser.add_argument(
         "--leave-out", default="", help="pipelines that are not measured, with commas between"
@@ -300,21 +300,21 @@ def over_sets(every: Mapping[str, Mapping[str, Mapping[str, FloatArray]]]) -> di
 
 
 def render(results: Mapping[str, Any]) -> str:
-    parts = ["# Answers in what is sent", (__doc__ or "").split("\n\n", 2)[2].strip()]
+    parts = ["# Answers in what is sent", record.about(__doc__)]
     sizes = ", ".join(f"{name} {rows['questions']}" for name, rows in results["sets"].items())
-    header = ["pipeline", *next(iter(results["mean"].values()))]
-    body = [
-        [title, *(_difference(value, title == BASE) for value in row.values())]
+    means = [
+        {"pipeline": title} | {name: _difference(value, title == BASE) for name, value in row.items()}
         for title, row in results["mean"].items()
     ]
     text = f"Questions: {sizes}. In brackets: the difference to `{BASE}` with its interval."
-    parts += ["## Mean over the sets", text, format_markdown(header, body)]
+    parts += ["## Mean over the sets", text, table(means)]
     for name, rows in results["sets"].items():
         body = [
-            [title, *(_bounded(value) for value in row.values())] for title, row in rows["pipelines"].items()
+            {"pipeline": title} | {name: _bounded(value) for name, value in row.items()}
+            for title, row in rows["pipelines"].items()
         ]
         head = f"## {name}: {rows['questions']} questions, {rows['documents']} documents"
-        parts += [head, format_markdown(header, body)]
+        parts += [head, table(body)]
     if results["unanswerable"]:
         n = next(rows["without an answer"] for rows in results["sets"].values() if rows["without an answer"])
         text = (
@@ -323,13 +323,12 @@ def render(results: Mapping[str, Any]) -> str:
             f"finds it less than {LEAST_ANSWERED:g} probable that what is sent answers them, which "
             '`unanswered="empty"` then leaves out; AUC 1 would tell the two kinds apart without an error.'
         )
-        rows = results["unanswerable"]
-        columns = list(next(iter(rows.values())))
         body = [
-            [title, *(f"{row[c]:.2f}" if "score" in c or "AUC" in c else f"{row[c]:,.1f}" for c in columns)]
-            for title, row in rows.items()
+            {"pipeline": title}
+            | {c: cell(v, ".2f" if "score" in c or "AUC" in c else ",.1f") for c, v in row.items()}
+            for title, row in results["unanswerable"].items()
         ]
-        parts += ["## Questions without an answer", text, format_markdown(["pipeline", *columns], body)]
+        parts += ["## Questions without an answer", text, table(body)]
     return "\n\n".join(parts)
 
 

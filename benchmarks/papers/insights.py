@@ -23,13 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import record
-from benchmarks.adoption.app import Piece, RememberingReranker, covered
+from benchmarks.adoption.app import RememberingReranker
 from benchmarks.papers.contexts import collection, file_of, remembered, with_interval
+from benchmarks.sent import covered
+from benchmarks.tables import table
 from precise_rag import PreciseRAG, Segmenter
 from precise_rag.context import context_passages
 from precise_rag.documents import read_documents
 from precise_rag.evaluation.datasets import Question
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.evidence.needs import leans
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex
 from precise_rag.presets import load_preset
@@ -137,8 +138,8 @@ def measured(name: str, args: Namespace, encoder: Encoder, times: int = 0) -> di
         return (
             _rank(question, found),
             _rank(question, rerank(question.text, found, reranker)),
-            (_evidence(question, found[:PLAIN]), _size([c.text for c in found[:PLAIN]])),
-            (_evidence(question, selection.kept), _size(texts)),
+            (covered(question, found[:PLAIN]), _size([c.text for c in found[:PLAIN]])),
+            (covered(question, selection.kept), _size(texts)),
         )
 
     by_retriever = {}
@@ -222,10 +223,6 @@ def _rank(question: Question, found: Sequence[Candidate]) -> float:
     return float("inf")
 
 
-def _evidence(question: Question, kept: Sequence[Candidate]) -> float:
-    return covered(question, [Piece(c.doc_id, c.start, c.end, c.text) for c in kept])
-
-
 def _shown(shares: Sequence[float]) -> str:
     """The mean of shares in percent with its 95 % interval."""
     mean, low, high = with_interval(100 * np.array(shares, np.float32))
@@ -252,10 +249,9 @@ def run(args: Namespace, encoder: Encoder) -> dict[str, Rows]:
 
 
 def render(results: Mapping[str, Rows]) -> str:
-    parts = ["# Segments, ranks, retrievers and distractors", (__doc__ or "").split("\n\n", 2)[2].strip()]
+    parts = ["# Segments, ranks, retrievers and distractors", record.about(__doc__)]
     for part, rows in results.items():
-        cells = [[f"{v:,.1f}" if isinstance(v, float) else f"{v}" for v in row.values()] for row in rows]
-        parts += [f"## {PARTS[part][0]}", format_markdown(list(rows[0]), cells)]
+        parts += [f"## {PARTS[part][0]}", table(rows)]
     return "\n\n".join(parts)
 
 
@@ -263,7 +259,7 @@ def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, "squad,covidqa", sample=80)
     record.add_encoder(parser)
     parser.add_argument("--times", default="0,1,3", help="sizes of the distractors (%(default)s)")
-    parser.add_argument("--characters", type=int, default=80_000, help="of a set's documents (%(default)s)")
+    record.add_characters(parser, 80_000)
     parser.add_argument("--parts", default=",".join(PARTS), help="default: all")
     args = parser.parse_args()
     results = run(args, record.cached_encoder(args))

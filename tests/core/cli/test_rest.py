@@ -6,13 +6,10 @@ import json
 import os
 import re
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -22,6 +19,7 @@ from precise_rag.cli.http_doors import TOKEN_VARIABLE, Doors
 from precise_rag.cli.serve import add_parser, rest_server
 from precise_rag.errors import InputError
 from precise_rag.rerank import CohereReranker, rerank
+from support.serving import running, serve
 from support.tool_results import KINDS, LOG
 
 httpx = pytest.importorskip("httpx")
@@ -254,22 +252,14 @@ def options(*given: str) -> argparse.Namespace:
     return parser.parse_args(["serve", "--rest", "--reranker", "packaged", *given])
 
 
-@asynccontextmanager
-async def served(*given: str) -> AsyncIterator[str]:
+def served(*given: str) -> AbstractAsyncContextManager[str]:
     """The URL of the service, with the doors that the options ask for."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    args = options("--port", str(port), *given)
-    running = rest_server(args, Doors.of(args))
-    task = asyncio.create_task(running.serve())
-    while not running.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        running.should_exit = True
-        await task
+
+    def make(port: int) -> Any:
+        args = options("--port", str(port), *given)
+        return rest_server(args, Doors.of(args))
+
+    return running(make)
 
 
 async def test_cohere_s_own_client_reranks_here() -> None:
@@ -341,24 +331,10 @@ def test_other_limits_are_refused(limits: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def process() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`precise serve --rest`, and its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "precise_rag", "serve", "--rest", "--reranker", "packaged"]
-    environment = {**os.environ, TOKEN_VARIABLE: TOKEN}
-    with subprocess.Popen(
-        [*command, "--port", str(port)], stderr=subprocess.PIPE, text=True, env=environment
-    ) as server:
-        assert server.stderr is not None
-        assert f"http://127.0.0.1:{port}" in server.stderr.readline()
-        while server.poll() is None:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                break
-            time.sleep(0.05)
-        yield server, f"http://127.0.0.1:{port}"
-        server.kill()
+def process() -> Iterator[tuple[Any, str]]:
+    """`precise serve --rest`, and its URL."""
+    with serve("--rest", "--reranker", "packaged", env={**os.environ, TOKEN_VARIABLE: TOKEN}) as started:
+        yield started
 
 
 @pytest.mark.slow

@@ -1,20 +1,9 @@
 """`precise serve`, asked by the client of the protocol's own SDK."""
 
-import argparse
-import asyncio
 import json
 import os
 import re
-import signal
-import socket
-import subprocess
 import sys
-import threading
-import time
-import urllib.error
-import urllib.request
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +13,15 @@ from precise_rag import Document, PreciseRAG
 from precise_rag.cli import agent_texts
 from precise_rag.cli.agent_texts import fields_of
 from precise_rag.cli.agent_tools import make_server
-from precise_rag.cli.http_doors import TOKEN_VARIABLE, Doors, add_http_options
 from precise_rag.cli.saved_index import named_index_argument
-from precise_rag.cli.serve import http_server
-from precise_rag.errors import InputError
 from precise_rag.selection import KeepAll
 from precise_rag.testing import HashEncoder
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Excerpt
+from support.serving import LAMP, pipeline
 
 mcp = pytest.importorskip("mcp")
 httpx = pytest.importorskip("httpx")
-
-TEXT = "The lamp is lit at dusk. Ilse Brandt keeps it.\n\nThe road to the pass is closed in winter."
-
-
-def pipeline() -> PreciseRAG:
-    documents = [
-        Document("lamp.md", TEXT, {"year": 2020, "source": "lamp.md", "pages": [0, 50]}),
-        Document("otter.md", "Otters sleep by the river. It floods in March.", {"year": 1999}),
-    ]
-    return PreciseRAG.from_documents(
-        documents, encoder=HashEncoder(64), reranker=None, evidence=None, selector=None
-    )
 
 
 def server() -> Any:
@@ -67,12 +42,12 @@ async def test_an_agent_searches_reads_and_filters() -> None:
         found = found["excerpts"]
         best = next(excerpt for excerpt in found if "Ilse" in excerpt["text"])
         assert (best["document"], best["page"]) == ("lamp.md", 1)
-        assert TEXT[best["start"] : best["end"]] == best["text"]
+        assert LAMP[best["start"] : best["end"]] == best["text"]
         assert f"lamp.md; page 1 @{best['start']}\n{best['text']}" in block.text
         numbers = re.findall(r"(?m)^\d{3}-(\d+) ", block.text)
         assert numbers == [str(n) for n in range(1, len(found) + 1)]
         around = await client.call_tool("read", {"document": "lamp.md", "place": best["start"]})
-        assert around.content[0].text == f"characters 0 to {len(TEXT)} of {len(TEXT)}\n{TEXT}"
+        assert around.content[0].text == f"characters 0 to {len(LAMP)} of {len(LAMP)}\n{LAMP}"
         assert around.structured_content is None
         listed = await client.call_tool("collections", {})
         assert listed.structured_content is None
@@ -275,183 +250,6 @@ def test_two_indexes_of_one_name_are_one_line(folder: Path, precise: Any) -> Non
     assert "name the INDEX" in err
 
 
-class Gate:
-    """An index whose searches wait until they are let through. begun, most: how many began, and at a time."""
-
-    def __init__(self) -> None:
-        self.index = pipeline().index
-        self.open = threading.Event()
-        self.begun = self.running = self.most = 0
-
-    def search(self, *args: Any, **kwargs: Any) -> Any:
-        self.begun += 1
-        self.running += 1
-        self.most = max(self.most, self.running)
-        self.open.wait(30)
-        self.running -= 1
-        return self.index.search(*args, **kwargs)
-
-    def serve(self) -> Any:
-        return make_server(PreciseRAG(self, reranker=None, evidence=None, selector=None))
-
-
-QUESTION = {"question": "Who keeps the lamp?"}
-
-
-async def test_requests_that_are_cancelled_before_they_begin_never_run() -> None:
-    gate = Gate()
-    async with mcp.Client(gate.serve()) as client:
-        tasks = [asyncio.create_task(client.call_tool("search", QUESTION)) for _ in range(30)]
-        while gate.begun < 4:
-            await asyncio.sleep(0.01)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        gate.open.set()
-        found = await client.call_tool("search", QUESTION)
-    assert "Ilse" in found.content[0].text
-    assert gate.begun <= 12
-
-
-@asynccontextmanager
-async def served(rag: PreciseRAG, *options: str) -> AsyncIterator[str]:
-    """The URL of the tools over HTTP, with the doors that the options ask for."""
-    parser = argparse.ArgumentParser()
-    add_http_options(parser)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    running = http_server(rag, Doors.of(parser.parse_args(["--port", str(port), *options])))
-    task = asyncio.create_task(running.serve())
-    while not running.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        running.should_exit = True
-        await task
-
-
-def posted(method: str, number: int = 0, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-
-
-HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-BEGIN = posted(
-    "initialize",
-    protocolVersion="2025-06-18",
-    capabilities={},
-    clientInfo={"name": "client", "version": "1"},
-)
-
-
-async def test_requests_whose_client_left_before_they_begin_never_run() -> None:
-    gate = Gate()
-    rag = PreciseRAG(gate, reranker=None, evidence=None, selector=None)
-    async with served(rag) as url, httpx.AsyncClient(headers=HEADERS, timeout=30.0) as client:
-        client.headers["mcp-session-id"] = (await client.post(url, json=BEGIN)).headers["mcp-session-id"]
-        asked = [posted("tools/call", n, name="search", arguments=QUESTION) for n in range(1, 32)]
-        await client.post(url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
-        tasks = [asyncio.create_task(client.post(url, json=body)) for body in asked[:-1]]
-        while gate.begun < 4:
-            await asyncio.sleep(0.01)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(1.0)  # longer than the server takes to see that they left
-        gate.open.set()
-        reply = await client.post(url, json=asked[-1])
-    assert "Ilse" in reply.text
-    assert gate.begun <= 12
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 401),
-        ({"Authorization": "Bearer wrong-wrong-wrong-wrong"}, 401),
-        ({"Authorization": "Basic a-token-of-sixteen-at-least"}, 401),
-        ({"Authorization": "Bearer a-token-of-sixteen-at-least"}, 200),
-        ({"Authorization": "bearer a-token-of-sixteen-at-least", "Host": "search.example.com:80"}, 200),
-        ({"Authorization": "Bearer a-token-of-sixteen-at-least", "Host": "evil.example.com"}, 421),
-        ({"Authorization": "Bearer a-token-of-sixteen-at-least", "Origin": "https://evil.com"}, 403),
-        ({"Authorization": "Bearer a-token-of-sixteen-at-least", "Origin": "https://good.com"}, 200),
-    ],
-)
-async def test_beyond_this_machine_only_known_hosts_and_pages_with_the_token_are_served(
-    headers: dict[str, str], status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(TOKEN_VARIABLE, "a-token-of-sixteen-at-least")
-    options = [
-        "--host",
-        "0.0.0.0",
-        "--allow-host",
-        "search.example.com",
-        "--allow-origin",
-        "https://good.com",
-    ]
-    async with served(pipeline(), *options) as url, httpx.AsyncClient() as client:
-        reply = await client.post(url, json=BEGIN, headers={**HEADERS, **headers})
-    assert reply.status_code == status
-
-
-def doors(*options: str) -> Doors:
-    parser = argparse.ArgumentParser()
-    add_http_options(parser)
-    return Doors.of(parser.parse_args(list(options)))
-
-
-def test_this_machine_needs_no_token_and_others_get_a_new_one_that_is_printed_once(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
-    monkeypatch.setattr("precise_rag.cli.http_doors.is_terminal", lambda name: True)
-    assert doors().token == doors("--host", "::1").token == doors("--host", "localhost").token == ""
-    assert capsys.readouterr().err == ""
-    for options in (["--host", "192.0.2.7"], ["--allow-host", "search.example.com"]):
-        made = doors(*options)
-        assert len(made.token) >= 40
-        assert capsys.readouterr().err.count(made.token) == 1
-    assert doors("--host", "192.0.2.7").token != doors("--host", "192.0.2.7").token
-
-
-def test_a_token_is_read_from_a_file_before_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(TOKEN_VARIABLE, "environment-environment")
-    (tmp_path / "token").write_text("file-file-file-file\n")
-    assert doors("--host", "192.0.2.7").token == "environment-environment"
-    assert doors("--token-file", str(tmp_path / "token")).token == "file-file-file-file"
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
-    ("options", "token", "message"),
-    [
-        (["--host", "192.0.2.7"], None, "beyond this machine clients need a token"),
-        (["--host", "0.0.0.0"], None, "--allow-host NAME"),
-        (["--host", "::"], None, "--allow-host NAME"),
-        (["--allow-host", "*"], None, "--allow-host must be a name"),
-        (["--allow-host", "http://a.example"], None, "--allow-host must be a name"),
-        (["--allow-origin", "*"], None, "--allow-origin must be like"),
-        (["--allow-origin", "https://*"], None, "--allow-origin must be like"),
-        ([], "", "16 to 512 printable"),
-        ([], "short", "16 to 512 printable"),
-        ([], "with space in the middle", "16 to 512 printable"),
-        (["--token-file", "/does/not/exist"], None, "cannot read the token"),
-    ],
-)
-def test_doors_that_cannot_be_are_one_error_without_the_token(
-    options: list[str], token: str | None, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
-    if token is not None:
-        monkeypatch.setenv(TOKEN_VARIABLE, token)
-    with pytest.raises(InputError, match=re.escape(message)) as raised:
-        doors(*options)
-    assert not token or token not in str(raised.value)
-
-
 @pytest.mark.slow
 async def test_the_command_serves_standard_input_and_output(folder: Path) -> None:
     parameters = mcp.StdioServerParameters(
@@ -463,55 +261,3 @@ async def test_the_command_serves_standard_input_and_output(folder: Path) -> Non
     async with mcp.Client(stdio.stdio_client(parameters)) as client:
         found = await client.call_tool("search", {"question": "Who keeps the lamp?"})
         assert "Ilse Brandt keeps it." in found.content[0].text
-
-
-@pytest.fixture
-def address(folder: Path) -> Iterator[str]:
-    """The address of `precise serve --http`, which is then interrupted as with Ctrl-C."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "precise_rag", "serve", str(folder / "index"), "--http"]
-    with subprocess.Popen(
-        [*command, "--port", str(port)],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
-    ) as server:
-        assert server.stderr is not None
-        assert f"http://127.0.0.1:{port}/mcp" in server.stderr.readline()
-        while server.poll() is None:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                break
-            time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
-        server.send_signal(signal.SIGINT)
-        assert server.wait(60) == 130
-        assert server.stderr.read().splitlines()[-1] == "precise: interrupted"
-
-
-@pytest.mark.slow
-async def test_the_command_serves_http_on_this_machine_only(address: str) -> None:
-    async with mcp.Client(address) as client:
-        asked = {"question": "Who keeps the lamp?", "structured": True}
-        best = (await client.call_tool("search", asked)).structured_content["excerpts"][0]
-        assert "Ilse Brandt keeps it." in best["text"]
-        place = {"document": best["document"], "place": best["start"]}
-        around = (await client.call_tool("read", place)).content[0].text
-        assert around.splitlines()[1].startswith("The lamp is lit at dusk.")
-        assert '"lamp.txt" (1)' in (await client.call_tool("collections", {})).content[0].text
-    headers = {"Host": "example.com", "Content-Type": "application/json"}
-    elsewhere = urllib.request.Request(address, data=b"{}", headers=headers)
-    with pytest.raises(urllib.error.HTTPError, match="421"):
-        urllib.request.urlopen(elsewhere)
-
-
-def test_a_port_that_is_taken_is_one_line(folder: Path, precise: Any) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        code, out, err = precise("serve", folder / "index", "--http", "--port", port)
-    assert (code, out) == (1, "")
-    assert f"127.0.0.1:{port}" in err
-    assert err.count("\n") == 1

@@ -99,13 +99,20 @@ async def test_asynchronous_searches_give_the_same_off_the_event_loop(framework,
                 asyncio.get_running_loop()
             return super().search(*args, **kwargs)
 
+    class OnlySearch:
+        """An index without an asynchronous search."""
+
+        def __init__(self, whole):
+            self.search, self.encoder = whole.search, whole.encoder
+
     expected = retriever(framework, index, 3).search(QUESTIONS[0])
-    watched = OffTheLoop.build(CORE, HashEncoder())
-    over = framework.retriever(index).from_index(watched, **{framework.k: 3})
-    found = await asyncio.gather(*(framework.afind(over, QUESTIONS[0]) for _ in range(8)))
     assert len(expected) == 3
     places = [(piece_id(c.doc_id, c.start, c.end), pytest.approx(c.score, abs=1e-6)) for c in expected]
-    assert [[(framework.id(p), framework.score(p)) for p in pieces] for pieces in found] == [places] * 8
+    whole = OffTheLoop.build(CORE, HashEncoder())
+    for watched in (whole, OnlySearch(whole)):
+        over = framework.retriever(index).from_index(watched, **{framework.k: 3})
+        found = await asyncio.gather(*(framework.afind(over, QUESTIONS[0]) for _ in range(8)))
+        assert [[(framework.id(p), framework.score(p)) for p in pieces] for pieces in found] == [places] * 8
 
 
 @each_framework

@@ -91,7 +91,7 @@ def main() -> None:
             list(sent_by(one, args, encoder))
         return
     llm = OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None
-    results = run(collections, args, encoder, AnswerReader(least=0.0), llm)
+    results = run(collections, args, encoder, AnswerReader(min_score=0.0), llm)
     record.save("papers", "answers", record.made(__spec__.name, args), render(results), {"results": results})
 
 

@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from precise_rag._arguments import with_option_words
 from precise_rag.checks import check_number
 from precise_rag.evidence.model import REACH, EvidenceModel, Growth, evidence_model
 from precise_rag.evidence.needs import needs
@@ -16,6 +17,7 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch
 _HAS_PROBABILITIES = ("probability", "logit")
 
 
+@with_option_words
 class EvidenceGrower:
     """Stage that adds the sentences around the found ones that probably belong to the same evidence.
 
@@ -26,21 +28,21 @@ class EvidenceGrower:
 
     source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
         found, as `over` gives it for each question.
-    least: neighbours that are less probable are left out; default 0.01.
+    min_score: neighbours that are less probable are left out; default 0.01.
     model: default: the packaged one.
     """
 
     def __init__(
-        self, source: Neighbours | None = None, *, least: float = 0.01, model: EvidenceModel | None = None
+        self, source: Neighbours | None = None, *, min_score: float = 0.01, model: EvidenceModel | None = None
     ) -> None:
-        check_number("least", least, least=0, most=1)
+        check_number("min_score", min_score, least=0, most=1)
         self.source = source
-        self.least = least
+        self.min_score = min_score
         self.model = model or evidence_model()
 
     def over(self, source: Neighbours) -> Self:
         """Return a grower with the same settings over another source."""
-        return type(self)(source, least=self.least, model=self.model)
+        return type(self)(source, min_score=self.min_score, model=self.model)
 
     def grow(self, query: str, candidates: Sequence[Candidate]) -> Selection:
         """Return the candidates and their probable neighbours, the most probable first.
@@ -87,7 +89,7 @@ class EvidenceGrower:
                     scores={**former.scores, "found": former.score},
                 )
                 grown[key] = kept, _why_found(growth, row, needed_by.get(row))
-            elif score >= self.least:
+            elif score >= self.min_score:
                 source = found[keys[growth.source[row]]].scores
                 along = {INSISTENT: source[INSISTENT]} if INSISTENT in source else {}
                 kept = replace(sentence, score=score, score_scale="probability", scores=along)

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from precise_rag._arguments import with_option_words
 from precise_rag._extras import require
 from precise_rag._pickling import Shared
 from precise_rag._processes import PerProcess, native_work
@@ -58,11 +59,12 @@ _MOST_WINDOWS = 8
 """Windows of 256 tokens that are read for a question, at most: those of the first texts."""
 
 
+@with_option_words
 class AnswerReader(Shared):
     """Finds the words that answer a question, with a small network that reads the question and a text.
 
     folder: a saved model; default: the one in the package.
-    least: probability of an answer, at least; less probable ones are left out.
+    min_score: lowest probability of an answer; less probable ones are left out.
     device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
     precision: of its linear layers on a CPU, "float32" or "int8".
 
@@ -76,11 +78,11 @@ class AnswerReader(Shared):
         self,
         folder: str | Path = _FOLDER,
         *,
-        least: float = 0.1,
+        min_score: float = 0.1,
         device: str | None = None,
         precision: Precision = "int8",
     ) -> None:
-        check_number("least", least, least=0, most=1)
+        check_number("min_score", min_score, least=0, most=1)
         self._config, self._tensors = load_checkpoint(folder)
         check_config(folder, self._config, _RULES)
         check_config(folder, self._config, {"n_apart": whole(0, self._config["n_layers"])})
@@ -89,7 +91,7 @@ class AnswerReader(Shared):
         self._of_answer, self._answered, self._answered_alone = (
             LogisticRegression(self._config[name]) for name in ("answer", "answered", "answered_alone")
         )
-        self._least, self._device, self._precision = least, device, precision
+        self._min_score, self._device, self._precision = min_score, device, precision
         self._scorer: PerProcess[SpanScorer | OnnxSpanScorer] = PerProcess()
 
     def read(self, query: str, texts: Sequence[Candidate]) -> Reading:
@@ -106,7 +108,7 @@ class AnswerReader(Shared):
         regression = self._answered if "best" in columns else self._answered_alone
         answers = [self.answer(texts[row], one) for row, one in best.items()]
         answers.sort(key=lambda answer: -answer.probability)
-        likely = tuple(answer for answer in answers if answer.probability >= self._least)
+        likely = tuple(answer for answer in answers if answer.probability >= self._min_score)
         return Reading(likely, float(regression(columns)))
 
     def answer(self, text: Candidate, best: BestSpan) -> ExtractedAnswer:

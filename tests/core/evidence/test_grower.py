@@ -22,12 +22,14 @@ def find(index, text: str, score: float = 0.8, scale="probability"):
     return replace(next(c for c in all_found if c.text == text), score=score, score_scale=scale)
 
 
-def grow(index, half_model, *candidates, least=0.02):
-    return EvidenceGrower(index, least=least, model=half_model).grow("When to service the pump?", candidates)
+def grow(index, half_model, *candidates, min_score=0.02):
+    return EvidenceGrower(index, min_score=min_score, model=half_model).grow(
+        "When to service the pump?", candidates
+    )
 
 
 def test_neighbours_come_along_with_their_reasons(index, half_model):
-    grown = grow(index, half_model, find(index, "Service it every year."), least=0.3)
+    grown = grow(index, half_model, find(index, "Service it every year."), min_score=0.3)
     assert [(c.text, round(c.score, 2)) for c in grown.kept] == [
         ("Service it every year.", 0.8),
         ("The pump is blue.", 0.4),
@@ -93,8 +95,8 @@ def test_unscored_candidates_stay_last(index, half_model):
 
 def test_no_candidates_and_bad_settings(index, half_model):
     assert grow(index, half_model).decisions == ()
-    with pytest.raises(InputError, match="least must be"):
-        EvidenceGrower(index, least=2, model=half_model)
+    with pytest.raises(InputError, match="min_score must be"):
+        EvidenceGrower(index, min_score=2, model=half_model)
 
 
 SECTIONS = "# Pump\n\nIt needs oil.\n\n## Service\n\nDo it every year. Ask Ada.\n\n## Storage\n\nKeep it dry."
@@ -159,7 +161,7 @@ def test_what_a_sentence_needs_is_as_probable(half_model, text, needed):
         score=0.8,
         score_scale="probability",
     )
-    grown = EvidenceGrower(index, least=0.7, model=half_model).grow("When to service the pump?", [found])
+    grown = EvidenceGrower(index, min_score=0.7, model=half_model).grow("When to service the pump?", [found])
     assert {c.text for c in grown.kept} == {text, *needed}
     assert {round(c.score, 2) for c in grown.kept} == {0.8}
 

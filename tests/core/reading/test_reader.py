@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def test_torch_and_onnx_runtime_find_the_same(monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_answer_is_a_slice_of_its_document_and_the_likeliest_comes_first() -> None:
     texts = [candidate(FERRY, "ferry", 100), candidate(MILL, "mill", 7)]
-    answers, answered = AnswerReader(least=0.0).read(QUESTION, texts)
+    answers, answered = AnswerReader(min_score=0.0).read(QUESTION, texts)
     assert {one.doc_id for one in answers} == {"ferry", "mill"}
     assert answers[0].text == "Runa Stell"
     assert [one.probability for one in answers] == sorted((o.probability for o in answers), reverse=True)
@@ -90,7 +92,10 @@ def test_the_answer_of_a_context() -> None:
         read_answer(" ", [MILL])
 
 
-def test_least_leaves_improbable_answers_out() -> None:
-    assert AnswerReader(least=1.0).read(QUESTION, [candidate(MILL)]).answers == ()
-    with pytest.raises(InputError, match="least"):
-        AnswerReader(least=2.0)
+def test_min_score_leaves_improbable_answers_out() -> None:
+    assert AnswerReader(min_score=1.0).read(QUESTION, [candidate(MILL)]).answers == ()
+    with pytest.raises(InputError, match="min_score"):
+        AnswerReader(min_score=2.0)
+    former: dict[str, Any] = {"least": 0.5}
+    with pytest.raises(InputError, match="no argument 'least'; write min_score="):
+        AnswerReader(**former)

@@ -5,15 +5,16 @@ import os
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.tables import table
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation.runs.environment import circumstances
 
 HERE = Path(__file__).parent
+Row = TypeVar("Row")
 SAMPLE = "questions a set at most"
 _KEPT_OUT = ("--work", "--vectors", "--cache", "--index")
 """Options that say where a machine keeps its files; a recorded command does without them."""
@@ -135,6 +136,15 @@ def save_rows(
     topic, _, name = place.partition("/")
     parts = (f"# {title}", about(doc), table(rows, form), also)
     return save(topic, name, made(module, args, **facts), "\n\n".join(filter(None, parts)), {"rows": rows})
+
+
+def printed(rows: Iterable[Row]) -> list[Row]:
+    """The rows as a list; each is printed as soon as it is there."""
+    found = []
+    for row in rows:
+        found.append(row)
+        print(row, flush=True)
+    return found
 
 
 def about(doc: str | None) -> str:

@@ -79,10 +79,7 @@ def main() -> None:
     parser.add_argument("--documentation", default=DOCUMENTATION, help="(%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of questions about documentation (%(default)s)")
     options = parser.parse_args()
-    rows = []
-    for asked in collections(options):
-        rows.append(measure(asked, options))
-        print(rows[-1], flush=True)
+    rows = record.printed(measure(asked, options) for asked in collections(options))
     name = f"evidence/nodes-{options.reranker}"
     record.save_rows(
         __spec__.name, options, name, "Evidence in stock chunks", rows, reranker=options.reranker

@@ -12,7 +12,6 @@ ways take turns in random order, one thread each. Needs the extra `peers` and th
 
 import random
 import tempfile
-import time
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,12 @@ import onnxruntime
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from benchmarks import record
-from benchmarks.peers.networks import write_onnx
+from benchmarks.timing import timed
 from precise_rag.documents import read_documents
 from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.onnx import OnnxEncoder
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.evaluation.measures.statistics import bootstrap_interval
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.sentences import split_sentences
 
 SETS = ("squad", "rgb", "fairytaleqa", "covidqa")
@@ -66,19 +64,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="of timing (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    rows = measure(args)
-    header = [
-        "encoder",
-        "MB",
-        "cosine",
-        "lowest",
-        "alone",
-        "CPU s to load",
-        "texts a CPU s",
-        "of ours (95 %)",
-    ]
-    text = f"# An exported encoder\n\n{format_markdown(header, [list(row.values()) for row in rows])}"
-    record.save("peers", "exported", record.made(__spec__.name, args), text, {"rows": rows})
+    record.save_rows(__spec__.name, args, "peers/exported", "An exported encoder", measure(args))
 
 
 def measure(args: Namespace) -> list[dict[str, Any]]:
@@ -100,11 +86,8 @@ def measure(args: Namespace) -> list[dict[str, Any]]:
         }
         encoders, rows = {}, []
         for name, (file, load) in ways.items():
-            started = time.process_time()
-            encoder = encoders[name] = load()
-            if isinstance(encoder, OnnxEncoder):
-                encoder.load_model()
-            seconds = time.process_time() - started
+            _, seconds, encoder = timed(lambda load=load: loaded(load()))
+            encoders[name] = encoder
             vectors = encoder.encode(texts)
             cosines = np.einsum("nd,nd->n", vectors, expected)
             alone = np.concatenate([encoder.encode([text]) for text in texts[::8]])
@@ -122,15 +105,21 @@ def measure(args: Namespace) -> list[dict[str, Any]]:
         for number in range(args.rounds):
             part = texts[number :: args.rounds]
             for name in drawn.sample(sorted(ways), len(ways)):
-                started = time.process_time()
-                encoders[name].encode(part)
-                speeds[name].append(len(part) / (time.process_time() - started))
+                took = timed(lambda name=name, part=part: encoders[name].encode(part))
+                speeds[name].append(len(part) / took.cpu)
     for row in rows:
         ratios = np.array(speeds[row["encoder"]]) / np.array(speeds["ours, float32"])
         share = bootstrap_interval(ratios)
         row["texts a CPU s"] = f"{np.median(speeds[row['encoder']]):.0f}"
         row["of ours (95 %)"] = f"{share.mean:.2f} ({share.low:.2f} to {share.high:.2f})"
     return rows
+
+
+def loaded(encoder: Any) -> Any:
+    """The encoder with its network in memory."""
+    if isinstance(encoder, OnnxEncoder):
+        encoder.load_model()
+    return encoder
 
 
 def exported(source: Path, folder: Path) -> dict[str, Path]:
@@ -145,6 +134,35 @@ def exported(source: Path, folder: Path) -> dict[str, Path]:
     path = files["exported, weights in int8"] = folder / "blocks.onnx"
     onnx.save(in_blocks(onnx.load(files["exported, float32"])), path)
     return files
+
+
+def write_onnx(folder: Path, path: Path) -> None:
+    """Have torch export the BERT in a folder: `ids` and `mask` of (b, s) to `states`."""
+    import torch
+    from transformers import AutoModel
+
+    bert = AutoModel.from_pretrained(str(folder), attn_implementation="eager").eval()
+
+    class LastState(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bert = bert
+
+        def forward(self, ids: Any, mask: Any) -> Any:
+            return self.bert(input_ids=ids, attention_mask=mask).last_hidden_state
+
+    axes = {"ids": {0: "b", 1: "s"}, "mask": {0: "b", 1: "s"}, "states": {0: "b", 1: "s"}}
+    ids = torch.ones((2, 8), dtype=torch.int64)
+    torch.onnx.export(
+        LastState(),
+        (ids, ids),
+        str(path),
+        input_names=["ids", "mask"],
+        output_names=["states"],
+        dynamic_axes=axes,
+        opset_version=17,
+        dynamo=False,
+    )
 
 
 def in_blocks(model: onnx.ModelProto) -> onnx.ModelProto:

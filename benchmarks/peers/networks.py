@@ -3,15 +3,14 @@
     python -m benchmarks.peers.networks --data DIR [--texts 500] [--questions 5]
 
 Encoding: ours in float32 and int8, the bare ONNX Runtime session of the first on the same batches of tokens,
-a whole `HybridIndex.build` of them in documents of 20, sentence-transformers in float32, and fastembed's way:
-the model exported by torch and run by ONNX Runtime on padded batches of 256 texts in their order. Reranking:
-the cascade's network in int8 and float32, and a stock CrossEncoder of the same size (a BERT with six layers
-and random weights, made here), on the same 20 sentences for each question. CPU seconds of the process, so
-that other work counts little; the median of three rounds, one method after the other in each.
+a whole `HybridIndex.build` of them in documents of 20, and sentence-transformers in float32 (an exported
+model: `benchmarks.peers.exported`). Reranking: the cascade's network in int8 and float32, and a stock
+CrossEncoder of the same size (a BERT with six layers and random weights, made here), on the same 20 sentences
+for each question. CPU seconds of the process, so that other work counts little; the median of three rounds,
+one method after the other in each.
 """
 
 import tempfile
-import time
 import warnings
 from argparse import Namespace
 from collections.abc import Callable
@@ -22,12 +21,12 @@ import numpy as np
 
 from benchmarks import record
 from benchmarks.tables import table
+from benchmarks.timing import in_turn
 from precise_rag import HybridIndex, load_encoder
 from precise_rag.documents import read_documents
 from precise_rag.encoders.bert_files import float32_folder
 from precise_rag.encoders.load import minilm_encoder
 from precise_rag.encoders.local import batches_by_length
-from precise_rag.encoders.onnx_graph import usable_threads
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.evaluation import load_development_set
 from precise_rag.rerank import CascadeReranker
@@ -35,7 +34,6 @@ from precise_rag.sentences import split_sentences
 from precise_rag.types import Document
 
 ROUNDS, N_READ, PER_DOCUMENT = 3, 20, 20
-FASTEMBED_BATCH = 256
 
 
 def main() -> None:
@@ -65,7 +63,6 @@ def measure(args: Namespace) -> dict[str, dict[str, Any]]:
     batches = [tokens.of(rows) for rows in batches_by_length(tokens.lengths, 1024 * encoder.network.threads)]
     cascade, float_cascade = CascadeReranker(device="cpu"), CascadeReranker(device="cpu", precision="float32")
     int8, (stock_encoder, stock_reranker) = load_encoder("int8:all-MiniLM-L6-v2"), stock()
-    exported = export()
     documents = [
         Document(f"{first}", " ".join(texts[first : first + PER_DOCUMENT]))
         for first in range(0, len(texts), PER_DOCUMENT)
@@ -76,26 +73,18 @@ def measure(args: Namespace) -> dict[str, dict[str, Any]]:
         "encoding: HybridIndex.build": lambda: HybridIndex.build(documents, minilm_encoder()),
         "encoding: bare session": lambda: [encoder.network.vectors(batch) for batch in batches],
         "encoding: sentence-transformers": lambda: stock_encoder.encode(texts, normalize_embeddings=True),
-        "encoding: fastembed's way": lambda: padded(exported, encoder, texts),
         "reranking: cascade": lambda: [cascade.logits(question, read) for question in questions],
         "reranking: cascade, float32": lambda: [float_cascade.logits(one, read) for one in questions],
         "reranking: CrossEncoder": lambda: [
             stock_reranker.predict([(question, text) for text in read]) for question in questions
         ],
     }
-    spent: dict[str, list[float]] = {name: [] for name in ways}
-    for work in ways.values():
-        work()
-    for _ in range(ROUNDS):
-        for name, work in ways.items():
-            started = time.process_time()
-            work()
-            spent[name].append(time.process_time() - started)
+    in_turn(ways, 1)
     counts = {"encoding": (len(tokens.ids), "tokens"), "reranking": (len(questions) * N_READ, "pairs")}
     results = {}
-    for name, seconds in spent.items():
+    for name, took in in_turn(ways, ROUNDS).items():
         count, unit = counts[name.partition(":")[0]]
-        median = float(np.median(seconds))
+        median = float(np.median([one.cpu for one in took]))
         results[name] = {"CPU s": round(median, 4), "per CPU s": round(count / median, 1), "unit": unit}
     return results
 
@@ -123,62 +112,6 @@ def stock() -> tuple[Any, Any]:
         reranker = CrossEncoder(made, device="cpu")
     with float32_folder(packaged_minilm()) as folder:
         return SentenceTransformer(str(folder), device="cpu"), reranker
-
-
-def export() -> Any:
-    """The packaged all-MiniLM-L6-v2 as torch exports it, in ONNX Runtime with its defaults."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = usable_threads()
-    with tempfile.TemporaryDirectory() as made, float32_folder(packaged_minilm()) as folder:
-        path = Path(made, "model.onnx")
-        write_onnx(folder, path)
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
-def write_onnx(folder: Path, path: Path) -> None:
-    """Have torch export the BERT in a folder: `ids` and `mask` of (b, s) to `states`."""
-    import torch
-    from transformers import AutoModel
-
-    bert = AutoModel.from_pretrained(str(folder), attn_implementation="eager").eval()
-
-    class LastState(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.bert = bert
-
-        def forward(self, ids: Any, mask: Any) -> Any:
-            return self.bert(input_ids=ids, attention_mask=mask).last_hidden_state
-
-    axes = {"ids": {0: "b", 1: "s"}, "mask": {0: "b", 1: "s"}, "states": {0: "b", 1: "s"}}
-    ids = torch.ones((2, 8), dtype=torch.int64)
-    torch.onnx.export(
-        LastState(),
-        (ids, ids),
-        str(path),
-        input_names=["ids", "mask"],
-        output_names=["states"],
-        dynamic_axes=axes,
-        opset_version=17,
-        dynamo=False,
-    )
-
-
-def padded(session: Any, encoder: Any, texts: list[str]) -> list[np.ndarray]:
-    """Vectors of texts in their order, tokenized and padded in batches."""
-    vectors = []
-    for first in range(0, len(texts), FASTEMBED_BATCH):
-        batch = texts[first : first + FASTEMBED_BATCH]
-        rows = [one.ids[:256] for one in encoder.tokenizer.encode_batch(batch)]
-        mask = np.arange(max(map(len, rows))) < np.array([len(row) for row in rows])[:, None]
-        ids = np.zeros(mask.shape, dtype=np.int64)
-        ids[mask] = np.concatenate(rows)
-        (states,) = session.run(None, {"ids": ids, "mask": mask.astype(np.int64)})
-        means = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-        vectors.append(means / np.linalg.norm(means, axis=1, keepdims=True))
-    return vectors
 
 
 if __name__ == "__main__":

@@ -83,10 +83,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS, metavar="SET")
     options = parser.parse_args()
     reader = AnswerReader(options.model) if options.model else AnswerReader()
-    rows = []
-    for name in options.sets:
-        rows.append(measured(name, reader, options.data, options.questions))
-        print(rows[-1], flush=True)
+    rows = record.printed(measured(name, reader, options.data, options.questions) for name in options.sets)
     record.save_rows(__spec__.name, options, "reading/measure", "Answers of the reader", rows, doc=__doc__)
 
 

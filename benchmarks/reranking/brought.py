@@ -114,11 +114,7 @@ def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, ",".join(SETS), sample=40)
     parser.add_argument("--cross-encoder", help="folder of a cross-encoder of sentence-transformers")
     options = parser.parse_args()
-    rows = []
-    for name in options.sets.split(","):
-        for row in measure(name, options):
-            rows.append(row)
-            print(row, flush=True)
+    rows = record.printed(row for name in options.sets.split(",") for row in measure(name, options))
     title = "Rerankers that somebody brings"
     record.save_rows(__spec__.name, options, "reranking/brought", title, rows)
 

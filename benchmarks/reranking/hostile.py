@@ -9,11 +9,15 @@ of the questions in which another honest candidate is the best one then.
 """
 
 import math
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 
+from benchmarks.record import printed
 from benchmarks.reranking.held_out import held_out, new_parser, save
 from precise_rag.protocols import Reranker
 from precise_rag.rerank.cascade import cascade_reranker
@@ -71,21 +75,22 @@ def changes(lists: Sequence[CandidateList], reranker: Reranker, attack: tuple[in
     }
 
 
+def measure(options: Namespace) -> Iterator[dict[str, Any]]:
+    """Yield a row for each set, reranker and attack."""
+    rankers = {"packaged": packaged_reranker(), "cascade": cascade_reranker()}
+    for name, _, lists in held_out(options):
+        some = [one for one in lists if len(one.candidates) > LEAST][: options.questions]
+        for (ranker, reranker), attack in product(rankers.items(), ATTACKS):
+            row = {"set": name, "questions": len(some), "reranker": ranker, "documents": attack[0]}
+            yield row | {"texts of each": attack[1], **changes(some, reranker, attack)}
+
+
 def main() -> None:
     parser = new_parser(__spec__.name, __doc__)
     parser.add_argument("--questions", type=int, default=25, help="of each set (%(default)s)")
     parser.set_defaults(kinds=["sentences"])
     options = parser.parse_args()
-    rows = []
-    rankers = {"packaged": packaged_reranker(), "cascade": cascade_reranker()}
-    for name, _, lists in held_out(options):
-        some = [one for one in lists if len(one.candidates) > LEAST][: options.questions]
-        for ranker, reranker in rankers.items():
-            for documents, texts in ATTACKS:
-                row = {"set": name, "questions": len(some), "reranker": ranker, "documents": documents}
-                row |= {"texts of each": texts, **changes(some, reranker, (documents, texts))}
-                rows.append(row)
-                print(row, flush=True)
+    rows = printed(measure(options))
     save(__spec__.name, "hostile", "Hostile documents among the candidates", options, rows)
 
 

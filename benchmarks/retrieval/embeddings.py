@@ -92,11 +92,7 @@ def main() -> None:
     parser.add_argument("--changes", default="", help="only these, separated by ;")
     options = parser.parse_args()
     wanted = [name for name in options.changes.split(";") if name]
-    rows = []
-    for name in options.sets.split(","):
-        for row in measure(name, options, wanted):
-            rows.append(row)
-            print(row, flush=True)
+    rows = record.printed(row for name in options.sets.split(",") for row in measure(name, options, wanted))
     title = "Embeddings of another geometry"
     record.save_rows(__spec__.name, options, "retrieval/embeddings", title, rows)
 

@@ -48,10 +48,10 @@ def main() -> None:
     parser.add_argument("--collections", default=",".join(COLLECTIONS), help="default: all ten")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    rows = []
-    for name in args.collections.split(","):
-        rows.append(measure(Path(args.data) / f"train_{name}.jsonl.gz", COLLECTIONS[name], args.seed))
-        print(json.dumps(rows[-1]), flush=True)
+    rows = record.printed(
+        measure(Path(args.data) / f"train_{name}.jsonl.gz", COLLECTIONS[name], args.seed)
+        for name in args.collections.split(",")
+    )
     record.save("segmentation", "further", record.made(__spec__.name, args), render(rows), {"rows": rows})
 
 

@@ -8,7 +8,7 @@ from precise_rag._arguments import with_option_words
 from precise_rag.checks import check_number
 from precise_rag.selection.names import name_bearers
 from precise_rag.selection.ratios import ratio_scores
-from precise_rag.tokens import estimate_tokens
+from precise_rag.tokens import estimate_in_english, estimate_tokens
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_first
 
 Verdict = tuple[Candidate, bool, str]
@@ -33,8 +33,8 @@ class ProbabilitySelector:
     min_score: lowest probability to keep in any case, in [0, 1]. If both are 0, `max_tokens` is filled.
     enough_tokens: tokens after which no further candidate is kept; the last one may exceed them. Half as many
         where the best has no probability, all where it has at least 0.5. None, or a `share_of_best` of 0:
-        nothing is enough. Steps of feedback keep more. Text in other languages counts as a model's tokens are
-        estimated, if an encoder for English counts more.
+        nothing is enough. Steps of feedback keep more. Text in other languages and scripts counts as if it
+        was in English, so that enough says as much in all of them.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
     min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
@@ -134,9 +134,9 @@ class ProbabilitySelector:
         return len(ranked)
 
     def _usual_tokens(self, candidate: Candidate) -> int:
-        """Tokens, in other languages estimated: vocabularies for English cut them into many more pieces."""
+        """Tokens, in other languages those of the same in English: enough is as much text in all of them."""
         n_tokens = self._tokens(candidate)
-        return n_tokens if candidate.text.isascii() else min(n_tokens, estimate_tokens(candidate.text))
+        return n_tokens if candidate.text.isascii() else min(n_tokens, estimate_in_english(candidate.text))
 
     def _tokens(self, candidate: Candidate) -> int:
         if candidate.n_tokens is not None:

@@ -14,13 +14,13 @@ def judged(scale: float, offset: float, seed: int) -> list[tuple[np.ndarray, np.
 
 def test_levels_say_what_log_odds_of_a_language_mean_in_english() -> None:
     english, latin = judged(2.0, 1.0, 0), judged(3.0, -1.0, 1)
-    levels = fit_levels({"english": english, "latin": latin, "other": []})
+    levels = fit_levels({"english": english, "latin": latin, "spaced": []})
     assert levels.keys() == {"latin"}
     assert levels["latin"]["odds"] == pytest.approx(1.5, abs=0.1)
     assert levels["latin"]["offset"] == pytest.approx(-1.0, abs=0.1)
 
 
 def test_a_language_like_english_has_the_levels_of_english() -> None:
-    levels = fit_levels({"english": judged(1.0, 0.0, 0), "other": judged(1.0, 0.0, 1)})
-    assert levels["other"]["odds"] == pytest.approx(1.0, abs=0.05)
-    assert levels["other"]["offset"] == pytest.approx(0.0, abs=0.05)
+    levels = fit_levels({"english": judged(1.0, 0.0, 0), "spaced": judged(1.0, 0.0, 1)})
+    assert levels["spaced"]["odds"] == pytest.approx(1.0, abs=0.05)
+    assert levels["spaced"]["offset"] == pytest.approx(0.0, abs=0.05)

@@ -27,7 +27,7 @@ from training.reranker.logistic_regression import fit_logistic_regression
 LIKE_FOREIGN = (*(f"train/{name}" for name in KINDS["encyclopedia"]), "dev/squad")
 """English sets that are made like those in other languages."""
 
-NO_LEVELS = {name: {"odds": 1.0, "offset": 0.0} for name in ("latin", "other")}
+NO_LEVELS = {name: {"odds": 1.0, "offset": 0.0} for name in ("latin", "spaced", "unspaced")}
 """Levels that are as in English."""
 
 FEWEST = 8
@@ -44,7 +44,7 @@ def judged_by_language(
 
     named: sets with lists. score: the probabilities of a list's candidates, calibrated for English.
     """
-    found: dict[Language, list[Judged]] = {"english": [], "latin": [], "other": []}
+    found: dict[Language, list[Judged]] = {"english": [], "latin": [], "spaced": [], "unspaced": []}
     for name, lists in named:
         some = [one for one in lists if len(one.candidates) >= FEWEST]
         for one in some:

@@ -25,7 +25,7 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "model.safetensors": "f53e9a4bde611cad482e5e7da17e4f151001d922017b0c17051df6f510b8c063",
     },
     "reranker": {
-        "config.json": "23c60767b6f4770cd96abaaf71583148b415a647a99249a047107c762f32b041",
+        "config.json": "4b724c1fa193798289c6a2c70409b10b7d1fbc5e01becaafc7bb091229907bbb",
         "model.safetensors": "e649720baec603a99e6ddb08e396d55ce42db2f8f345beb93d580d7fb5ee0d9e",
     },
     "reranker-cascade": {

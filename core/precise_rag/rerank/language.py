@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from precise_rag.rerank.script import mostly_latin
+from precise_rag.rerank.script import mostly_latin, mostly_spaced
 
-Language = Literal["english", "latin", "other"]
-"""English; another language in Latin letters; another script."""
+Language = Literal["english", "latin", "spaced", "unspaced"]
+"""English; another language in Latin letters; other scripts, with or without spaces between words."""
 
 _ENGLISH = """
     the of and to that with from by are were has have had this which be it they their his its what who when
@@ -38,7 +38,7 @@ def language_of(query: str, texts: Iterable[str]) -> Language:
     query: decides alone if it is mostly in another script than Latin.
     """
     if not mostly_latin(query):
-        return "other"
+        return "spaced" if mostly_spaced(query) else "unspaced"
     votes = sum(map(_vote, texts))
     return "latin" if votes < 0 else "english"
 

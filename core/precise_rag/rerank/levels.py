@@ -1,6 +1,7 @@
 """Levels of scores: anybody's reranker gives an order, ours gives the probabilities."""
 
 import logging
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,9 @@ from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
 
 _log = logging.getLogger(__name__)
+
+_FURTHEST = 0.5
+"""Log-odds that a candidate may lose against those of `levels`, where both rerankers have the same weight."""
 
 
 class Judged(NamedTuple):
@@ -37,13 +41,15 @@ class LevelledReranker(Portable):
     without a scale. So only their order is used. The candidate that `order` puts first gets the largest of
     the probabilities that `levels` gives to the same list, the second gets the second largest, and so on.
     Then both rerankers are heard: the log-odds of that probability and of the one that `levels` gives to
-    the candidate itself are averaged. What both find is more probable than what one of them finds. Any
-    strictly increasing change of the scores of `order` leaves the result as it is.
+    the candidate itself are averaged. What both find is more probable than what one of them finds. What
+    `levels` finds stays near its probability, wherever `order` puts it. Any strictly increasing change of the
+    scores of `order` leaves the result as it is.
 
     order: any reranker. Equal scores are ordered as `levels` orders them. A candidate whose score is not a
         finite number keeps the probability that `levels` gives to it; the first time, a warning says so.
     levels: a calibrated reranker; default: the packaged one, which is fast.
-    share: weight of `order` in the average, in [0, 1]; default 0.5. With 1 its order is kept as it is.
+    share: weight of `order` in the average, in [0, 1]; default 0.5. With 1 its order is kept as it is, and
+        with less nothing falls further below the log-odds of `levels` than 0.5 × share / (1 - share).
     """
 
     score_scale: ScoreScale = "probability"
@@ -54,6 +60,8 @@ class LevelledReranker(Portable):
         self.order = order
         self.levels = packaged_reranker() if levels is None else levels
         self._regression = LogisticRegression({"order": share, "levels": 1.0 - share})
+        furthest = _FURTHEST * share / (1.0 - share) if share < 1 else math.inf
+        self._least = LogisticRegression({"levels": 1.0, "offset": -furthest})
         self.name = order.name
         self._has_warned = False
 
@@ -80,7 +88,7 @@ class LevelledReranker(Portable):
             )
         levels = score_texts(query, candidates, self.levels)
         pair = {"order": log_odds(matched(own, levels)), "levels": log_odds(levels)}
-        return Judged(own, self._regression(pair))
+        return Judged(own, np.maximum(self._regression(pair), self._least(pair)))
 
     def load_model(self) -> None:
         """Load the models now, not at the first candidate."""

@@ -39,7 +39,7 @@ for queries that are mostly in another script than Latin, "order" if the scores 
 _DENSE = (*LEVELS, *LEVELS.values())
 
 _BLENDS = {name: numbers(("network", "offset", *known)) for name, known in KNOWN.items()}
-_LEVELS = {name: numbers(("odds", "offset")) for name in ("latin", "other")}
+_LEVELS = {name: numbers(("odds", "offset")) for name in ("latin", "spaced", "unspaced")}
 
 
 class PackagedReranker:

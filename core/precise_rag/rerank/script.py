@@ -3,7 +3,7 @@
 from collections import Counter
 from unicodedata import name
 
-from precise_rag.stems import WORD
+from precise_rag.stems import UNSPACED, WORD
 
 _LAST_LATIN = "\u024f"
 """Last letter of Latin Extended-B."""
@@ -23,6 +23,12 @@ def mostly_latin(text: str) -> bool:
         return True
     first = _first_letters(text)
     return 2 * sum(letter <= _LAST_LATIN for letter in first) >= len(first)
+
+
+def mostly_spaced(text: str) -> bool:
+    """Check whether at least half of the words of a text are in scripts that put spaces between them."""
+    first = _first_letters(text)
+    return 2 * sum(UNSPACED.match(letter) is None for letter in first) >= len(first)
 
 
 def script_of(text: str) -> str:

@@ -16,6 +16,7 @@ from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex
 from precise_rag.rerank import LevelledReranker, calibrated, load_reranker, rerank
 from precise_rag.rerank.levels import matched
+from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.testing import HashEncoder
 from precise_rag.types import OWN, UNRANKED, Candidate, ScoreScale
 
@@ -102,6 +103,21 @@ def test_the_order_counts_by_its_share(index: HybridIndex) -> None:
     ours = [c.id for c in rerank(QUESTION, candidates, packaged)]
     assert [c.id for c in rerank(QUESTION, candidates, LevelledReranker(Scorer(), share=0.0))] == ours
     assert [c.id for c in ranked] != ours
+
+
+@pytest.mark.parametrize(("share", "furthest"), [(0.25, 1 / 6), (0.5, 0.5), (0.8, 2.0)])
+def test_what_the_levels_find_stays_near_its_probability(
+    index: HybridIndex, share: float, furthest: float
+) -> None:
+    class Backwards(Scorer):
+        def score(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
+            return [-float(s) for s in load_reranker("packaged").score(query, candidates)]
+
+    candidates = found(index)
+    ours = log_odds(load_reranker("packaged").score(QUESTION, candidates))
+    told = log_odds(LevelledReranker(Backwards(), share=share).score(QUESTION, candidates))
+    assert (ours - told).max() == pytest.approx(furthest, abs=1e-4)
+    assert told[ours.argmin()] == pytest.approx(share * ours.max() + (1 - share) * ours.min(), abs=1e-4)
 
 
 def test_a_broken_score_costs_the_rank_and_is_reported(

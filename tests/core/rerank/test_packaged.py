@@ -63,7 +63,8 @@ def test_dense_scores_are_not_read_for_other_scripts() -> None:
     ("language", "query", "text"),
     [
         ("latin", "Wann wurde die Brücke eröffnet?", "Die Brücke wurde von dem Bürgermeister eröffnet."),
-        ("other", "Когда открыли мост?", "Мост открыли в 1931 году."),
+        ("spaced", "Когда открыли мост?", "Мост открыли в 1931 году."),
+        ("unspaced", "桥何时开放?", "桥于1931年开放。"),
     ],
 )
 def test_the_order_in_another_language_is_as_in_english_and_the_level_is_not(

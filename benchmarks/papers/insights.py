@@ -263,7 +263,8 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS), help="default: all")
     args = parser.parse_args()
     results = run(args, record.cached_encoder(args))
-    record.save("papers", "insights", record.made(__spec__.name, args), render(results), {"results": results})
+    name = "insights" if list(results) == list(PARTS) else "-".join(("insights", *results))
+    record.save("papers", name, record.made(__spec__.name, args), render(results), {"results": results})
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class Sent(NamedTuple):
     """What a pipeline sends for the questions of a collection, and what was made of it.
 
     contexts, unanswerable: the excerpts for each question that has an answer, and for each that has none.
-    readings, none_readings: the reader's of them.
+    readings, none_readings: the reader's of the first of them.
     written: text and choice of a model's answers.
     """
 
@@ -77,6 +77,9 @@ def main() -> None:
     parser.add_argument("--contexts", action="store_true", help="only find out what is sent")
     parser.add_argument(
         "--leave-out", default="", help="pipelines that are not measured, with commas between"
+    )
+    parser.add_argument(
+        "--read", type=int, default=80, help="questions a set at most for the reader (%(default)s)"
     )
     parser.add_argument("--llm", help="an OpenAI-compatible chat model that answers the questions")
     parser.add_argument("--base-url")
@@ -124,10 +127,12 @@ def sent_by(
         sent = Sent(found[: len(asked)], found[len(asked) :])
         if reader is not None:
             file = file_of(args, given.name, title, *model, *weights)
+            some = [*asked[: args.read], *none[: args.read]]
             readings = remembered(
-                file, every, lambda one, known=by_question: read_anew(one, known[one.id]), f"{label}, read"
+                file, some, lambda one, known=by_question: read_anew(one, known[one.id]), f"{label}, read"
             )
-            sent = sent._replace(readings=readings[: len(asked)], none_readings=readings[len(asked) :])
+            n_read = len(asked[: args.read])
+            sent = sent._replace(readings=readings[:n_read], none_readings=readings[n_read:])
         if llm is not None:
             rag = make()
             sent = sent._replace(
@@ -181,7 +186,9 @@ def figures(sent: Sent, given: Collection, metrics: Sequence[str]) -> dict[str, 
     references = [question.answers for question in asked]
     if sent.readings:
         best = [reading.answers[0].text if reading.answers else "" for reading in sent.readings]
-        found |= {f"reader {n}": v for n, v in score_answers(best, references, ("F1", "EM")).items()}
+        scored = score_answers(best, references[: len(best)], ("F1", "EM"))
+        unread = np.full(len(asked) - len(best), np.nan, np.float32)
+        found |= {f"reader {name}": np.concatenate([values, unread]) for name, values in scored.items()}
     if sent.written:
         labels = [label for one in asked if isinstance(label := one.metadata.get("label"), int)]
         if len(labels) == len(asked):
@@ -260,6 +267,7 @@ def run(
                 results["unanswerable"][title] = without_answer(sent)
         results["sets"][given.name] = {
             "questions": len(given.questions),
+            "read": min(len(given.questions), args.read),
             "without an answer": len(given.unanswerable),
             "documents": len(given.documents),
             "pipelines": {
@@ -301,7 +309,11 @@ def over_sets(every: Mapping[str, Mapping[str, Mapping[str, FloatArray]]]) -> di
 
 def render(results: Mapping[str, Any]) -> str:
     parts = ["# Answers in what is sent", record.about(__doc__)]
-    sizes = ", ".join(f"{name} {rows['questions']}" for name, rows in results["sets"].items())
+    sizes = ", ".join(
+        f"{name} {rows['questions']}"
+        + (f" ({rows['read']} read)" if rows["read"] < rows["questions"] else "")
+        for name, rows in results["sets"].items()
+    )
     means = [
         {"pipeline": title} | {name: _difference(value, title == BASE) for name, value in row.items()}
         for title, row in results["mean"].items()

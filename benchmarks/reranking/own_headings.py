@@ -20,13 +20,13 @@ import numpy as np
 from benchmarks import record
 from benchmarks.papers.answers import is_contained, spoken
 from benchmarks.questions import unseen
+from benchmarks.tables import table
 from precise_rag import HybridIndex, PreciseRAG
 from precise_rag.context import context_passages
 from precise_rag.documents import read_json_lines
 from precise_rag.evaluation import Dataset, Question, compare_paired, load_development_set
 from precise_rag.evaluation.adapting import adapt
 from precise_rag.evaluation.own_questions import own_questions
-from precise_rag.evaluation.report.tables import format_markdown
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Document
 
@@ -99,17 +99,19 @@ def rows(name: str, args: Namespace) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, "nq,qasper", sample=100)
-    parser.add_argument("--characters", type=int, default=200_000, help="of a set's documents (%(default)s)")
+    record.add_characters(parser, 200_000)
     parser.add_argument("--headings", type=int, default=100, help="that are asked at most (%(default)s)")
     args = parser.parse_args()
     found = [row for name in args.sets.split(",") for row in rows(name, args)]
-    columns = [name for name in found[0] if name != "says"]
-    body = [[f"{row[c]:.1f}" if isinstance(row[c], float) else str(row[c]) for c in columns] for row in found]
+    record.save("reranking", "own-headings", record.made(__spec__.name, args), render(found), {"rows": found})
+
+
+def render(found: Sequence[Mapping[str, Any]]) -> str:
+    shown = [{name: value for name, value in row.items() if name != "says"} for row in found]
     said = "\n".join(f"- {row['set']}: {row['says']}" for row in found if "says" in row)
-    about = (__doc__ or "").split("\n\n", 2)[2].strip()
-    parts = ["# Adapting by headings", about, format_markdown(columns, body), f"What `adapt` says:\n\n{said}"]
-    text = "\n\n".join(parts)
-    record.save("reranking", "own-headings", record.made(__spec__.name, args), text, {"rows": found})
+    return "\n\n".join(
+        ["# Adapting by headings", record.about(__doc__), table(shown), f"What `adapt` says:\n\n{said}"]
+    )
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ class NameReader:
 
 @pytest.fixture
 def args(tmp_path: Path) -> Namespace:
-    options = {"sample": 5, "seed": 0, "characters": 10_000, "metrics": "F1,EM,ROUGE-L", "leave_out": ""}
+    options = {"sample": 5, "seed": 0, "characters": 10_000, "metrics": "F1,EM,ROUGE-L"}
+    options |= {"leave_out": "", "read": 5}
     return Namespace(data=tmp_path, work=tmp_path / "work", **options)
 
 
@@ -82,6 +83,11 @@ def test_what_is_sent_is_read_and_nothing_is_computed_twice(args: Namespace, cap
     capsys.readouterr()
     assert answers.run([GIVEN], args, HashEncoder(), reader) == results
     assert reader.n_read == n_read
+    args.read = 1
+    [mean, _, _] = answers.run([GIVEN], args, HashEncoder(), reader)["sets"]["squad"]["pipelines"]["precise"][
+        "reader EM"
+    ]
+    assert mean == 100  # only the first question is read
     args.leave_out = "sage,recursive"
     fewer = set(answers.run([GIVEN], args, HashEncoder(), reader)["mean"])
     assert fewer == set(made) - {"sage", "recursive"}

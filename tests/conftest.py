@@ -19,26 +19,49 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # Ray gives its workers the niceness 15, with which they hardly run beside other work; it is read at import.
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 
-_LONG = (
-    "core/cli",
-    "core/encoders",
-    "core/evaluation",
-    "core/index/databases",
-    "core/rerank",
-    "core/segmentation/training",
-    "surface/test_langchain.py",
-    "surface/test_llamaindex.py",
-    "surface/test_missing_frameworks.py",
+_LONG = tuple(
+    Path(__file__).parent / name
+    for name in (
+        "core/cli",
+        "core/documents/test_kinds.py",
+        "core/documents/test_office.py",
+        "core/encoders",
+        "core/evaluation",
+        "core/index/databases",
+        "core/index/test_export.py",
+        "core/index/test_order.py",
+        "core/reading",
+        "core/rerank",
+        "core/segmentation/test_on_device.py",
+        "core/segmentation/training",
+        "surface/test_distributions.py",
+        "surface/test_extras.py",
+        "surface/test_langchain.py",
+        "surface/test_llamaindex.py",
+        "surface/test_missing_frameworks.py",
+        "surface/test_no_torch.py",
+        "surface/test_prompts.py",
+        "surface/test_saved.py",
+        "surface/test_words.py",
+        "surface/test_wrong_types.py",
+    )
 )
 """Left out by `make test-quick`: frameworks, databases, models, and tests that start processes."""
 
 
+def _is_long(path: Path) -> bool:
+    return any(path.is_relative_to(long) for long in _LONG)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of long tests that are not wanted: importing them takes longer than many a test."""
+    return True if "not long" in config.option.markexpr and _is_long(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the long folders and files."""
-    folder = Path(__file__).parent
-    long = [folder / name for name in _LONG]
     for item in items:
-        if any(item.path.is_relative_to(path) for path in long):
+        if _is_long(item.path):
             item.add_marker("long")
 
 

@@ -61,6 +61,7 @@ def test_a_changed_config_is_refused_and_one_without_a_checksum_is_not(saved: Pa
     assert load_checkpoint(saved)[0]["kind"] == "other"
 
 
+@pytest.mark.slow
 def test_a_save_that_stops_anywhere_leaves_the_earlier_model_or_the_new_one(tmp_path: Path) -> None:
     """Also when the next save stops, too, or is the first to complete."""
 

@@ -428,6 +428,7 @@ def test_the_trace_holds_stages_calls_and_rounds_and_shows_them_as_they_happen()
     assert [stage.settings for stage in trace.stages] == [{"step": 0}, {"step": 1}]
 
 
+@pytest.mark.slow
 def test_a_thousand_questions_leave_nothing_behind():
     def model(prompt: str) -> str:
         return says(9) if "adjustment" in prompt else "In France."

@@ -118,6 +118,7 @@ assert statuses == [0, 0]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
     "scenario", [DIE_AT_EACH_STEP, DIE_AT_RANDOM, READ_WHILE_WRITING], ids=["each-step", "random", "readers"]

@@ -31,6 +31,7 @@ def test_a_retriever_over_a_database_takes_documents_filters_and_settings(
     assert owners(over) == set()
     over.add_documents([framework.document("The cat sleeps.", who, who=who) for who in ("me", "you")])
     assert owners(over, {"who": "me"}) == {"me"}
+    assert owners(over, {"who": "nobody"}) == set()
     not_me = framework.filtered({"who": {"$ne": "me"}})
     options = {"reranker": None, "evidence": None, "selector": None, **not_me}
     whole = framework.retriever("Precise").from_index(over.index, **options)

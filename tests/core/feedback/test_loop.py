@@ -186,6 +186,7 @@ def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
         ("context limit", 1, 1),
         ("selection", 1, 2),
     ]
+    assert answer.trace.to_dict()["stages"][1]["note"].startswith("context limit, cut to 2 chunks")
     assert answer.note == (
         "context limit, cut to 2 chunks: answerer: too long; "
         "context limit, cut to 1 chunk: answerer: too long; "

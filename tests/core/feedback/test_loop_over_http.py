@@ -1,14 +1,12 @@
 """The loop over HTTP: every failure of the server ends in an answer with a note, or in one clear error."""
 
 import asyncio
-import json
 from contextlib import aclosing, contextmanager
 
 import pytest
 
 from precise_rag.errors import (
     BudgetExceeded,
-    ContextLengthError,
     LLMAuthenticationError,
     LLMConnectionError,
     LLMRateLimitError,
@@ -84,35 +82,6 @@ def test_a_failure_costs_an_error_before_the_first_draft_and_a_note_after_it(rep
     assert answer.trace.calls[-1].error.startswith(error.__name__)
 
 
-def test_retry_after_is_honoured_and_leaves_no_trace_in_the_answer():
-    script = [fails(429, retry_after_ms="20"), DRAFT, fails(503, retry_after_ms="20"), ACCEPTED]
-    with loop(script, max_retries=1) as (engine, server):
-        assert engine.answer(QUESTION, candidates=CANDIDATES).note == "accepted with 9 of 10"
-    assert len(server.requests) == 4
-
-
-def test_a_context_length_error_means_fewer_chunks_and_the_trace_says_so():
-    def script(request):
-        if is_judge(request):
-            return ACCEPTED
-        n_passages = request["messages"][1]["content"].count("end of passage")
-        return DRAFT if n_passages <= 2 else fails(400, "maximum context length is 10 tokens")
-
-    with loop(script) as (engine, _):
-        answer = engine.answer(QUESTION, candidates=CANDIDATES)
-    assert len(answer.selection.kept) == 2
-    assert answer.note.startswith("context limit, cut to 2 chunks: m: the prompt is longer")
-    assert [stage.name for stage in answer.trace.stages] == ["selection", "context limit"]
-    assert json.loads(answer.trace.to_json())["stages"][1]["note"].startswith(
-        "context limit, cut to 2 chunks"
-    )
-
-    with loop([fails(400, "maximum context length is 10 tokens")]) as (engine, server):
-        with pytest.raises(ContextLengthError):
-            engine.answer(QUESTION, candidates=CANDIDATES)
-        assert len(server.requests) == 3  # 4, 2 and 1 chunks
-
-
 async def test_a_live_stream_over_http_is_shown_as_it_comes_and_can_be_left():
     options = {"controller": FeedbackController(max_rounds=1)}
     with loop([DRAFT, ACCEPTED], **options) as (engine, server):
@@ -126,15 +95,6 @@ async def test_a_live_stream_over_http_is_shown_as_it_comes_and_can_be_left():
                 break
         assert await asyncio.to_thread(wait_until, lambda: server.open_requests == 0)
         await engine.llm.aclose()
-
-
-def test_a_live_stream_that_stalls_is_one_clear_error():
-    options = {"controller": FeedbackController(max_rounds=1), "timeout": 0.5}
-    with loop([says("one two three four", stall=5.0)], **options) as (engine, _):
-        items = engine.stream(QUESTION, candidates=CANDIDATES, live_final=True)
-        assert [next(items), next(items)] == ["one ", "two "]
-        with pytest.raises(LLMConnectionError, match="did not answer in time"):
-            next(items)
 
 
 async def test_a_time_budget_cuts_a_stalled_call_and_leaves_nothing_running():

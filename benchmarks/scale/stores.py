@@ -210,12 +210,10 @@ def save(args: argparse.Namespace, load: float) -> None:
     measured = json.loads((args.work / f"figures-{args.sentences}.json").read_text())
     names = [store for store in STORES.split(",") if store in measured]
     figures = dict.fromkeys(figure for store in names for figure in measured[store])
-    rows = [
-        {"": figure} | {store: str(measured[store].get(figure, "")) for store in names} for figure in figures
-    ]
+    rows = [{"": figure} | {store: measured[store].get(figure, "") for store in names} for figure in figures]
     made = record.made(__spec__.name, args, **{"load at the beginning": round(load, 1)})
     title = f"# {args.sentences:,} sentences in a folder and in databases (load {load:.0f})\n\n"
-    record.save("scale", f"stores-{args.sentences}", made, title + table(rows), {"stores": measured})
+    record.save("scale", f"stores-{args.sentences}", made, title + table(rows, ",g"), {"stores": measured})
 
 
 if __name__ == "__main__":

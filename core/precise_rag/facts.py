@@ -132,8 +132,8 @@ def scores_on_a_scale(
     scored: the score and the facts of each object. A score cannot be used if it is not a finite number, or
         if the facts say so.
     score_scale: the scale of a score that has no facts.
-    The order given replaces all scores, on the "rank" scale, if the scales differ or one is unknown, or if a
-    score is missing and no scale is given, or if none can be used.
+    The order given replaces all scores, on the "rank" scale, if the scales differ or one is unknown. It also
+    does if a score is missing and no scale is given, or if no score can be used.
     """
     scores = [
         None if score is None and score_scale is None else _known_score(score, facts)

@@ -127,8 +127,9 @@ def own_errors(call: str, wanted: Mapping[str, str]) -> Iterator[None]:
         if first["type"] == "missing":
             raise InputError(f"{call} needs {name}=") from None
         says = str(first["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
-        rule = wanted.get(name, says)
-        raise InputError(f"{name} must be {rule}, got {given_kind(first['input'])}") from None
+        rule, given = wanted.get(name, says.partition(", unable to")[0]), first["input"]
+        got = str(given) if isinstance(given, int | float) else given_kind(given)
+        raise InputError(f"{name} must be {rule}, got {got}") from None
 
 
 def given_kind(value: object) -> str:

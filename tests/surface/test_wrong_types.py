@@ -119,6 +119,11 @@ def test_a_wrong_type_is_one_error_that_names_the_argument(make: Callable[..., A
     assert len(message) < 300
 
 
+def test_a_number_out_of_range_is_shown() -> None:
+    with pytest.raises(InputError, match=r"^top_n must be greater than 0, got 0$"):
+        llamaindex_precise.papers.PreciseRerankPostprocessor(top_n=0)
+
+
 @pytest.mark.parametrize("framework", [llamaindex_precise, langchain_precise])
 def test_a_text_is_not_a_list_of_documents(framework: Any) -> None:
     with pytest.raises(InputError, match=r"documents must be a list of .*, got str"):

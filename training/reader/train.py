@@ -3,9 +3,9 @@
     python -m training.reader.train STATE --data DIR [--minutes N]
 
 It is the cascade's cross-encoder with another head. The embeddings and lower layers are MiniLM's and stay
-as they are; the upper layers begin as those of the packaged cascade and are trained on questions with
-short answers, some of them asked of windows that do not answer them. The learning rate falls to 0 within
-the minutes. STATE is a folder; `network.pt` there has the trained tensors.
+as they are, in int8, as they will run; the upper layers begin as those of the packaged cascade and are
+trained on questions with short answers, some of them asked of windows that do not answer them. The learning
+rate falls to 0 within the minutes. STATE is a folder; `network.pt` there has the trained tensors.
 """
 
 import time
@@ -17,9 +17,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from torch.nn import functional as F
 
 from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint
+from precise_rag.encoders.bert import BertNetwork
+from precise_rag.encoders.load import minilm_encoder
+from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.pair_network import SpanNetwork, copy_layers, minilm, padded
 from precise_rag.rerank.pairs import CANDIDATE_TOKENS, TransformerConfig
@@ -33,7 +37,9 @@ BLOCK = 128
 """Windows that are sorted by length before they are put into batches."""
 
 RATES = {"layers": 3e-4, "head": 1e-3, "gates": 1e-3}
+"""Learning rates at the start."""
 WARM_UP = 60
+DROPOUT = 0.1
 SAVE_EVERY = 50
 
 
@@ -106,15 +112,15 @@ def _of_block(block: list[Tokens], random: np.random.Generator) -> Iterator[list
     yield from (several[row] for row in random.permutation(len(several)) if several[row])
 
 
-def batch_loss(network: SpanNetwork, batch: Sequence[Tokens]) -> torch.Tensor:
-    """Cross-entropy of where answers begin and end; any of several answers will do."""
+def batch_loss(network: SpanNetwork, lower: BertNetwork, batch: Sequence[Tokens]) -> torch.Tensor:
+    """Cross-entropy of where answers begin and end; any of several answers will do.
+
+    lower: the layers that read each text apart.
+    """
     of = torch.arange(len(batch)).repeat_interleave(torch.tensor([len(t.questions) for t in batch]))
-    questions, in_question = padded([q for t in batch for q in t.questions])
-    texts, in_text = padded([t.text for t in batch])
+    question_states, in_question = states_apart(network, lower, [q for t in batch for q in t.questions])
+    text_states, in_text = states_apart(network, lower, [t.text for t in batch])
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        with torch.no_grad():
-            question_states = network.encode(questions, in_question)
-            text_states = network.encode(texts, in_text)
         logits = network.spans(question_states, in_question, text_states[of], in_text[of])
     inside = in_text[of].clone()
     inside[torch.arange(len(of)), inside.sum(1) - 1] = False  # the token that ends the text
@@ -124,6 +130,18 @@ def batch_loss(network: SpanNetwork, batch: Sequence[Tokens]) -> torch.Tensor:
         for row, gold in enumerate(golds):
             loss = loss - logits[row, sorted(set(gold)), side].logsumexp(0)
     return loss / (2 * len(of))
+
+
+def states_apart(
+    network: SpanNetwork, lower: BertNetwork, rows: Sequence[Sequence[int]]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the (n, l, width) states of texts after the lower layers, and the mask, false at padding."""
+    ids, mask = padded(rows)
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    tokens = TokenIds(np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]), offsets)
+    states = torch.zeros(*ids.shape, network.config.width)
+    states[mask] = torch.from_numpy(lower.states(tokens, network.config.n_apart))
+    return states, mask
 
 
 def new_network() -> tuple[SpanNetwork, Tokenizer]:
@@ -140,6 +158,10 @@ def new_network() -> tuple[SpanNetwork, Tokenizer]:
     return network, encoder.tokenizer
 
 
+def _with_dropout(_module: torch.nn.Module, _given: object, out: torch.Tensor) -> torch.Tensor:
+    return F.dropout(out, DROPOUT)
+
+
 def trained_tensors(network: SpanNetwork) -> dict[str, torch.Tensor]:
     """Return the tensors that differ from MiniLM's."""
     ours = ("together.", "sides", "across", "head.")
@@ -153,16 +175,30 @@ def main() -> None:
     parser.add_argument("--start", type=Path, help="network.pt to go on from, with other examples")
     parser.add_argument("--seed", type=int, default=SEED, help="of the examples (%(default)s)")
     parser.add_argument("--minutes", type=float, default=60, help="of training (%(default)s)")
+    parser.add_argument("--rate", type=float, default=1.0, help="share of the learning rates (%(default)s)")
+    parser.add_argument(
+        "--unanswerable",
+        type=int,
+        default=1,
+        help="times that a question of people without an answer is asked in a round (%(default)s)",
+    )
     options = parser.parse_args()
     options.state.mkdir(parents=True, exist_ok=True)
     torch.set_flush_denormal(True)
     random = np.random.default_rng(options.seed)
-    windows = Windows(trained_paragraphs(options.data), options.seed)
+    paragraphs = trained_paragraphs(options.data)
+    for paragraph in paragraphs:
+        unanswerable = [asked for asked in paragraph.asked if not asked[1]]
+        paragraph.asked += unanswerable * (options.unanswerable - 1)
+    windows = Windows(paragraphs, options.seed)
     network, tokenizer = new_network()
     if options.start:
         network.load_state_dict({**network.state_dict(), **torch.load(options.start)})
     network.train()
-    network.apart.eval()
+    lower = minilm_encoder().lower_layers(network.config.n_apart, "int8")
+    for layer in network.together:
+        for part in (layer.out, layer.down):
+            part.register_forward_hook(_with_dropout)
     groups = {
         "layers": list(network.together.parameters()),
         "head": list(network.head.parameters()),
@@ -182,8 +218,8 @@ def main() -> None:
                 print(f"done: {step} steps, {n_asked} questions", flush=True)
                 return
             for group, rate in zip(optimizer.param_groups, RATES.values(), strict=True):
-                group["lr"] = rate * left * min(1.0, (step + 1) / WARM_UP)
-            loss = batch_loss(network, batch)
+                group["lr"] = options.rate * rate * left * min(1.0, (step + 1) / WARM_UP)
+            loss = batch_loss(network, lower, batch)
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_([p for several in groups.values() for p in several], 1.0)

@@ -21,8 +21,8 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "model.safetensors": "12313be0ead77816157917b062961454480a61e2e03b54a0bfcf128e0c11c295",
     },
     "reader": {
-        "config.json": "25915218c6d800b0981ccd8ad4f06fa99ff3a9672fb89973d9e22fe2a3c59ad8",
-        "model.safetensors": "f53e9a4bde611cad482e5e7da17e4f151001d922017b0c17051df6f510b8c063",
+        "config.json": "fa105cba80639b16b351302daaa7f7303425b231017cda07a8a03bfae6d67d48",
+        "model.safetensors": "c486fc367151497397cbbbf60f96f102107ec279b8ea5ef080567b08fddb2d25",
     },
     "reranker": {
         "config.json": "4b724c1fa193798289c6a2c70409b10b7d1fbc5e01becaafc7bb091229907bbb",

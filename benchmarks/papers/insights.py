@@ -143,7 +143,7 @@ def measured(name: str, args: Namespace, encoder: Encoder, times: int = 0) -> di
         )
 
     by_retriever = {}
-    for one in RETRIEVERS:
+    for one in args.retrievers.split(","):
         file = file_of(args, "insights", name, str(times), one)
         title = f"{name}, {times} times distractors, {one}"
         values = remembered(file, questions, partial(measure, one), title)
@@ -258,6 +258,7 @@ def render(results: Mapping[str, Rows]) -> str:
 def main() -> None:
     parser = record.parse_arguments(__spec__.name, __doc__, "squad,covidqa", sample=80)
     record.add_encoder(parser)
+    parser.add_argument("--retrievers", default=",".join(RETRIEVERS), help="default: all")
     parser.add_argument("--times", default="0,1,3", help="sizes of the distractors (%(default)s)")
     record.add_characters(parser, 80_000)
     parser.add_argument("--parts", default=",".join(PARTS), help="default: all")

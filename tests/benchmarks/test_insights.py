@@ -33,7 +33,15 @@ def args(tmp_path: Path) -> Namespace:
     parts = ",".join(insights.PARTS)
     work = tmp_path / "work"
     return Namespace(
-        data=tmp_path, work=work, sets="nq", sample=5, seed=0, characters=1_000, parts=parts, times="0,1,3"
+        data=tmp_path,
+        work=work,
+        sets="nq",
+        sample=5,
+        seed=0,
+        characters=1_000,
+        parts=parts,
+        times="0,1,3",
+        retrievers="BM25,hybrid",
     )
 
 

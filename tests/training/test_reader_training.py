@@ -63,10 +63,11 @@ def test_the_loss_falls_when_the_answer_is_where_the_logits_are() -> None:
     tokenizer = minilm_encoder().tokenizer
     asked = [("Who?", [Span(MILL.index("Runa"), MILL.index("Runa") + 10)]), ("Why?", [])]
     batch = [tokens_of(Window(MILL, asked), tokenizer), tokens_of(Window("Yes.", asked[1:]), tokenizer)]
+    lower = minilm_encoder().lower_layers(0, "float32")
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     losses = []
     for _ in range(12):
-        loss = batch_loss(network, batch)
+        loss = batch_loss(network, lower, batch)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

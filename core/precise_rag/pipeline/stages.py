@@ -156,7 +156,7 @@ def reranking(part: Any) -> Step:
     """Give each candidate a better score."""
 
     def ranked(query: str, candidates: Candidates) -> Selection:
-        missing = f"{part.name} gave it no usable score: it has the packaged probability"
+        missing = f"{part.name} gave it no usable score: it has our probability"
         return Selection.of(
             (c, True, missing if UNRANKED in c.scores else "candidate")
             for c in rerank(query, candidates, part)

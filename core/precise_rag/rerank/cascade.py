@@ -198,7 +198,11 @@ class CascadeReranker(Shared):
             raise ModelError(f"the tensors in {self._folder} do not fit its config: {error}") from error
 
 
-@cache
 def cascade_reranker(device: str | None = None) -> CascadeReranker:
     """Return the packaged cascade, loaded once for each device."""
+    return _loaded(device)
+
+
+@cache
+def _loaded(device: str | None) -> CascadeReranker:
     return CascadeReranker(device=device)

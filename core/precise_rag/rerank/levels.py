@@ -12,9 +12,9 @@ from precise_rag._pickling import Portable
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
+from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.long_texts import score_texts
-from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
 
 _log = logging.getLogger(__name__)
@@ -42,12 +42,14 @@ class LevelledReranker(Portable):
     the probabilities that `levels` gives to the same list, the second gets the second largest, and so on.
     Then both rerankers are heard: the log-odds of that probability and of the one that `levels` gives to
     the candidate itself are averaged. What both find is more probable than what one of them finds. What
-    `levels` finds stays near its probability, wherever `order` puts it. Any strictly increasing change of the
+    `levels` finds stays near its probability, wherever `order` puts it. The best is at least as probable as
+    the best of `levels`, which says whether there is an answer at all. Any strictly increasing change of the
     scores of `order` leaves the result as it is.
 
     order: any reranker. Equal scores are ordered as `levels` orders them. A candidate whose score is not a
         finite number keeps the probability that `levels` gives to it; the first time, a warning says so.
-    levels: a calibrated reranker; default: the packaged one, which is fast.
+    levels: a calibrated reranker; default: that of `load_reranker("default")`.
+        `load_reranker("packaged")` is faster and knows less.
     share: weight of `order` in the average, in [0, 1]; default 0.5. With 1 its order is kept as it is, and
         with less nothing falls further below the log-odds of `levels` than 0.5 × share / (1 - share).
     """
@@ -58,7 +60,7 @@ class LevelledReranker(Portable):
     def __init__(self, order: Reranker, levels: Reranker | None = None, *, share: float = 0.5) -> None:
         check_number("share", share, least=0, most=1)
         self.order = order
-        self.levels = packaged_reranker() if levels is None else levels
+        self.levels = cascade_reranker() if levels is None else levels
         self._regression = LogisticRegression({"order": share, "levels": 1.0 - share})
         furthest = _FURTHEST * share / (1.0 - share) if share < 1 else math.inf
         self._least = LogisticRegression({"levels": 1.0, "offset": -furthest})
@@ -88,12 +90,21 @@ class LevelledReranker(Portable):
             )
         levels = score_texts(query, candidates, self.levels)
         pair = {"order": log_odds(matched(own, levels)), "levels": log_odds(levels)}
-        return Judged(own, np.maximum(self._regression(pair), self._least(pair)))
+        heard = np.maximum(self._regression(pair), self._least(pair))
+        return Judged(own, _as_probable(heard, levels))
 
     def load_model(self) -> None:
         """Load the models now, not at the first candidate."""
         for reranker in (self.order, self.levels):
             getattr(reranker, "load_model", lambda: None)()
+
+
+def _as_probable(heard: FloatArray, levels: FloatArray) -> FloatArray:
+    """Shift the log-odds of `heard` so that its best is at least as probable as the best of `levels`."""
+    if not len(levels) or heard.max() >= levels.max():
+        return heard
+    shift = float(log_odds(levels.max()) - log_odds(heard.max()))
+    return LogisticRegression({"heard": 1.0, "offset": shift})({"heard": log_odds(heard)})
 
 
 def calibrated(reranker: Reranker) -> Reranker:

@@ -32,9 +32,9 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
     by their sentences, see `score_texts`.
     query: not blank.
     A candidate whose score is not finite ranks last, see `with_scores`. From a `LevelledReranker` it has the
-    probability of `levels` and the entry UNRANKED in its `scores`; that of others under OWN is the reranker's,
-    as is that of an `AdaptedReranker`. The entry UNREAD says that our networks do not read its script or
-    the query's.
+    probability of `levels` and the entry UNRANKED in its `scores`; the score of others under OWN is the
+    reranker's, as is that of an `AdaptedReranker`. The entry UNREAD says that our networks do not read its
+    script or the query's.
     Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """
     given = list(items_of("candidates", candidates, Candidate))

@@ -24,7 +24,8 @@ SOURCES = [Document(TOWN, id="town", metadata={"doc_id": "mine", "year": 1911})]
 QUESTION = "Who built the town clock?"
 
 
-EMBEDDINGS = PreciseEmbeddings(HashEncoder())
+ENCODER = HashEncoder()
+EMBEDDINGS = PreciseEmbeddings(ENCODER)
 
 
 def in_memory():
@@ -236,7 +237,7 @@ def test_vectors_of_a_store_are_used_as_they_are(filled):
     [vector] = HashEncoder().encode([QUESTION]).tolist()
     opposite = [-one for one in vector]
     store = filled({"Eels are smoked on Fridays.": vector, "Nobody built the town clock.": opposite})
-    EMBEDDINGS.encoder.calls.clear()
+    ENCODER.calls.clear()
     found = PreciseRetriever.from_store(store, fetch_k=1, reranker="packaged").invoke(QUESTION)
     assert "Eels are smoked on Fridays." in [one.page_content for one in found]
-    assert set(EMBEDDINGS.encoder.calls) <= {QUESTION}
+    assert set(ENCODER.calls) <= {QUESTION}

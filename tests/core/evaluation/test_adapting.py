@@ -116,8 +116,8 @@ def test_long_candidates_are_judged_whole_as_a_pipeline_scores_them() -> None:
     listener = adapting._Listener(ShortTexts(), ("base",))
     given = [Candidate(one.id, 0, len(one.text), one.text, 1.0, "rank") for one in documents()]
     rerank("When does the quarry open?", given, listener)
-    heard, columns = listener.found
-    assert heard == given
+    candidates, columns = listener.heard
+    assert candidates == given
     assert len(columns["base"]) == len(given)
 
 

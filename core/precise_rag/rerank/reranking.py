@@ -32,8 +32,8 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
     by their sentences, see `score_texts`.
     query: not blank.
     A candidate whose score is not finite ranks last, see `with_scores`. From a `LevelledReranker` it has the
-    probability of `levels` and the entry UNRANKED in its `scores`; the score of others under OWN is the
-    reranker's, as is that of an `AdaptedReranker`. The entry UNREAD says that our networks do not read its
+    probability of `levels` and the entry UNRANKED in its `scores`. Others have the reranker's score there
+    under OWN; so it is with an `AdaptedReranker`. The entry UNREAD says that our networks do not read its
     script or the query's.
     Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """

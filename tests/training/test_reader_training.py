@@ -11,6 +11,7 @@ from precise_rag.rerank.pair_network import SpanNetwork, TransformerConfig
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Span
 from training.answered.fit import auroc, calibration_error
+from training.joint_layers import LowerLayers
 from training.reader.examples import Window, Windows
 from training.reader.questions import Paragraph
 from training.reader.train import batch_loss, tokens_of
@@ -59,11 +60,11 @@ def test_answers_are_tokens_and_the_first_token_stands_for_none() -> None:
 
 def test_the_loss_falls_when_the_answer_is_where_the_logits_are() -> None:
     torch.manual_seed(0)
-    network = SpanNetwork(TransformerConfig(n_layers=1, n_apart=0))
+    network = SpanNetwork(TransformerConfig(n_layers=2, n_apart=1))
     tokenizer = minilm_encoder().tokenizer
     asked = [("Who?", [Span(MILL.index("Runa"), MILL.index("Runa") + 10)]), ("Why?", [])]
     batch = [tokens_of(Window(MILL, asked), tokenizer), tokens_of(Window("Yes.", asked[1:]), tokenizer)]
-    lower = minilm_encoder().lower_layers(0, "float32")
+    lower = LowerLayers(network)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     losses = []
     for _ in range(12):

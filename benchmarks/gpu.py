@@ -37,6 +37,7 @@ from precise_rag.evaluation import load_development_set
 from precise_rag.evaluation.runs.environment import peak_mb
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.index.arrays.faiss_rows import FaissBackend, FaissRows
+from precise_rag.rerank.pairs import Piece
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Document
@@ -236,12 +237,12 @@ def search_faiss(args: Namespace, size: int) -> dict[str, Any]:
 def cascade(args: Namespace) -> dict[str, Any]:
     """Questions a second with the same 20 sentences to read: one by one, and 32 at a time."""
     reranker: Any = load_reranker("cascade", args.device)
-    asked, texts = questions(args), sentences(args)[:20]
-    reranker.logits(asked[0], texts)
-    alone = timed(args, lambda: [reranker.logits(question, texts) for question in asked])
+    asked, pieces = questions(args), list(map(Piece, sentences(args)[:20]))
+    reranker.logits(asked[0], pieces)
+    alone = timed(args, lambda: [reranker.logits(question, pieces) for question in asked])
     with ThreadPoolExecutor(QUESTIONS) as pool:
         together = timed(
-            args, lambda: list(pool.map(lambda question: reranker.logits(question, texts), asked))
+            args, lambda: list(pool.map(lambda question: reranker.logits(question, pieces), asked))
         )
     return {
         "questions/s, one at a time": round(len(asked) / alone, 1),
@@ -254,7 +255,7 @@ def compare(args: Namespace) -> dict[str, Any]:
     texts, asked = sentences(args)[:256], questions(args)[0]
     here, there = (load_encoder(device=device).encode(texts) for device in ("cpu", args.device))
     cascades: list[Any] = [load_reranker("cascade", device) for device in ("cpu", args.device)]
-    first, second = (cascade.logits(asked, texts[:20]) for cascade in cascades)
+    first, second = (cascade.logits(asked, list(map(Piece, texts[:20]))) for cascade in cascades)
     text = documents(args)[0].text
     cuts = [
         {chunk.end for chunk in Segmenter.from_pretrained("sage-minilm", device=device).segment(text)}

@@ -20,6 +20,7 @@ from precise_rag.evaluation import Dataset, Evidence, Question, load_development
 from precise_rag.evaluation.adapting import holds_evidence as is_relevant
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex
 from precise_rag.protocols import Encoder
+from precise_rag.rerank.text_around import text_around
 from precise_rag.types import Candidate, Document
 
 N_CANDIDATES = 50
@@ -114,8 +115,16 @@ def trainable_lists(
 
 def _lists(dataset: Dataset, kind: str, encoder: Encoder) -> Iterator[CandidateList]:
     index, settings = index_of(dataset.documents, kind, encoder)
+    texts = {document.id: document.text for document in dataset.documents}
     for question in dataset.questions:
-        yield as_candidate_list(question, index.search(question.text, N_CANDIDATES, **settings))
+        found = index.search(question.text, N_CANDIDATES, **settings)
+        yield as_candidate_list(question, in_their_texts(found, texts) if kind == "sentences" else found)
+
+
+def in_their_texts(found: Iterable[Candidate], texts: Mapping[str, str]) -> list[Candidate]:
+    """Give candidates the text around them, as a pipeline does. texts: of the documents, by their ids."""
+    around = ((one, *text_around(texts[one.doc_id], one.start, one.end)) for one in found)
+    return [replace(one, before=before, after=after) for one, before, after in around]
 
 
 def as_candidate_list(question: Question, found: Iterable[Candidate]) -> CandidateList:

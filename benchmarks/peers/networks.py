@@ -30,6 +30,7 @@ from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.evaluation import load_development_set
 from precise_rag.rerank import CascadeReranker
+from precise_rag.rerank.pairs import Piece
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Document
 
@@ -59,6 +60,7 @@ def measure(args: Namespace) -> dict[str, dict[str, Any]]:
         q.text for q in load_development_set("squad", args.data).sample(args.questions, args.seed).questions
     ]
     encoder, read = minilm_encoder(), texts[:N_READ]
+    pieces = [Piece(text, before=read[n - 1], after=read[n + 1 - len(read)]) for n, text in enumerate(read)]
     tokens = encoder.tokens(texts).cut(256)
     batches = [tokens.of(rows) for rows in batches_by_length(tokens.lengths, 1024 * encoder.network.threads)]
     cascade, float_cascade = CascadeReranker(device="cpu"), CascadeReranker(device="cpu", precision="float32")
@@ -73,8 +75,11 @@ def measure(args: Namespace) -> dict[str, dict[str, Any]]:
         "encoding: HybridIndex.build": lambda: HybridIndex.build(documents, minilm_encoder()),
         "encoding: bare session": lambda: [encoder.network.vectors(batch) for batch in batches],
         "encoding: sentence-transformers": lambda: stock_encoder.encode(texts, normalize_embeddings=True),
-        "reranking: cascade": lambda: [cascade.logits(question, read) for question in questions],
-        "reranking: cascade, float32": lambda: [float_cascade.logits(one, read) for one in questions],
+        "reranking: cascade": lambda: [cascade.logits(question, pieces) for question in questions],
+        "reranking: cascade, without the text around": lambda: [
+            cascade.logits(question, list(map(Piece, read))) for question in questions
+        ],
+        "reranking: cascade, float32": lambda: [float_cascade.logits(one, pieces) for one in questions],
         "reranking: CrossEncoder": lambda: [
             stock_reranker.predict([(question, text) for text in read]) for question in questions
         ],

@@ -25,6 +25,7 @@ from precise_rag import HybridIndex, PreciseRAG
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import load_reranker
 from precise_rag.rerank.cascade import cascade_reranker
+from precise_rag.rerank.pairs import Piece
 from precise_rag.types import Candidate, ScoreScale
 from training.candidate_lists import cached_encoder, read_set
 
@@ -36,7 +37,7 @@ _known: dict[tuple[str, str], float] = {}
 def logits(query: str, texts: Sequence[str]) -> np.ndarray:
     """Return the packaged cross-encoder's (n,) logits of texts; it reads each once."""
     if new := [text for text in dict.fromkeys(texts) if (query, text) not in _known]:
-        found = cascade_reranker().logits(query, new)
+        found = cascade_reranker().logits(query, list(map(Piece, new)))
         _known.update(((query, text), float(value)) for text, value in zip(new, found, strict=True))
     return np.array([_known[query, text] for text in texts])
 

@@ -112,6 +112,7 @@ class Candidate:
     scores: scores of earlier stages by name, for instance `{"dense": 0.61, "bm25": 8.4}`.
     metadata: the document's metadata.
     above: the document's title and the headings above the piece, outermost first, if an index knows them.
+    before, after: the document's text around the piece, where a reranker reads it; see `with_text_around`.
     Raises InputError if score is not a number or score_scale is unknown.
     """
 
@@ -126,6 +127,8 @@ class Candidate:
     scores: Mapping[str, float] = field(default_factory=dict, hash=False)
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     above: Titles = ()
+    before: str = field(default="", repr=False, compare=False)
+    after: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.score_scale not in _SCORE_SCALES:

@@ -29,7 +29,7 @@ def data(tmp_path: Path) -> Path:
 
 def test_networks_are_timed_in_turn(data: Path) -> None:
     found = networks.measure(Namespace(data=data, texts=3, questions=1, seed=0))
-    assert len(found) == 8
+    assert len(found) == 9
     assert all(one["CPU s"] >= 0 for one in found.values())
 
 

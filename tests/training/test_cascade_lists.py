@@ -59,7 +59,7 @@ def test_an_example_has_a_relevant_candidate_and_others_unless_it_was_emptied() 
     answered = [one for one in examples if one.relevant.any()]
     assert 0.85 < len(answered) / len(examples) < 1.0
     for one in examples:
-        assert len(one.texts) == len(one.titles) == len(one.relevant) <= N_SHOWN[one.kind]
+        assert len(one.pieces) == len(one.relevant) <= N_SHOWN[one.kind]
         assert (~one.relevant).sum() >= 2
 
 
@@ -67,12 +67,23 @@ def test_questions_about_documents_kept_out_make_no_example() -> None:
     examples, kept = made(1)
     words_of = {key for key in (f"g{n}" for n in range(8)) if not calibrates(key)}
     relevant = [
-        text for one in examples for text, is_so in zip(one.texts, one.relevant, strict=True) if is_so
+        piece.text for one in examples for piece, is_so in zip(one.pieces, one.relevant, strict=True) if is_so
     ]
     assert relevant
     assert all(any(f" of {key} " in text for key in words_of) for text in relevant)
     assert kept
     assert all(calibrates(one.group) for lists in kept.values() for one in lists)
+
+
+def test_sentences_are_shown_in_their_texts_and_chunks_without() -> None:
+    examples, kept = made(1)
+    known = {
+        is_sentences: [p for e in examples if (e.kind == "sentences") == is_sentences for p in e.pieces]
+        for is_sentences in (True, False)
+    }
+    assert sum(bool(piece.before or piece.after) for piece in known[True]) > 0.8 * len(known[True])
+    assert not any(piece.before or piece.after for piece in known[False])
+    assert any(c.before for one in kept["sentences"] for c in one.candidates)
 
 
 def test_every_third_collection_is_searched_in_all_ways_and_keeps_lists() -> None:
@@ -83,8 +94,8 @@ def test_every_third_collection_is_searched_in_all_ways_and_keeps_lists() -> Non
 
 def test_a_question_that_does_not_name_its_document_is_asked_of_it_alone() -> None:
     examples, _ = made(0, "train/cuad")
-    assert all(len(set(one.titles)) == 1 for one in examples)
-    assert any(len(set(one.titles)) > 1 for one in made(0)[0])
+    assert all(len({piece.above for piece in one.pieces}) == 1 for one in examples)
+    assert any(len({piece.above for piece in one.pieces}) > 1 for one in made(0)[0])
 
 
 def test_lists_kept_out_are_read_by_set(tmp_path: Path) -> None:

@@ -8,17 +8,28 @@ import pytest
 torch = pytest.importorskip("torch")
 
 # ruff: noqa: E402
+from precise_rag.encoders.load import minilm_encoder
 from precise_rag.rerank.pair_network import PairNetwork, TransformerConfig
+from precise_rag.rerank.pairs import Piece, PieceTokens
+from training.joint_layers import LowerLayers, start_from_package
 from training.reranker_cascade.build import write
 from training.reranker_cascade.examples import Example
-from training.reranker_cascade.train import Pool, Tokens, batch_loss, maybe_titled
+from training.reranker_cascade.train import Pool, Tokens, as_read, batch_loss, batches, pair_logits
+
+
+def tokens(*rows: list[int]) -> PieceTokens:
+    """Token ids of pieces, whose second token is text around them."""
+    return PieceTokens(list(rows), [np.arange(len(row)) == 1 for row in rows])
 
 
 def example(source: str = "train/nq", kind: str = "sentences") -> Example:
     return Example(
         "How often is the M-7 serviced?",
-        ("Change the oil every month.", "The M-7 is serviced by our staff.", "Keep it dry."),
-        ("Pump M-7", "Pump M-7", ""),
+        (
+            Piece("Change the oil every month.", "Pump M-7", "It runs on oil. ", " Use the old one."),
+            Piece("The M-7 is serviced by our staff.", "Pump M-7"),
+            Piece("Keep it dry.", before="It is a boat. "),
+        ),
         np.array([True, False, False]),
         kind,
         source,
@@ -27,10 +38,16 @@ def example(source: str = "train/nq", kind: str = "sentences") -> Example:
 
 def test_candidates_are_read_with_all_titles_with_needed_ones_or_without() -> None:
     random = np.random.default_rng(0)
-    ways = {maybe_titled(example(), random).texts for _ in range(60)}
-    plain = example().texts
-    needed = (f"Pump M-7: {plain[0]}", *plain[1:])
-    assert ways == {plain, needed, (f"Pump M-7: {plain[0]}", f"Pump M-7: {plain[1]}", plain[2])}
+    ways = {tuple(piece.above for piece in as_read(example(), random).pieces) for _ in range(60)}
+    assert ways == {("", "", ""), ("Pump M-7: ", "", ""), ("Pump M-7: ", "Pump M-7: ", "")}
+
+
+def test_a_quarter_is_read_without_the_text_around_it() -> None:
+    random = np.random.default_rng(0)
+    read = [as_read(example(), random).pieces for _ in range(400)]
+    alone = sum(not any(piece.before or piece.after for piece in pieces) for pieces in read)
+    assert alone == pytest.approx(100, abs=30)
+    assert {pieces[0].before for pieces in read} == {"", "It runs on oil. "}
 
 
 @pytest.fixture
@@ -42,14 +59,14 @@ def lists(tmp_path: Path) -> Path:
 
 
 def shares(lists: Path, without: tuple[str, ...] = ()) -> dict[str, float]:
-    drawn = Pool(lists, without=without).drawn(0)
+    drawn = Pool(lists, without).drawn(np.random.default_rng(0))
     return {name: sum(one.source == name for one in drawn) / len(drawn) for name in {e.source for e in drawn}}
 
 
 def test_a_set_weighs_the_square_root_of_its_size_beside_the_weak_share(lists: Path) -> None:
     found = shares(lists)
     assert found["train/nq"] / found["train/faq"] == pytest.approx(2, abs=0.05)
-    assert found["weak/peps"] == pytest.approx(0.25, abs=0.01)
+    assert found["weak/peps"] == pytest.approx(0.15, abs=0.01)
 
 
 def test_a_set_left_out_is_never_drawn(lists: Path) -> None:
@@ -57,11 +74,37 @@ def test_a_set_left_out_is_never_drawn(lists: Path) -> None:
 
 
 def test_the_loss_of_a_list_without_a_relevant_candidate_is_finite() -> None:
-    network = PairNetwork(TransformerConfig(n_layers=1, n_apart=0))
-    batch = [Tokens([1, 2], [[3, 4], [5, 6]], np.array([False, False]))]
-    loss = batch_loss(network, batch)
+    network = PairNetwork(TransformerConfig(n_layers=2, n_apart=1))
+    batch = [Tokens([1, 2], tokens([3, 4], [5, 6]), np.array([False, False]))]
+    loss = batch_loss(network, LowerLayers(network), batch)
     loss.backward()
     assert torch.isfinite(loss)
+
+
+def test_a_candidate_has_the_same_logit_whatever_is_scored_with_it() -> None:
+    network = PairNetwork(TransformerConfig(n_layers=2, n_apart=1)).eval()
+    random = np.random.default_rng(0)
+    lengths = [5, 90, 6, 7, 40, 5, 6, 8, 91, 12]
+    rows = [_ids(random, n) for n in lengths]
+    several = [Tokens([101, 7, 102], tokens(*rows), np.zeros(10, dtype=bool))]
+    alone = [Tokens([101, 7, 102], tokens(row), np.zeros(1, dtype=bool)) for row in rows]
+    lower = LowerLayers(network)
+    together = pair_logits(network, lower, several)
+    assert together.tolist() == pytest.approx(
+        [pair_logits(network, lower, [one]).item() for one in alone], abs=0.1
+    )
+
+
+def _ids(random: np.random.Generator, length: int) -> list[int]:
+    return [101, *random.integers(2000, 9000, length - 2).tolist(), 102]
+
+
+def test_no_example_is_lost_between_batches() -> None:
+    tokenizer = minilm_encoder().tokenizer
+    given = [example()._replace(question="why " * n) for n in range(1, 31)] * 20
+    several = batches(given, tokenizer, np.random.default_rng(0))
+    assert len(several) > 3
+    assert sorted(len(t.question) for b in several for t in b) == sorted([n + 2 for n in range(1, 31)] * 20)
 
 
 @pytest.mark.gpu
@@ -69,6 +112,8 @@ def test_the_loss_of_a_list_without_a_relevant_candidate_is_finite() -> None:
 def test_the_loss_on_a_gpu_is_that_on_a_cpu() -> None:
     torch.manual_seed(0)
     network = PairNetwork(TransformerConfig(n_layers=2, n_apart=1))
-    batch = [Tokens([1, 2], [[3, 4], [5, 6, 7]], np.array([True, False]))]
-    there = batch_loss(network, batch).item()
-    assert batch_loss(network.cuda(), batch).item() == pytest.approx(there, abs=0.05)
+    start_from_package(network, [])
+    batch = [Tokens([1, 2], tokens([3, 4], [5, 6, 7]), np.array([True, False]))]
+    there = batch_loss(network, LowerLayers(network), batch).item()
+    network.cuda()
+    assert batch_loss(network, LowerLayers(network), batch).item() == pytest.approx(there, abs=0.05)

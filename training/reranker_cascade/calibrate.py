@@ -1,6 +1,6 @@
 """Fit the probabilities of a trained cross-encoder, and save the cascade.
 
-    python -m training.reranker_cascade.calibrate OUT --lists LISTS [--network STATE/cooled.pt…] [--old SHARE]
+    python -m training.reranker_cascade.calibrate OUT --lists LISTS [--network STATE/network.pt …]
 
 OUT is the folder for the model. Of several networks the mean of the weights is taken, with --old SHARE of
 those in the package: the mean knows what each knows, and new kinds of text suffer less. Without a network
@@ -113,9 +113,7 @@ def fit_judgements(
 def main() -> None:
     parser = ArgumentParser(prog="python -m training.reranker_cascade.calibrate", description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
-    parser.add_argument(
-        "--network", type=Path, nargs="+", default=[], help="cooled.pt or state.pt of train.py"
-    )
+    parser.add_argument("--network", type=Path, nargs="+", default=[], help="network.pt of train.py")
     parser.add_argument("--lists", type=Path, required=True, help="folder of build.py")
     parser.add_argument(
         "--old", type=float, default=0.0, help="share of the weights in the package (%(default)s)"
@@ -125,7 +123,7 @@ def main() -> None:
         "--leave-out", nargs="*", default=[], choices=SETS, metavar="SET", help="such as train/nq"
     )
     options = parser.parse_args()
-    network = averaged([torch.load(p, map_location="cpu")["network"] for p in options.network], options.old)
+    network = averaged([torch.load(p, map_location="cpu") for p in options.network], options.old)
     first = {"packaged": 1.0, "reads": 1.0, "offset": 0.0}
     save(
         network,

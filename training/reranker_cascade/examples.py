@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from precise_rag.rerank.packaged import packaged_reranker
+from precise_rag.rerank.pairs import Piece
 from precise_rag.types import Candidate
 
 N_SHOWN = {"sentences": 6, "bm25": 5, "passages": 4, "dense": 4}
@@ -20,14 +21,14 @@ the packaged reranker puts first. The rest is drawn from the whole list."""
 
 
 class Example(NamedTuple):
-    """A question with some candidates: their texts, their documents' titles and which are relevant.
+    """A question with some candidates, and which are relevant.
 
+    pieces: the candidates with the text around them, where it is known; above each is its document's title.
     kind: of list. source: the set of the question, such as "train/nq", or "weak/" and the documents' source.
     """
 
     question: str
-    texts: tuple[str, ...]
-    titles: tuple[str, ...]
+    pieces: tuple[Piece, ...]
     relevant: np.ndarray
     kind: str
     source: str
@@ -56,11 +57,8 @@ def shown(
     near = random.permutation(bad[rank[bad] < TOP])[: -(-(n_shown - len(good)) * 2 // 3)]
     far = random.permutation(np.setdiff1d(bad, near))[: n_shown - len(good) - len(near)]
     rows = np.concatenate([good, near, far])
-    return Example(
-        question,
-        tuple(candidates[row].text for row in rows),
-        tuple(candidates[row].metadata.get("title") or "" for row in rows),
-        relevant[rows],
-        kind,
-        source,
+    pieces = tuple(
+        Piece(one.text, one.metadata.get("title") or "", one.before, one.after)
+        for one in (candidates[row] for row in rows)
     )
+    return Example(question, pieces, relevant[rows], kind, source)

@@ -1,6 +1,6 @@
 """Examples of human questions, with negatives of the library's own retrieval."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,14 @@ from precise_rag.evaluation import Question
 from precise_rag.index import BM25Index
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document
-from training.candidate_lists import N_CANDIDATES, CandidateList, as_candidate_list, calibrates, index_of
+from training.candidate_lists import (
+    N_CANDIDATES,
+    CandidateList,
+    as_candidate_list,
+    calibrates,
+    in_their_texts,
+    index_of,
+)
 from training.human_questions import Collection
 from training.question_rules import as_typed
 from training.reranker_cascade.examples import Example, shown
@@ -112,9 +119,12 @@ def _searches(documents: Sequence[Document], encoder: Encoder, *, hybrid: bool) 
     """Searches by the kind of list that they make."""
     if not hybrid:
         chunks = {"sentences": "sentences", "bm25": "100 tokens", "passages": "200 tokens"}
-        return {kind: _search(BM25Index.build(documents, encoder, chunks=n)) for kind, n in chunks.items()}
+        found = {kind: _search(BM25Index.build(documents, encoder, chunks=n)) for kind, n in chunks.items()}
+        return _in_context(documents, found)
     built = {kind: index_of(documents, kind, encoder) for kind in SHARES}
-    return {kind: _search(index, **settings) for kind, (index, settings) in built.items()}
+    return _in_context(
+        documents, {kind: _search(index, **settings) for kind, (index, settings) in built.items()}
+    )
 
 
 def _search(index: Any, **settings: Any) -> Search:
@@ -125,3 +135,14 @@ def _search(index: Any, **settings: Any) -> Search:
         return list(index.search(query, N_CANDIDATES, **settings, **within))
 
     return search
+
+
+def _in_context(documents: Sequence[Document], searches: Mapping[str, Search]) -> dict[str, Search]:
+    """The same searches, of which that for sentences tells the text around them."""
+    texts = {document.id: document.text for document in documents}
+    plain = searches["sentences"]
+
+    def sentences(query: str, doc_id: str | None) -> list[Candidate]:
+        return in_their_texts(plain(query, doc_id), texts)
+
+    return {**searches, "sentences": sentences}

@@ -8,7 +8,7 @@ from precise_rag.evaluation import Evidence, Question
 from precise_rag.index import BM25Index, HybridIndex
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document
-from training.candidate_lists import is_relevant
+from training.candidate_lists import in_their_texts, is_relevant
 from training.question_rules import as_typed
 from training.reranker_cascade.examples import Example, shown
 from training.weak_questions import WeakQuestion, asked_of, documents_of, texts_of
@@ -35,6 +35,8 @@ def weak_examples(
         kind = kinds[0] if one.asked or random.random() < 0.6 else kinds[1]
         query = as_typed(one.question, random)
         found, relevant = _judged(one, query, texts[one.doc_id], searches[kind])
+        if kind == "sentences":
+            found = in_their_texts(found, texts)
         if example := shown(query, found, relevant, kind, f"weak/{source}", random):
             yield example
 

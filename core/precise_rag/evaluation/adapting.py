@@ -69,6 +69,7 @@ class _Listener:
 
     def __init__(self, reranker: Reranker, wanted: Sequence[str]) -> None:
         self.reranker, self.wanted, self.name = reranker, wanted, reranker.name
+        self.reads_around: bool = getattr(reranker, "reads_around", False)
         self.heard: tuple[list[Candidate], dict[str, FloatArray]] = ([], {})
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:

@@ -92,7 +92,7 @@ class EvidenceExtractor:
         found_texts = FoundTexts(query, texts, self.splitter)
         if not found_texts.sentences.kept:
             return Extraction()
-        ranked = rerank(query, found_texts.sentences.kept, self.reranker)
+        ranked = rerank(query, found_texts.sentences.kept, self.reranker, found_texts)
         read = found_texts.sentences.then(share_places(query, ranked, N_FOUND).selection)
         grown = read.then(EvidenceGrower(found_texts).grow(query, read.kept))
         selection = grown.then(self.selector.select(grown.kept, query=query))

@@ -118,6 +118,11 @@ class _ByShape:
         self._reranker = calibrated(reranker)
         self.name = self._reranker.name
 
+    @property
+    def reads_around(self) -> bool:
+        """Whether the reranker reads the text around candidates; see `with_text_around`."""
+        return getattr(self._reranker, "reads_around", False)
+
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities."""
         asked = set(_NUMBER.findall(query))

@@ -29,8 +29,8 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "model.safetensors": "e649720baec603a99e6ddb08e396d55ce42db2f8f345beb93d580d7fb5ee0d9e",
     },
     "reranker-cascade": {
-        "config.json": "b8fb6cfe986aa98a5f79b329ef682bcff6cb2a859a9fd637a058f56319085b04",
-        "model.safetensors": "cc737c7809176517eb1375f3714c3fc7f426763219a931f42497108bbc32b70d",
+        "config.json": "137ed9256f4f8108cb94c5ade88805d8d95d373c8e75a401cb0be679e7ec5951",
+        "model.safetensors": "2f09726aadf25ad7d1ee9d99770d6eaf0531e060b558262e14b4d169bc252b51",
     },
     "segmentation-sage-minilm": {
         "config.json": "2bb4a438b1e49606f8b98df4cb3eb88d5458a2f9739d10c35ebee11a5fefdbcd",

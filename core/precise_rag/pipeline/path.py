@@ -172,7 +172,8 @@ class RetrievalPath(Portable):
         names = [name for name in STEPS if parts[name] is not None]
         if self.reranks_last:
             names.sort(key=lambda name: name == "reranker")
-        steps = [STEPS[name](parts[name]) for name in names]
+        around = texts or (self.index if isinstance(self.index, Neighbours) else None)
+        steps = [STEPS[name](parts[name], around) for name in names]
         return steps if texts is None else [steps[0], limit(max(N_FOUND, self.n_candidates)), *steps[1:]]
 
     def select(self, query: str, ranked: Selection, session: Session) -> Selection:

@@ -14,7 +14,7 @@ from precise_rag.llm.rehearsal import Estimate
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import Wording
-from precise_rag.protocols import LLM, Reranker
+from precise_rag.protocols import LLM, Neighbours, Reranker
 from precise_rag.rerank import AdaptedReranker, calibrated, load_reranker, rerank, unread_note
 from precise_rag.rerank.load import fitted_reranker
 from precise_rag.sharing import share_places
@@ -152,14 +152,14 @@ class Step(NamedTuple):
     note: Callable[[str, Candidates], str] = lambda query, candidates: ""
 
 
-def reranking(part: Any) -> Step:
-    """Give each candidate a better score."""
+def reranking(part: Any, around: Neighbours | None) -> Step:
+    """Give each candidate a better score. around: knows the sentences around candidates."""
 
     def ranked(query: str, candidates: Candidates) -> Selection:
         missing = f"{part.name} gave it no usable score: it has our probability"
         return Selection.of(
             (c, True, missing if UNRANKED in c.scores else "candidate")
-            for c in rerank(query, candidates, part)
+            for c in rerank(query, candidates, part, around)
         )
 
     return _working(ranked, "rerank", reranker=part.name)._replace(note=unread_note)
@@ -192,12 +192,13 @@ def evidence(part: Any) -> Step:
     return _working(part.grow, "evidence")
 
 
-STEPS: Mapping[str, Callable[[Any], Step]] = {
+STEPS: Mapping[str, Callable[[Any, Neighbours | None], Step]] = {
     "reranker": reranking,
-    "redundancy": redundancy,
-    "relevance": relevance,
-    "evidence": evidence,
+    "redundancy": lambda part, around: redundancy(part),
+    "relevance": lambda part, around: relevance(part),
+    "evidence": lambda part, around: evidence(part),
 }
+"""How a stage becomes a step, by its name, and by what knows the sentences around candidates."""
 """The stages between search and selection in their order, by their names in `Stages`."""
 
 

@@ -27,6 +27,7 @@ from precise_rag.rerank.logistic_regression import LogisticRegression
 from precise_rag.rerank.pair_onnx import OnnxSpanScorer
 from precise_rag.rerank.pairs import WIDTH, TransformerConfig, check_trained
 from precise_rag.rerank.script import mostly_latin
+from precise_rag.rerank.text_around import text_around
 from precise_rag.sentences import split_sentences
 from precise_rag.tokens import readable_texts
 from precise_rag.types import (
@@ -87,7 +88,7 @@ class AnswerReader(Shared):
         check_config(folder, self._config, _RULES)
         check_config(folder, self._config, {"n_apart": whole(0, self._config["n_layers"])})
         n_together = self._config["n_layers"] - self._config["n_apart"]
-        check_trained(folder, self._tensors, n_together, (2, WIDTH))
+        check_trained(folder, self._tensors, n_together, (2, WIDTH), 2)
         self._of_answer, self._answered, self._answered_alone = (
             LogisticRegression(self._config[name]) for name in ("answer", "answered", "answered_alone")
         )
@@ -185,12 +186,14 @@ def read_answer(
 
 def ranked_texts(question: str, texts: Sequence[str]) -> list[Excerpt]:
     """Return texts as excerpts with all their sentences, scored by the default reranker."""
-    sentences = [
-        Candidate(str(number), span.start, span.end, text[slice(*span)], 0.0, "rank")
-        for number, text in enumerate(readable_texts(texts))
-        for span in split_sentences(text)
-        if text[slice(*span)].strip()
-    ]
+    sentences = []
+    for number, text in enumerate(readable_texts(texts)):
+        for span in split_sentences(text):
+            if (sentence := text[slice(*span)]).strip():
+                before, after = text_around(text, *span)
+                sentences.append(
+                    Candidate(str(number), *span, sentence, 0.0, "rank", before=before, after=after)
+                )
     by_text: dict[str, list[Candidate]] = {}
     for one in rerank(check_query(question), sentences, load_reranker("default")):
         by_text.setdefault(one.doc_id, []).append(one)

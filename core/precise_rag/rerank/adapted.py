@@ -167,6 +167,11 @@ class AdaptedReranker(Portable):
         """Tokens of the longest text to score whole, as those of the reranker."""
         return getattr(self.reranker, "longest_text", None)
 
+    @property
+    def reads_around(self) -> bool:
+        """Whether the reranker reads the text around candidates; see `with_text_around`."""
+        return getattr(self.reranker, "reads_around", False)
+
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""
         return self.judge(query, candidates).levels if candidates else np.zeros(0, dtype=np.float32)

@@ -25,7 +25,7 @@ from precise_rag.rerank.language import language_of
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
-from precise_rag.rerank.pairs import WIDTH, TransformerConfig, check_trained
+from precise_rag.rerank.pairs import WIDTH, Piece, TransformerConfig, check_trained
 from precise_rag.rerank.script import mostly_latin
 from precise_rag.rerank.text_above import with_headings
 from precise_rag.sharing import in_turns
@@ -66,16 +66,17 @@ class CascadeReranker(Shared):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
     The cross-encoder reads the query together with the candidates that the packaged reranker puts first:
-    eight, then four more at a time, until four in a row are improbable. Of each it reads 256 tokens, with the
-    titles above it where the query needs them (see `with_headings`). A logistic regression over both
-    judgements gives their probabilities, and one over the packaged reranker's alone those of the rest. Where
-    most candidates are in another language than English, the log-odds are scaled and shifted. Texts that are
-    mostly in another script than Latin are left to the packaged reranker. Of longer texts `rerank` has it
-    read the sentences (`longest_text`). A text of another document can take one of the places that are read;
+    eight, then four more at a time, until four in a row are improbable. Of each it reads 256 tokens. The
+    titles above it are read, too, where the query needs them (see `with_headings`), and some of the text
+    around it where that is known (see `with_text_around`). A logistic regression over both judgements gives
+    their probabilities, and one over the packaged reranker's alone those of the rest. Where most candidates
+    are in another language than English, the log-odds are scaled and shifted. Texts that are mostly in
+    another script than Latin are left to the packaged reranker. Of longer texts `rerank` has it read the
+    sentences (`longest_text`). A text of another document can take one of the places that are read;
     otherwise it has as little part in a score as in the packaged reranker's.
 
     folder: a saved model; default: the one in the package.
-    n_read: most candidates to read, at least 1; default 20.
+    n_read: most candidates to read, at least 1; default 12.
     least: reading stops when the last four are all less probable; default 0.1; 0 always reads `n_read`.
     device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
     precision: of its linear layers on a CPU, "float32" or "int8"; default: "int8", which is several times as
@@ -87,6 +88,7 @@ class CascadeReranker(Shared):
     """
 
     name = "cascade"
+    reads_around = True
     score_scale: ScoreScale = "probability"
     longest_text = 256
     is_calibrated = True
@@ -95,7 +97,7 @@ class CascadeReranker(Shared):
         self,
         folder: str | Path = _FOLDER,
         *,
-        n_read: int = 20,
+        n_read: int = 12,
         least: float = 0.1,
         device: str | None = None,
         precision: Precision = "int8",
@@ -110,7 +112,7 @@ class CascadeReranker(Shared):
         check_config(folder, self._config, _RULES)
         check_config(folder, self._config, {"n_apart": whole(0, self._config["n_layers"])})
         self._folder, self._tensors = folder, tensors
-        check_trained(folder, tensors, self._config["n_layers"] - self._config["n_apart"], (1, 6 * WIDTH))
+        check_trained(folder, tensors, self._config["n_layers"] - self._config["n_apart"], (1, 6 * WIDTH), 3)
         self.weights_sha256: str = self._config["weights_sha256"]
         self._regression = LogisticRegression(self._config["blend"])
         self._unread = LogisticRegression(self._config["unread"])
@@ -166,7 +168,8 @@ class CascadeReranker(Shared):
         columns: dict[str, FloatArray] = {"packaged": odds[:0], "reads": logits}
         while len(logits) < len(rows):
             more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
-            logits = np.append(logits, self.logits(query, [candidates[row].text for row in more]))
+            pieces = [_piece(given[row], candidates[row].text) for row in more]
+            logits = np.append(logits, self.logits(query, pieces))
             columns = {"packaged": odds[: len(logits)], "reads": logits}
             last = self._levelled(self._regression(columns)[-_READ_AT_ONCE:], is_english)
             if last.max() < self._least:
@@ -178,11 +181,11 @@ class CascadeReranker(Shared):
         packaged_reranker()
         self._scorer.get(self._load)
 
-    def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """Return the cross-encoder's (n,) logits of texts."""
+    def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
+        """Return the cross-encoder's (n,) logits of pieces of text."""
         scorer = self._scorer.get(self._load)
         with native_work(scorer.device_type):
-            return scorer.logits(query, texts)
+            return scorer.logits(query, pieces)
 
     def _load(self) -> PairScorer | OnnxPairScorer:
         config = TransformerConfig(n_layers=self._config["n_layers"], n_apart=self._config["n_apart"])
@@ -196,6 +199,11 @@ class CascadeReranker(Shared):
                 return PairScorer(config, dequantized(self._tensors), self._device)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(f"the tensors in {self._folder} do not fit its config: {error}") from error
+
+
+def _piece(candidate: Candidate, read: str) -> Piece:
+    """A candidate as it is read. read: its text, with the titles above it if they are needed."""
+    return Piece(candidate.text, read.removesuffix(candidate.text), candidate.before, candidate.after)
 
 
 def cascade_reranker(device: str | None = None) -> CascadeReranker:

@@ -67,6 +67,11 @@ class LevelledReranker(Portable):
         self.name = order.name
         self._has_warned = False
 
+    @property
+    def reads_around(self) -> bool:
+        """Whether `levels` reads the text around candidates; see `with_text_around`."""
+        return getattr(self.levels, "reads_around", False)
+
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order.
 

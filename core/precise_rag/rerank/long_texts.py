@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from precise_rag.protocols import Reranker
+from precise_rag.rerank.text_around import text_around
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, FloatArray
@@ -36,9 +37,13 @@ def _is_longer(text: str, n_tokens: int) -> bool:
 
 def _sentences(text: Candidate) -> list[Candidate]:
     """The sentences of a text, without the retrieval scores, which say little about each; at least one."""
-    sentences = [
-        replace(text, start=text.start + span.start, end=text.start + span.end, text=sentence, scores={})
-        for span in load_sentence_splitter().split(text.text)
-        if (sentence := text.text[span.start : span.end]).strip()
-    ]
+    sentences = []
+    for span in load_sentence_splitter().split(text.text):
+        sentence = text.text[span.start : span.end]
+        if sentence.strip():
+            before, after = text_around(text.text, *span)
+            start, end = text.start + span.start, text.start + span.end
+            sentences.append(
+                replace(text, start=start, end=end, text=sentence, scores={}, before=before, after=after)
+            )
     return sentences or [text]

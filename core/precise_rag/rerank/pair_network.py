@@ -17,7 +17,7 @@ from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.packaged import MINILM
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, bfloat16_is_fast
 from precise_rag.encoders.token_ids import on_device
-from precise_rag.rerank.pairs import CANDIDATE_TOKENS, QUERY_TOKENS, TransformerConfig
+from precise_rag.rerank.pairs import QUERY_TOKENS, Piece, TransformerConfig, tokens_of_pieces
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray, IntArray
 
@@ -64,6 +64,9 @@ class JointLayers(nn.Module):
     ACROSS = -4.0
     """Added to the attention's logits from one text to the other, before training."""
 
+    N_SIDES = 2
+    """What a token can belong to: the query or the candidate."""
+
     head: nn.Linear
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -76,7 +79,7 @@ class JointLayers(nn.Module):
         self.together = nn.ModuleList(
             TransformerLayer(config) for _ in range(config.n_layers - config.n_apart)
         )
-        self.sides = nn.Parameter(torch.zeros(2, config.width))
+        self.sides = nn.Parameter(torch.zeros(self.N_SIDES, config.width))
         n_together = config.n_layers - config.n_apart
         self.across = nn.Parameter(torch.full((n_together, config.heads), self.ACROSS))
 
@@ -93,27 +96,39 @@ class JointLayers(nn.Module):
         return x
 
     def join(
-        self, query: Tensor, in_query: Tensor, candidate: Tensor, in_candidate: Tensor
+        self,
+        query: Tensor,
+        in_query: Tensor,
+        candidate: Tensor,
+        in_candidate: Tensor,
+        around: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the states of queries and of candidates, read together; the shapes are as given.
 
         query, candidate: states from `encode`. in_query, in_candidate: their masks, false at padding.
+        around: true at tokens of the text around a candidate; default: at none.
         """
         length = query.shape[1]
-        x = torch.cat([query + self.sides[0], candidate + self.sides[1]], dim=1)
+        side = self.sides[1]
+        if around is not None:
+            side = torch.where(around[..., None], self.sides[2], side)
+        x = torch.cat([query + self.sides[0], candidate + side], dim=1)
         mask = _mask(torch.cat([in_query, in_candidate], dim=1))
-        side = torch.arange(x.shape[1], device=x.device) < length
-        other = (side[:, None] != side).float()
+        is_query = torch.arange(x.shape[1], device=x.device) < length
+        other = (is_query[:, None] != is_query).float()
         for layer, across in zip(self.together, self.across, strict=True):
             x = layer(x, mask + across[:, None, None] * other)
         return x[:, :length], x[:, length:]
 
 
 class PairNetwork(JointLayers):
-    """Cross-encoder: one logit for a query and a candidate.
+    """Cross-encoder: one logit for a query and a candidate, which is read in the text around it.
 
     Before training, the logit is a multiple of MiniLM's cosine of the two texts.
     """
+
+    N_SIDES = 3
+    """What a token can belong to: the query, the candidate, or the text around the candidate."""
 
     COSINE = 12.0
     """Weight of the cosine before training."""
@@ -125,10 +140,18 @@ class PairNetwork(JointLayers):
         nn.init.constant_(self.head.weight[:, -config.width :], self.COSINE)
         nn.init.constant_(self.head.bias, -0.5 * self.COSINE)
 
-    def score(self, query: Tensor, in_query: Tensor, candidate: Tensor, in_candidate: Tensor) -> Tensor:
+    def score(
+        self,
+        query: Tensor,
+        in_query: Tensor,
+        candidate: Tensor,
+        in_candidate: Tensor,
+        around: Tensor | None = None,
+    ) -> Tensor:
         """Return (b,) logits. The arguments are those of `join`."""
-        first, second = self.join(query, in_query, candidate, in_candidate)
-        a, b = _mean(first, in_query), _mean(second, in_candidate)
+        first, second = self.join(query, in_query, candidate, in_candidate, around)
+        own = in_candidate if around is None else in_candidate & ~around
+        a, b = _mean(first, in_query), _mean(second, own)
         unit = F.normalize(a, dim=-1) * F.normalize(b, dim=-1)
         pair = torch.cat([first[:, 0].float(), second[:, 0].float(), a, b, (a - b).abs(), unit], dim=-1)
         return F.linear(pair, self.head.weight, self.head.bias)[:, 0]
@@ -241,7 +264,7 @@ class _Scorer:
 
 
 class PairScorer(_Scorer):
-    """Scores texts against a query with a trained network.
+    """Scores pieces of text against a query with a trained network.
 
     config: sizes of the network. trained, device: as for the base class.
     """
@@ -252,19 +275,21 @@ class PairScorer(_Scorer):
         self._network = PairNetwork(config)
         super().__init__(self._network, trained, device)
 
-    def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
-        query, *texts = readable_texts([query, *texts])
-        logits = np.zeros(len(texts), dtype=np.float32)
-        if not texts:
+    def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
+        """Return (n,) logits, one per piece; of long queries and texts only the beginning is read."""
+        [query] = readable_texts([query])
+        logits = np.zeros(len(pieces), dtype=np.float32)
+        if not pieces:
             return logits
         order, scores = [], []
+        tokens = tokens_of_pieces(self._tokenizer, pieces)
         with torch.inference_mode():
-            for rows, pairs in self._batches(
-                self._network, query, token_ids(self._tokenizer, texts, CANDIDATE_TOKENS)
-            ):
+            for rows, pairs in self._batches(self._network, query, tokens.rows):
+                around = np.zeros(pairs[-1].shape, dtype=np.bool_)
+                for place, row in enumerate(rows):
+                    around[place, : len(tokens.around[row])] = tokens.around[row]
                 order.append(rows)
-                scores.append(self._network.score(*pairs))
+                scores.append(self._network.score(*pairs, on_device(torch.from_numpy(around), self.device)))
             logits[np.concatenate(order)] = torch.cat(scores).float().cpu().numpy()
         return logits
 

@@ -1,6 +1,7 @@
 """The cascade's cross-encoder and the reader on ONNX Runtime: the networks of `pair_network`, for the CPU."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.onnx import SAMPLE
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.encoders.token_ids import TokenIds
-from precise_rag.rerank.pairs import CANDIDATE_TOKENS, QUERY_TOKENS, TransformerConfig
+from precise_rag.rerank.pairs import QUERY_TOKENS, Piece, TransformerConfig, tokens_of_pieces
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots, unit_rows
 
@@ -31,7 +32,7 @@ _PARTS = {
 
 
 class OnnxPairScorer:
-    """Scores texts against a query with a trained network, on the CPU.
+    """Scores pieces of text against a query with a trained network, on the CPU.
 
     config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
     precision: of the linear layers.
@@ -43,13 +44,15 @@ class OnnxPairScorer:
         self._layers = _JointLayers(config, trained, precision)
         self._head, self._offset = trained["head.weight"][0], trained["head.bias"][0]
 
-    def logits(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """Return (n,) logits, one per text; of long queries and texts only the beginning is read."""
-        logits = np.zeros(len(texts), dtype=np.float32)
-        for rows, lengths, of_query, of_texts in self._layers.read(query, self._layers.tokens(texts)):
+    def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
+        """Return (n,) logits, one per piece; of long queries and texts only the beginning is read."""
+        logits = np.zeros(len(pieces), dtype=np.float32)
+        tokens, around = self._layers.tokens(pieces)
+        for rows, lengths, of_query, of_texts in self._layers.read(query, tokens, around):
             firsts = np.cumsum(lengths) - lengths
             a: FloatArray = of_query.mean(axis=1)
-            b = means(of_texts, lengths)
+            own = ~np.concatenate([around[row] for row in rows])
+            b = means(of_texts[own], np.add.reduceat(own, firsts, dtype=np.int64))
             product = np.multiply(unit_rows(a), unit_rows(b))
             pair = [of_query[:, 0], of_texts[firsts], a, b, np.abs(a - b), product]
             logits[rows] = dots(np.concatenate(pair, axis=1), self._head) + self._offset
@@ -94,14 +97,18 @@ class _JointLayers:
         self._upper = _UpperLayers(config, trained, self._lower, precision, self._sample)
         self._last_query: tuple[str | None, FloatArray] = None, np.zeros((0, 0), dtype=np.float32)
 
-    def tokens(self, texts: Sequence[str]) -> TokenIds:
-        """Tokenize texts; of long ones only the beginning."""
-        return self._encoder.tokens(texts).cut(CANDIDATE_TOKENS)
+    def tokens(self, pieces: Sequence[Piece]) -> tuple[TokenIds, list[npt.NDArray[np.bool_]]]:
+        """Tokenize pieces; returns, too, which tokens of each are the text around it."""
+        rows, around = tokens_of_pieces(self._encoder.tokenizer, pieces)
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
+        return TokenIds(np.fromiter(chain.from_iterable(rows), dtype=np.int64), offsets), around
 
     def read(
-        self, query: str, tokens: TokenIds
+        self, query: str, tokens: TokenIds, around: Sequence[npt.NDArray[np.bool_]] | None = None
     ) -> Iterator[tuple[IntArray, IntArray, FloatArray, FloatArray]]:
         """Read texts together with a query, some at a time.
+
+        around: which tokens of each are the text around it; default: none.
 
         Yields the rows of some texts, their lengths, the (n, q, width) states of the query beside each, and
         the (t, width) states of the texts, which lie in order.
@@ -109,7 +116,9 @@ class _JointLayers:
         query_states = self._query_states(query)
         for rows in batches_by_length(tokens.lengths + len(query_states), _BATCH_TOKENS):
             batch = tokens.of(rows)
-            yield rows, batch.lengths, *self._upper.read(query_states, self._states(batch), batch.lengths)
+            is_around = None if around is None else np.concatenate([around[row] for row in rows])
+            states = self._upper.read(query_states, self._states(batch), batch.lengths, is_around)
+            yield rows, batch.lengths, *states
 
     def _query_states(self, query: str) -> FloatArray:
         known, states = self._last_query
@@ -141,7 +150,7 @@ class _UpperLayers:
 
         def like_those_to_come() -> dict[str, Any]:
             query, candidate = sample()
-            return self._inputs(query, candidate, np.array([len(candidate)]))[0]
+            return self._inputs(query, candidate, np.array([len(candidate)]), None)[0]
 
         graph = with_precision(
             precision, lambda linear: self._graph(config, trained, lower, linear), like_those_to_come
@@ -169,18 +178,27 @@ class _UpperLayers:
         return graph
 
     def read(
-        self, query: FloatArray, candidates: FloatArray, lengths: IntArray
+        self,
+        query: FloatArray,
+        candidates: FloatArray,
+        lengths: IntArray,
+        around: npt.NDArray[np.bool_] | None,
     ) -> tuple[FloatArray, FloatArray]:
         """Return the (n, q, width) states of the query beside each candidate, and the candidates' (t, width).
 
         query: (q, width) states. candidates: (t, width) states of n candidates, which have these lengths.
+        around: (t,) which of them are the text around a candidate; None: none.
         """
-        inputs, in_query, is_candidate = self._inputs(query, candidates, lengths)
+        inputs, in_query, is_candidate = self._inputs(query, candidates, lengths, around)
         read = self._session.run("read", inputs)
         return read[in_query].reshape(len(lengths), len(query), -1), read[is_candidate]
 
     def _inputs(
-        self, query: FloatArray, candidates: FloatArray, lengths: IntArray
+        self,
+        query: FloatArray,
+        candidates: FloatArray,
+        lengths: IntArray,
+        around: npt.NDArray[np.bool_] | None,
     ) -> tuple[dict[str, Any], IntArray, npt.NDArray[np.bool_]]:
         """The inputs of the graph, the rows of the query in each pair, and whether a row is a candidate's."""
         n, q = len(lengths), len(query)
@@ -190,7 +208,7 @@ class _UpperLayers:
         is_candidate[in_query] = False
         states = np.empty((len(is_candidate), query.shape[1]), dtype=np.float32)
         states[in_query] = np.tile(query + self._sides[0], (n, 1))
-        states[is_candidate] = candidates + self._sides[1]
+        states[is_candidate] = candidates + self._sides[1 if around is None else 1 + around.astype(np.int64)]
         side = np.arange(int(lengths.max()) + q) < q
         other = (side[:, None] != side)[None, None].astype(np.float32)
         inputs = {"states": states, "other": other, **Layout.inputs(lengths + q)}

@@ -1,17 +1,25 @@
 """What the networks that read a query and a text together read, their sizes and their tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from precise_rag.checkpoints.checks import check_tensors
 from precise_rag.checkpoints.quantized import check_scales
 from precise_rag.checkpoints.saved import Tensors
 from precise_rag.errors import ModelError
+from precise_rag.tokens import readable_texts
 
 QUERY_TOKENS = 64
 CANDIDATE_TOKENS = 256
 """Tokens of a query and of a candidate that are read; later ones are cut off."""
+
+BEFORE_TOKENS, AFTER_TOKENS = 24, 16
+"""Tokens of the document around a candidate that are read, those next to it."""
 
 WIDTH, _HEADS, _INNER = 384, 12, 1536
 """Sizes of MiniLM."""
@@ -40,10 +48,55 @@ class TransformerConfig:
     epsilon: float = 1e-12
 
 
-def check_trained(folder: str | Path, tensors: Tensors, n_together: int, head: tuple[int, int]) -> None:
+class Piece(NamedTuple):
+    """A text as the cascade's network reads it.
+
+    above: the titles that are put before it, if any. before, after: the document's text around it.
+    """
+
+    text: str
+    above: str = ""
+    before: str = ""
+    after: str = ""
+
+
+class PieceTokens(NamedTuple):
+    """The tokens of n pieces.
+
+    rows: the token ids of each, with special tokens: what is above, before, the text itself, and after.
+    around: (l,) for each, which tokens are the text around it.
+    """
+
+    rows: list[list[int]]
+    around: list[npt.NDArray[np.bool_]]
+
+
+def tokens_of_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> PieceTokens:
+    """Tokenize pieces; of long ones only the beginning. tokenizer: a `tokenizers.Tokenizer`."""
+    texts = list(readable_texts([part for piece in pieces for part in piece]))
+    begin, end = tokenizer.encode("").ids
+    parts = [one.ids for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+    rows, around = [], []
+    for first in range(0, len(parts), len(Piece._fields)):
+        text, above, before, after = parts[first : first + len(Piece._fields)]
+        above = above[: CANDIDATE_TOKENS - 2]
+        text = text[: CANDIDATE_TOKENS - 2 - len(above)]
+        before, after = before[max(0, len(before) - BEFORE_TOKENS) :], after[:AFTER_TOKENS]
+        rows.append([begin, *above, *before, *text, *after, end])
+        is_around = np.zeros(len(rows[-1]), dtype=np.bool_)
+        is_around[1 + len(above) :][: len(before)] = True
+        is_around[len(rows[-1]) - 1 - len(after) : -1] = True
+        around.append(is_around)
+    return PieceTokens(rows, around)
+
+
+def check_trained(
+    folder: str | Path, tensors: Tensors, n_together: int, head: tuple[int, int], n_sides: int
+) -> None:
     """Check the trained tensors of a network.
 
     folder: of the model. n_together: layers that read both texts. head: shape of the weights of its head.
+    n_sides: of its vectors for what a token belongs to.
     Raises ModelError if one is missing, unknown or of another shape.
     """
     layer = {
@@ -51,7 +104,7 @@ def check_trained(folder: str | Path, tensors: Tensors, n_together: int, head: t
         **{f"{name}.bias": shape[:1] for name, shape in _WEIGHTS.items()},
     }
     shapes = {
-        "sides": (2, WIDTH),
+        "sides": (n_sides, WIDTH),
         "across": (n_together, _HEADS),
         "head.weight": head,
         "head.bias": head[:1],

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from precise_rag.checks import items_of
-from precise_rag.protocols import Reranker
+from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.adapted import AdaptedReranker
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.levels import LevelledReranker, usable_scores
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.script import mostly_latin, script_of
+from precise_rag.rerank.text_around import with_text_around
 from precise_rag.types import (
     OWN,
     UNRANKED,
@@ -24,13 +25,17 @@ from precise_rag.types import (
 )
 
 
-def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> list[Candidate]:
+def rerank(
+    query: str, candidates: Iterable[Candidate], reranker: Reranker, around: Neighbours | None = None
+) -> list[Candidate]:
     """Score candidates with a reranker and return new ones, best first.
 
     The former score is kept in `scores["retrieval"]`, or in `scores["reranked"]` if the candidates
     have been reranked before. Nothing else changes. The packaged reranker and the cascade score long texts
     by their sentences, see `score_texts`.
     query: not blank.
+    around: knows the sentences around candidates. A reranker that reads them is told: the cascade, also where
+        it gives the levels of another.
     A candidate whose score is not finite ranks last, see `with_scores`. From a `LevelledReranker` it has the
     probability of `levels` and the entry UNRANKED in its `scores`. Others have the reranker's score there
     under OWN; so it is with an `AdaptedReranker`. The entry UNREAD says that our networks do not read its
@@ -43,6 +48,8 @@ def rerank(query: str, candidates: Iterable[Candidate], reranker: Reranker) -> l
         replace(c, score_scale=reranker.score_scale, scores=_with_former(c) | mark)
         for c, mark in zip(given, _unread(query, given, reranker), strict=True)
     ]
+    if around is not None and given and getattr(reranker, "reads_around", False):
+        given = with_text_around(given, around)
     if not isinstance(reranker, LevelledReranker | AdaptedReranker):
         return best_first(with_scores(renamed, usable_scores(reranker, query, given)))
     if not given:

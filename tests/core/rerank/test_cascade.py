@@ -20,6 +20,7 @@ from precise_rag.rerank.pair_network import (
     minilm_pair_network,
 )
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
+from precise_rag.rerank.pairs import Piece
 from precise_rag.types import Candidate
 
 QUESTION = "Who keeps the lamp of the harbour?"
@@ -29,6 +30,7 @@ TEXTS = [
     "Bread prices rose in the valley after the long winter. " * 40,
     "Two ferries cross the river every hour.",
 ]
+PIECES = [Piece(text) for text in TEXTS]
 CONFIG = TransformerConfig()
 
 
@@ -114,9 +116,9 @@ def test_hostile_documents_hardly_move_the_scores_of_others() -> None:
 class CountingCascade(CascadeReranker):
     """A cascade whose cross-encoder gives logits that are told to it, and counts the texts."""
 
-    def logits(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        self.n_texts = [*getattr(self, "n_texts", []), len(texts)]
-        return np.array([float(text.split()[0]) for text in texts], dtype=np.float32)
+    def logits(self, query: str, pieces: Sequence[Piece]) -> np.ndarray:
+        self.n_texts = [*getattr(self, "n_texts", []), len(pieces)]
+        return np.array([float(piece.text.split()[0]) for piece in pieces], dtype=np.float32)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +141,14 @@ def test_reading_stops_when_four_in_a_row_are_improbable(
     fake = type("Packaged", (), {"as_in_english": score, "idf_table": np.zeros(1, dtype=np.uint8)})
     monkeypatch.setattr("precise_rag.rerank.cascade.packaged_reranker", fake)
     given = candidates([f"{logit} text" for logit in logits])
-    cascade = CountingCascade(saved(tmp_path, reads=1.0))
+    cascade = CountingCascade(saved(tmp_path, reads=1.0), n_read=20)
     scores = cascade.score(QUESTION, given)
     assert cascade.n_texts == read
     n_read = sum(read)
     assert scores[n_read:] == pytest.approx(1 / (1 + np.exp(1.0 - log_odds(falling[n_read:]))), rel=1e-4)
     whole = CountingCascade(tmp_path, least=0)
     whole.score(QUESTION, given)
-    assert sum(whole.n_texts) == min(20, len(logits))
+    assert sum(whole.n_texts) == min(12, len(logits))
 
 
 def test_n_read_must_be_positive(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_tensors_that_do_not_fit_are_refused_at_loading(tmp_path: Path) -> None:
     for changed in (
         {"sides": tensors["sides"]},
         others,
-        {**tensors, "sides": np.zeros((3, 384), np.float32)},
+        {**tensors, "sides": np.zeros((2, 384), np.float32)},
         {**tensors, "words.weight": np.zeros((2, 384), np.float32)},
     ):
         save_checkpoint(tmp_path, config, changed)
@@ -183,9 +185,9 @@ def test_int8_weights_give_nearly_the_same_logits(tmp_path: Path) -> None:
         "latin": {"odds": 1.0},
     }
     save_checkpoint(tmp_path, config, quantized(tensors, tables))
-    exact = OnnxPairScorer(CONFIG, tensors, "float32").logits(QUESTION, TEXTS)
+    exact = OnnxPairScorer(CONFIG, tensors, "float32").logits(QUESTION, PIECES)
     rounded = OnnxPairScorer(CONFIG, dequantized(load_checkpoint(tmp_path)[1]), "float32")
-    assert rounded.logits(QUESTION, TEXTS) == pytest.approx(exact, abs=0.2)
+    assert rounded.logits(QUESTION, PIECES) == pytest.approx(exact, abs=0.2)
 
 
 def test_the_packaged_cascade_prefers_the_answer() -> None:

@@ -55,6 +55,32 @@ def test_reranking_alone_is_by_their_order(framework, make):
     assert found == pytest.approx(sorted((logit(QUESTION, text) for text in CHUNKS.values()), reverse=True))
 
 
+class Listens:
+    """A reranker that keeps what it is told about each text: what stands before and after it."""
+
+    name, score_scale, is_calibrated, reads_around = "listens", "probability", True, True
+
+    def __init__(self):
+        self.heard = {}
+
+    def score(self, query, candidates):
+        self.heard = {c.text: (c.before, c.after) for c in candidates}
+        return [0.5] * len(candidates)
+
+
+@each_framework
+@pytest.mark.parametrize("part", ["PreciseRetriever", "loop", "Evidence"])
+def test_a_reranker_that_reads_it_is_told_the_text_around_each_sentence(framework, part):
+    listens = Listens()
+    assert used(framework, part, listens)
+    pages = [" ".join(page.split()) for page in topics.values()]
+    inside = [text for text, (before, after) in listens.heard.items() if before and after]
+    assert len(inside) > 10
+    for text in inside[:20]:
+        whole = " ".join("".join((listens.heard[text][0], text, listens.heard[text][1])).split())
+        assert any(whole in page for page in pages)
+
+
 QUESTIONS = (
     QUESTION,
     "How is a value formatted with a width?",

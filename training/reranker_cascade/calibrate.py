@@ -8,7 +8,7 @@ those in the package stay, which is enough after a training of the packaged rera
 over both judgements, the packaged reranker's and the cross-encoder's. Their proportion is that of the
 cascade in the package, or given by --reads: it was fitted on sets that neither was trained on. Level and
 spread of the probabilities, and a regression for candidates that are not read, are fitted on documents kept
-out of all sets.
+out of all sets. With --as-packaged all of that stays as it is in the package.
 """
 
 from argparse import ArgumentParser
@@ -114,7 +114,8 @@ def main() -> None:
     parser = ArgumentParser(prog="python -m training.reranker_cascade.calibrate", description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
     parser.add_argument("--network", type=Path, nargs="+", default=[], help="network.pt of train.py")
-    parser.add_argument("--lists", type=Path, required=True, help="folder of build.py")
+    parser.add_argument("--lists", type=Path, help="folder of build.py; needed to fit anything")
+    parser.add_argument("--as-packaged", action="store_true", help="keep the regressions of the package")
     parser.add_argument(
         "--old", type=float, default=0.0, help="share of the weights in the package (%(default)s)"
     )
@@ -123,7 +124,13 @@ def main() -> None:
         "--leave-out", nargs="*", default=[], choices=SETS, metavar="SET", help="such as train/nq"
     )
     options = parser.parse_args()
+    if options.lists is None and not options.as_packaged:
+        parser.error("--lists is needed; --as-packaged fits nothing")
     network = averaged([torch.load(p, map_location="cpu") for p in options.network], options.old)
+    if options.as_packaged:
+        config, _ = load_checkpoint(packaged_model("reranker-cascade"))
+        save(network, options.out, {name: config[name] for name in ("blend", "unread", "latin")})
+        return
     first = {"packaged": 1.0, "reads": 1.0, "offset": 0.0}
     save(
         network,

@@ -32,6 +32,8 @@ def text_around(text: str, start: int, end: int) -> tuple[str, str]:
     """Return the words of a text just before `start` and just after `end`, at most 160 characters of each."""
     first, last = max(0, start - _LONGEST), end + _LONGEST
     before, after = text[first:start], text[end:last]
-    return before.partition(" ")[2] if first else before, after.rpartition(" ")[0] if last < len(
-        text
-    ) else after
+    if first:
+        before = before.partition(" ")[2]
+    if last < len(text):
+        after = after.rpartition(" ")[0]
+    return before, after

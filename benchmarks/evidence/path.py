@@ -7,7 +7,8 @@ model that finds or orders was trained on the documents: of development sets tha
 asked about, of training sets those that are kept out. Manuals are those whose headings ask a question, of the
 documents that the packaged reranker's weak questions leave out. A collection is all documents of its sets;
 "mixed" is one of small sets, with novels and textbooks that nothing is asked about. "own": asked of the
-contract or meeting that is meant alone, which these questions do not name. --cache keeps what is measured.
+contract or meeting that is meant alone, which these questions do not name. "most": what the evidence itself
+would reach, if nothing else were sent. --cache keeps what is measured.
 """
 
 import pickle
@@ -99,27 +100,38 @@ def _restricted(dataset: Dataset, kept: set[str]) -> Dataset:
     return dataset.restrict([d.id for d in dataset.documents if d.id in kept])
 
 
-def measured(kind: Kind, args: Namespace, encoder: Encoder) -> np.ndarray:
-    """(questions, budgets) percent of the evidence of a kind within the budgets."""
-    dataset = dataset_of(kind, args)
+def most_possible(dataset: Dataset) -> np.ndarray:
+    """(budgets,) mean percent of the evidence that fits into the budgets."""
+    corpus = Positions(dataset.documents)
+    fitting = [score_evidence(corpus, q.evidence, q.evidence).recall for q in dataset.questions]
+    return 100 * np.mean(fitting, axis=0)
+
+
+def measured(dataset: Dataset, encoder: Encoder, *, own: bool) -> np.ndarray:
+    """(questions, budgets) percent of the evidence within the budgets. own: see `Kind`."""
     rag = PreciseRAG(HybridIndex.build(dataset.documents, encoder), reader=None)
     corpus = Positions(dataset.documents)
     found = []
     for question in dataset.questions:
-        own = sorted({piece.doc_id for piece in question.evidence})
-        selection = rag.retrieve(question.text, filter={"$id": {"$in": own}} if kind.own else None)
+        meant = sorted({piece.doc_id for piece in question.evidence})
+        selection = rag.retrieve(question.text, filter={"$id": {"$in": meant}} if own else None)
         ranked = best_first(decision.candidate for decision in selection.decisions)
         found.append(score_evidence(corpus, ranked, question.evidence).recall)
     return 100 * np.array(found)
 
 
-def row(name: str, found: np.ndarray) -> dict[str, Any]:
-    """Recall with its interval, and what is aimed at, at each budget. found: (questions, budgets)."""
+def row(name: str, found: np.ndarray, most: np.ndarray) -> dict[str, Any]:
+    """Recall with its interval, what is possible, and what is aimed at, at each budget.
+
+    found: (questions, budgets). most: (budgets,).
+    """
     cells: dict[str, Any] = {"kind": name, "questions": len(found)}
     reached = 0
-    for tokens, shares, aim in zip(BUDGETS, found.T, KINDS[name].aims or (None,) * 4, strict=True):
+    aims = KINDS[name].aims or (None,) * 4
+    for tokens, shares, possible, aim in zip(BUDGETS, found.T, most, aims, strict=True):
         mean, low, high = bootstrap_interval(shares)
         cells[f"{tokens:,} tokens"] = f"{mean:.1f} ({low:.1f} to {high:.1f})"
+        cells[f"most {tokens:,}"] = f"{possible:.1f}"
         cells[f"aim {tokens:,}"] = "" if aim is None else f"{aim:g}"
         reached += aim is not None and mean >= aim
     return cells | {"reached": f"{reached} of 4" if KINDS[name].aims else ""}
@@ -132,15 +144,16 @@ def main() -> None:
     encoder = record.cached_encoder(args)
     rows = []
     for name in args.sets.split(","):
+        dataset = dataset_of(KINDS[name], args)
         path = args.cache and args.cache / f"path-{name.replace(' ', '-')}-{args.sample}-{args.seed}.pickle"
         if path and path.exists():
             found = pickle.loads(path.read_bytes())
         else:
-            found = measured(KINDS[name], args, encoder)
+            found = measured(dataset, encoder, own=KINDS[name].own)
             if path:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(pickle.dumps(found))
-        rows.append(row(name, found))
+        rows.append(row(name, found, most_possible(dataset)))
         print(rows[-1], flush=True)
     record.save_rows(
         MODULE, args, "evidence/path", "Recall of the whole path, by kind of text", rows, doc=__doc__

@@ -53,7 +53,7 @@ def other_returns(asked: QuestionSet, options: Namespace) -> Lists:
             candidates = index.search(
                 question.question, N_CANDIDATES, vector=question.vector, returns=returns
             )
-            ranked = rerank(question.question, candidates, reranker)
+            ranked = rerank(question.question, candidates, reranker, index)
             found[returns].append([piece(c) for c in ranked])
     if path:
         path.write_bytes(pickle.dumps(found))

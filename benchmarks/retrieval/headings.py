@@ -42,7 +42,7 @@ DOCUMENTATION = "opentelemetry,powershell,peps,owasp-cheatsheets"
 BUDGETS = (200, 400)
 N_ASKED = 60
 """Questions of each kind and source of documentation."""
-Order = Callable[[str, Sequence[Candidate]], Sequence[Candidate]]
+Order = Callable[[str, Sequence[Candidate], HybridIndex], Sequence[Candidate]]
 
 
 class Asked(NamedTuple):
@@ -122,7 +122,7 @@ def measured(index: HybridIndex, questions: Sequence[Question], order: Order) ->
     """(n, 1 + budgets) nDCG@10 and shares of the evidence of each question."""
     rows = []
     for question in questions:
-        candidates = order(question.text, index.search(question.text, 50, returns="sentence"))
+        candidates = order(question.text, index.search(question.text, 50, returns="sentence"), index)
         relevant = np.array([is_relevant(c, question) for c in candidates])
         places = -np.arange(len(candidates))
         rows.append(
@@ -131,16 +131,16 @@ def measured(index: HybridIndex, questions: Sequence[Question], order: Order) ->
     return np.array(rows)
 
 
-def as_found(question: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+def as_found(question: str, candidates: Sequence[Candidate], index: HybridIndex) -> Sequence[Candidate]:
     return candidates
 
 
-def texts_alone(question: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    return reranked(question, [replace(c, above=(), metadata={}) for c in candidates])
+def texts_alone(question: str, candidates: Sequence[Candidate], index: HybridIndex) -> Sequence[Candidate]:
+    return reranked(question, [replace(c, above=(), metadata={}) for c in candidates], index)
 
 
-def reranked(question: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    return rerank(question, candidates, cascade_reranker())
+def reranked(question: str, candidates: Sequence[Candidate], index: HybridIndex) -> Sequence[Candidate]:
+    return rerank(question, candidates, cascade_reranker(), index)
 
 
 def _within(candidates: Sequence[Candidate], budget: int) -> Iterator[Candidate]:

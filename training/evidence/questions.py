@@ -128,7 +128,8 @@ def questions_of(dataset: Dataset, options: Namespace, *, within: bool = False) 
         vector = encoder.encode_queries([question.text])[0]
         own = {"$id": {"$in": sorted({e.doc_id for e in question.evidence})}} if within else None
         found = index.search(question.text, N_CANDIDATES, vector=vector, returns="sentence", filter=own)
-        ranked = rerank(question.text, [replace(c, metadata={}) for c in found], reranker)
+        plain = [replace(c, metadata={}) for c in found]
+        ranked = rerank(question.text, plain, reranker, index)
         asked.append(Asked(question.text, question.group, question.evidence, ranked, vector))
     made = QuestionSet(name, asked, sentences_of(dataset, encoder))
     if path:

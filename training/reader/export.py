@@ -2,7 +2,7 @@
 
     python -m training.reader.export OUT --state STATE
 
-OUT is the folder for the model. `training.reader.calibrate` fits the regressions.
+OUT is the folder for the model. `training.answered.fit` fits the regressions.
 """
 
 from argparse import ArgumentParser

@@ -198,8 +198,9 @@ STEPS: Mapping[str, Callable[[Any, Neighbours | None], Step]] = {
     "relevance": lambda part, around: relevance(part),
     "evidence": lambda part, around: evidence(part),
 }
-"""How a stage becomes a step, by its name, and by what knows the sentences around candidates."""
-"""The stages between search and selection in their order, by their names in `Stages`."""
+"""How the stages between search and selection become steps: in their order, by their names in `Stages`.
+
+Each takes the stage, and what knows the sentences around candidates."""
 
 
 def _working(

@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer
 
 from precise_rag.encoders.sentence_transformer import fast_precision
-from precise_rag.rerank.pair_network import SpanNetwork
+from precise_rag.rerank.pair_network import Pairs, SpanNetwork
 from precise_rag.rerank.pairs import CANDIDATE_TOKENS, TransformerConfig
 from training.joint_layers import LowerLayers, add_options, start_from_package, train
 from training.reader.examples import Window, Windows
@@ -113,7 +113,7 @@ def batch_loss(network: SpanNetwork, lower: LowerLayers, batch: Sequence[Tokens]
     question_states, in_question = lower.states([q for t in batch for q in t.questions])
     text_states, in_text = lower.states([t.text for t in batch])
     with fast_precision(question_states.device.type):
-        logits = network.spans(question_states, in_question, text_states[of], in_text[of])
+        logits = network.spans(Pairs(question_states, in_question, text_states[of], in_text[of]))
     inside = in_text[of].clone()
     inside[torch.arange(len(of)), inside.sum(1) - 1] = False  # the token that ends the text
     logits = logits.masked_fill(~inside[..., None], -1e4).log_softmax(dim=1)

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from precise_rag.encoders.sentence_transformer import fast_precision
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.pair_network import PairNetwork, TransformerConfig, token_ids
+from precise_rag.rerank.pair_network import PairNetwork, Pairs, TransformerConfig, token_ids
 from precise_rag.rerank.pairs import Piece, PieceTokens, tokens_of_pieces
 from precise_rag.rerank.text_above import with_headings
 from precise_rag.types import Candidate, FloatArray
@@ -182,7 +182,8 @@ def pair_logits(network: PairNetwork, lower: LowerLayers, batch: Sequence[Tokens
             around[number, : len(beside[place])] = torch.from_numpy(beside[place])
         with fast_precision(candidates.device.type):
             asked = of[places]
-            logits = network.score(questions[asked], in_question[asked], candidates, in_candidate, around)
+            pairs = Pairs(questions[asked], in_question[asked], candidates, in_candidate, around)
+            logits = network.score(pairs)
         found.append(logits.float())
     return torch.cat(found)[torch.argsort(torch.tensor([place for places in together for place in places]))]
 

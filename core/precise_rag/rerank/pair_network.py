@@ -6,6 +6,7 @@ layers start as MiniLM's, read both texts at once, and are trained.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -55,6 +56,20 @@ class TransformerLayer(nn.Module):
         return out
 
 
+class Pairs(NamedTuple):
+    """The states of b queries, each with a candidate, read apart.
+
+    query, candidate: (b, q, width) and (b, l, width). in_query, in_candidate: (b, q) and (b, l) masks, false
+    at padding. around: (b, l), true at tokens of the text around a candidate; default: at none.
+    """
+
+    query: Tensor
+    in_query: Tensor
+    candidate: Tensor
+    in_candidate: Tensor
+    around: Tensor | None = None
+
+
 class JointLayers(nn.Module):
     """MiniLM with lower layers that read query and candidate apart, and upper ones that read both together.
 
@@ -95,25 +110,14 @@ class JointLayers(nn.Module):
             x = layer(x, mask)
         return x
 
-    def join(
-        self,
-        query: Tensor,
-        in_query: Tensor,
-        candidate: Tensor,
-        in_candidate: Tensor,
-        around: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return the states of queries and of candidates, read together; the shapes are as given.
-
-        query, candidate: states from `encode`. in_query, in_candidate: their masks, false at padding.
-        around: true at tokens of the text around a candidate; default: at none.
-        """
-        length = query.shape[1]
+    def join(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        """Return the states of queries and of candidates, read together; the shapes are as given."""
+        length = pairs.query.shape[1]
         side = self.sides[1]
-        if around is not None:
-            side = torch.where(around[..., None], self.sides[2], side)
-        x = torch.cat([query + self.sides[0], candidate + side], dim=1)
-        mask = _mask(torch.cat([in_query, in_candidate], dim=1))
+        if pairs.around is not None:
+            side = torch.where(pairs.around[..., None], self.sides[2], side)
+        x = torch.cat([pairs.query + self.sides[0], pairs.candidate + side], dim=1)
+        mask = _mask(torch.cat([pairs.in_query, pairs.in_candidate], dim=1))
         is_query = torch.arange(x.shape[1], device=x.device) < length
         other = (is_query[:, None] != is_query).float()
         for layer, across in zip(self.together, self.across, strict=True):
@@ -140,21 +144,14 @@ class PairNetwork(JointLayers):
         nn.init.constant_(self.head.weight[:, -config.width :], self.COSINE)
         nn.init.constant_(self.head.bias, -0.5 * self.COSINE)
 
-    def score(
-        self,
-        query: Tensor,
-        in_query: Tensor,
-        candidate: Tensor,
-        in_candidate: Tensor,
-        around: Tensor | None = None,
-    ) -> Tensor:
-        """Return (b,) logits. The arguments are those of `join`."""
-        first, second = self.join(query, in_query, candidate, in_candidate, around)
-        own = in_candidate if around is None else in_candidate & ~around
-        a, b = _mean(first, in_query), _mean(second, own)
+    def score(self, pairs: Pairs) -> Tensor:
+        """Return (b,) logits."""
+        query, candidate = self.join(pairs)
+        own = pairs.in_candidate if pairs.around is None else pairs.in_candidate & ~pairs.around
+        a, b = _mean(query, pairs.in_query), _mean(candidate, own)
         unit = F.normalize(a, dim=-1) * F.normalize(b, dim=-1)
-        pair = torch.cat([first[:, 0].float(), second[:, 0].float(), a, b, (a - b).abs(), unit], dim=-1)
-        return F.linear(pair, self.head.weight, self.head.bias)[:, 0]
+        columns = [query[:, 0].float(), candidate[:, 0].float(), a, b, (a - b).abs(), unit]
+        return F.linear(torch.cat(columns, dim=-1), self.head.weight, self.head.bias)[:, 0]
 
 
 class SpanNetwork(JointLayers):
@@ -167,9 +164,9 @@ class SpanNetwork(JointLayers):
         super().__init__(config)
         self.head = nn.Linear(config.width, 2)
 
-    def spans(self, query: Tensor, in_query: Tensor, candidate: Tensor, in_candidate: Tensor) -> Tensor:
-        """Return (b, l, 2) logits of where the answer begins and ends. The arguments are those of `join`."""
-        _, read = self.join(query, in_query, candidate, in_candidate)
+    def spans(self, pairs: Pairs) -> Tensor:
+        """Return (b, l, 2) logits of where the answer begins and ends."""
+        _, read = self.join(pairs)
         return F.linear(read.float(), self.head.weight, self.head.bias)
 
 
@@ -253,14 +250,14 @@ class _Scorer:
 
     def _batches(
         self, network: JointLayers, query: str, ids: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[IntArray, tuple[Tensor, Tensor, Tensor, Tensor]]]:
-        """Yield the rows of some texts, and the arguments of `join` for them."""
+    ) -> Iterator[tuple[IntArray, Pairs]]:
+        """Yield the rows of some texts, and their states beside the query's."""
         query_ids, in_query = self._padded(token_ids(self._tokenizer, [query], QUERY_TOKENS))
         states = network.encode(query_ids, in_query)
         for rows in batches_by_length(np.array([len(row) for row in ids]), _BATCH_TOKENS):
             batch, in_batch = self._padded([ids[row] for row in rows])
             queries = states.expand(len(rows), -1, -1), in_query.expand(len(rows), -1)
-            yield rows, (*queries, network.encode(batch, in_batch), in_batch)
+            yield rows, Pairs(*queries, network.encode(batch, in_batch), in_batch)
 
 
 class PairScorer(_Scorer):
@@ -285,11 +282,12 @@ class PairScorer(_Scorer):
         tokens = tokens_of_pieces(self._tokenizer, pieces)
         with torch.inference_mode():
             for rows, pairs in self._batches(self._network, query, tokens.rows):
-                around = np.zeros(pairs[-1].shape, dtype=np.bool_)
+                around = np.zeros(pairs.in_candidate.shape, dtype=np.bool_)
                 for place, row in enumerate(rows):
                     around[place, : len(tokens.around[row])] = tokens.around[row]
                 order.append(rows)
-                scores.append(self._network.score(*pairs, on_device(torch.from_numpy(around), self.device)))
+                there = on_device(torch.from_numpy(around), self.device)
+                scores.append(self._network.score(pairs._replace(around=there)))
             logits[np.concatenate(order)] = torch.cat(scores).float().cpu().numpy()
         return logits
 
@@ -311,7 +309,7 @@ class SpanScorer(_Scorer):
         by_text: list[FloatArray] = [np.zeros((0, 2), dtype=np.float32)] * len(texts)
         with torch.inference_mode():
             for rows, pairs in self._batches(self._network, query, [text.tolist() for text in texts]):
-                read = self._network.spans(*pairs).float().cpu().numpy()
+                read = self._network.spans(pairs).float().cpu().numpy()
                 for row, logits in zip(rows, read, strict=True):
                     by_text[row] = logits[: len(texts[row])]
         return by_text

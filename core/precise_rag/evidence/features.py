@@ -34,7 +34,7 @@ TEXT_FEATURES = ("digits", "quotes", "first_person", "third_person", "words")
 _MARGIN = 1e-4
 """Probabilities nearer to 0 or 1 count as this one."""
 
-_DIGITS = re.compile(r"[^\W\d_]*\d\S*")
+_DIGITS = re.compile(r"(?<![^\W\d_])[^\W\d_]*+\d\S*+")
 _QUOTES = re.compile(r"[\"“”«»„「」]")
 _FIRST_PERSON = re.compile(r"\b(i|we|you|me|us|my|our|your)\b", re.IGNORECASE)
 _THIRD_PERSON = re.compile(r"\b(he|she|they|him|her|them|his|their)\b", re.IGNORECASE)

@@ -28,7 +28,7 @@ ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
 BORDER = re.compile(r"=+(?:[ \t]+=+)+[ \t]*\Z")
 """A border of a simple table in reStructuredText."""
 
-DELIMITER_ROW = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)+\Z")
+DELIMITER_ROW = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-*+:?[ \t]*+)++\Z")
 """The line below the head of a Markdown table."""
 
 DIRECTIVE = re.compile(r"\.\. +(?:[\w:.+-]+)::")
@@ -109,7 +109,7 @@ def is_mail_header(text: str) -> bool:
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])?")
 _ROLE = re.compile(r":[a-zA-Z:+-]{1,30}:`([^`\n]{0,200})`")
-_ANCHOR = re.compile(r"[ \t]*\{#[^{}\n]{0,200}\}[ \t]*\Z")
+_ANCHOR = re.compile(r"(?<![ \t])[ \t]*+\{#[^{}\n]{0,200}\}[ \t]*+\Z")
 _EMPHASIS = re.compile(r"`|(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
 _BEFORE_HEADING = re.compile(r"\A.*(?=<h[1-6]\b)", re.IGNORECASE)
 _ENTITIES = {
@@ -147,7 +147,7 @@ def without_marks(text: str) -> str:
 
 
 _LEAD_IN = re.compile(r"[:：][*_`'\"”»)\]]{0,3}\s*\Z")
-_CLOSING_TAGS = re.compile(r"(?:</?[A-Za-z][^<>]{0,200}>\s*)+\Z")
+_CLOSING_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>\Z")
 
 
 def ends_in_colon(text: str) -> bool:
@@ -155,8 +155,8 @@ def ends_in_colon(text: str) -> bool:
     tail = text[-400:].rstrip()
     if ":" not in tail and "：" not in tail:
         return False
-    if tail.endswith(">"):
-        tail = _CLOSING_TAGS.sub("", tail)
+    while tail.endswith(">") and (tag := _CLOSING_TAG.search(tail)) is not None:
+        tail = tail[: tag.start()].rstrip()
     return _LEAD_IN.search(tail[-8:]) is not None
 
 

@@ -83,7 +83,7 @@ class HybridSettings(BM25Settings, VectorSettings):
 
 _NO_WEIGHT, _FULL_WEIGHT = 2.0, 4.0
 """Best z-scores of the cosines up to which the dense scores have no weight, and from which they have full
-weight. Tuned on the languages of XQuAD; see docs/decisions/0013-adaptive-dense-weight.md."""
+weight. Tuned on the languages of XQuAD; see docs/design.md."""
 _SAMPLE = 5_000
 """If faiss finds the nearest sentences, the cosines of so many represent those of all."""
 _LEAST_ROWS = 20_000
@@ -402,7 +402,7 @@ class HybridIndex(SentenceIndex):
     (the dense score), "core" (cosine of the sentence), "bm25" (of the sentence) and "bm25_passage".
 
     Source: ChunkRAG's hybrid retrieval. Differs: contexts, and adaptive weights instead of 0.5 and 0.5;
-    see docs/decisions/0008-scored-and-returned-unit.md and 0013-adaptive-dense-weight.md.
+    see docs/design.md.
     """
 
     scheme_type = HybridScheme

@@ -185,7 +185,7 @@ class SentenceContextIndex(SentenceIndex):
     passage has no context.
 
     Source: ParetoRAG, section 3. Differs: the defaults; `alpha=0.8, context="encode",
-    similarity="dot"` is the paper. See docs/decisions/0009-contexts-are-arithmetic.md.
+    similarity="dot"` is the paper. See docs/design.md.
     """
 
     scheme_type = ContextScheme

@@ -4,7 +4,7 @@
 
 Both terms are token-weighted means of sentence vectors, scaled to unit length.
 Source: ParetoRAG, section 3.2. Differs: the paper weights sentences, not chunks, and encodes contexts;
-see docs/decisions/0011-chunks-in-context.md.
+see docs/design.md.
 """
 
 import numpy as np

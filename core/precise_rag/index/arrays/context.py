@@ -8,7 +8,7 @@ from those of the sentences, so nothing more is encoded or stored, and alpha can
 
     q·context_i = (sum_j w_j q·v_j - w_i q·v_i) / r_i,   r_i = |sum_j w_j v_j - w_i v_i|
 
-Differs from the paper: it encodes the contexts; see docs/decisions/0009-contexts-are-arithmetic.md.
+Differs from the paper: it encodes the contexts; see docs/design.md.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class DatabaseIndex(SentenceSearch, Portable):
     Raises IndexFormatError if the collection was made with another encoder or other settings.
 
     `Candidate.scores` has "dense", "bm25" (of the sentence) and "bm25_passage". Differs from HybridIndex: see
-    docs/decisions/0028-rows-in-a-database.md and 0045-words-at-three-scales-in-databases.md.
+    docs/design.md.
     """
 
     kind = "database"

@@ -8,7 +8,7 @@ are the sum of the entries that are in it, so that no crash and no other writer 
                     rows and the second entry
     sum up          as delete; the rows are the entries that are summed up
 
-See docs/decisions/0062-counts-in-the-commit-of-the-rows.md.
+See docs/design.md.
 """
 
 import uuid

@@ -22,7 +22,7 @@ from langchain_precise.words import own_words
 from precise_rag.answer import Answer
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.pipeline import Estimate, PreciseRAG, check_pipeline
+from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.trace import Trace
 
 
@@ -137,10 +137,6 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         encoder = load_encoder(embeddings, argument="embeddings")
         rag = PreciseRAG.from_documents(to_core_documents(documents), llm, encoder=encoder, **options)
         return cls(rag=rag, live_final=live_final)
-
-    def estimate(self, input: ChainInput) -> Estimate:
-        """Return the least and the most that an answer can use; the retriever runs, but no model does."""
-        return self.rag.estimate(**read_question(input).arguments)
 
     def invoke(
         self, input: ChainInput, config: RunnableConfig | None = None, **kwargs: Any

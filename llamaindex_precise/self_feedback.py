@@ -37,7 +37,7 @@ from precise_rag.context import context_passages
 from precise_rag.errors import InputError
 from precise_rag.excerpts import Order
 from precise_rag.metadata_keys import FACTS_KEY
-from precise_rag.pipeline import Estimate, PreciseRAG, check_pipeline
+from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.prompts import answer_instructions, judge_instructions
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
@@ -139,13 +139,6 @@ class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
             **options,
         )
         return cls(rag=rag, streaming=streaming, live_final=live_final, callback_manager=callback_manager)
-
-    def estimate(self, query: str, **arguments: Any) -> Estimate:
-        """Return the least and the most that an answer can use; the retriever runs, but no model does.
-
-        arguments: `options`, `history` and `filter`, as for `answer`.
-        """
-        return self.rag.estimate(query, **arguments)
 
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Return what is found, before it is reranked and selected."""

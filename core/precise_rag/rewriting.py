@@ -13,7 +13,6 @@ from precise_rag.checks import check_text, items_of, shown
 from precise_rag.errors import InputError, LLMError
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
-from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate, bill_of
 from precise_rag.llm.session import Conversation, Session
 from precise_rag.prompts import Prompt, Wording
 from precise_rag.protocols import LLM
@@ -80,24 +79,6 @@ class QueryRewriter(Portable):
         if not is_new or not written:
             return (question,)
         return (question, written) if self.original else (written,)
-
-    def estimate(
-        self,
-        question: str,
-        *,
-        session: Session | None = None,
-        wording: Wording | None = None,
-        reply_tokens: int = REPLY_TOKENS,
-    ) -> Estimate:
-        """Return the least and the most that `queries` uses if the call does not fail, without calling.
-
-        session: that of the pipeline, for its model and prices; default: the rewriter's own.
-        reply_tokens: tokens of the longest reply.
-        """
-        given = session or self._session(question, None)
-        prompt = (wording or Wording()).rewrite(question)
-        llm = given.model(self.llm, "the rewriter")
-        return Estimate(*(bill_of(llm, prompt, tokens, given.prices) for tokens in (1, reply_tokens)))
 
     def _session(self, question: str, trace: Trace | None) -> Session:
         return Session.open(question, budget=self.budget, prices=self.prices, trace=trace)

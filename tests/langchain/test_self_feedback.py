@@ -205,8 +205,6 @@ async def test_a_follow_up_is_made_self_contained_first(make_chain, given):
     assert (output["question"], output["answer"]) == (QUESTION, "Ada Brandt built it [1].")
     assert (await chain.ainvoke(given))["question"] == QUESTION
     assert list(chain.stream(given))[-1]["question"] == QUESTION
-    estimate = chain.estimate(given)
-    assert estimate.least.calls <= len(output["trace"]["calls"]) <= estimate.most.calls
 
 
 @pytest.mark.parametrize(

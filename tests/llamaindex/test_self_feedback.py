@@ -223,14 +223,13 @@ def test_retriever_and_postprocessor_in_a_context_chat_engine(retriever, scripte
     assert len(reply.source_nodes) == 2
 
 
-def test_choices_estimates_and_the_ledger(retriever):
+def test_choices_and_the_ledger(retriever):
     engine = growing(retriever, ["B", verdict(9)])
-    estimate = engine.estimate(QUESTION, options=["Ada Holm", "Tomas Reyk"])
     response = engine.answer(QUESTION, options=["Ada Holm", "Tomas Reyk"])
     assert response.metadata["precise"]["choice"] == 1
     ledger = Ledger()
     ledger.add(response)
-    assert estimate.least.calls <= ledger.total.calls == 2 <= estimate.most.calls
+    assert ledger.total.calls == 2
 
 
 def test_a_query_that_brings_its_own_vectors_is_searched_by_them(retriever):

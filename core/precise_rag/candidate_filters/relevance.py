@@ -4,13 +4,12 @@ Source: ChunkRAG, section 3. Differs: one call scores a batch of chunks by defau
 cannot be read stays unscored.
 """
 
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 from precise_rag._pickling import Portable
-from precise_rag.candidate_filters.relevance_cache import RelevanceCache, StoredScores
 from precise_rag.candidate_filters.relevance_parsing import Relevance, parse_score
 from precise_rag.candidate_filters.relevance_scoring import Ask, Scoring, score_in_batches, score_one_by_one
 from precise_rag.candidate_filters.threshold import DynamicThreshold, Threshold
@@ -18,16 +17,12 @@ from precise_rag.checks import check_number
 from precise_rag.errors import InputError, LLMResponseError
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
-from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate, bill_of, rehearse
 from precise_rag.llm.session import Conversation, Session
 from precise_rag.prompts import Wording
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, threshold_prompt
 from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Candidate, Completion, Selection, best_first, check_query
-
-_WIDEST_SCORE = 1.23457e-05
-"""A score that takes as many tokens in a prompt as any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +65,6 @@ class RelevanceFilter(Portable):
     """Keeps the candidates that a language model scores as relevant.
 
     llm: any model that `load_llm` accepts; default: that of the pipeline.
-    cache: mapping that stores the scores by content, for instance a dict or a shelf; default: none.
     budget: limits for each question when it is used alone; in a pipeline its budget counts. Default: none.
     prices: prices of the models when it is used alone; default: the packaged table.
     options: fields of `RelevanceSettings`.
@@ -88,14 +82,12 @@ class RelevanceFilter(Portable):
         self,
         llm: Any = None,
         *,
-        cache: MutableMapping[str, StoredScores] | None = None,
         budget: Budget | None = None,
         prices: PriceTable | None = None,
         **options: Any,
     ) -> None:
         self.llm = None if llm is None else load_llm(llm)
         self.settings = RelevanceSettings(**options)
-        self.cache = cache
         self.budget = budget or Budget()
         self.prices = prices or PriceTable.load()
 
@@ -134,59 +126,15 @@ class RelevanceFilter(Portable):
         self, settings: RelevanceSettings, query: str, ranked: Sequence[Candidate], session: Session
     ) -> Conversation[Selection]:
         llm = session.model(self.llm, "the relevance filter")
-        cache = RelevanceCache(self.cache, settings, llm.name, check_query(query))
+        check_query(query)
         ask = partial(session.ask, "relevance", llm, max_concurrency=settings.max_concurrency)
 
-        results: list[Relevance | str | None] = [cache.get(c.text) for c in ranked]
-        unknown = [row for row, result in enumerate(results) if result is None]
-        scored = yield from _scoring(settings, ask, query, [ranked[row].text for row in unknown])
-        for row, result in zip(unknown, scored, strict=True):
-            results[row] = result
-            if isinstance(result, Relevance):
-                cache.put(ranked[row].text, result)
+        results = yield from _scoring(settings, ask, query, [candidate.text for candidate in ranked])
         known = [result.score for result in results if isinstance(result, Relevance)]
         if ranked and not known and settings.unscored == "drop":
             raise LLMResponseError(f"no chunk has a relevance score: {results[0]}")
         threshold = yield from _threshold(settings, ask, query, known)
         return _selection(settings, ranked, results, threshold)
-
-    def estimate(
-        self,
-        query: str,
-        candidates: Iterable[Candidate],
-        *,
-        session: Session | None = None,
-        wording: Wording | None = None,
-        reply_tokens: int = REPLY_TOKENS,
-    ) -> Estimate:
-        """Return the least and the most that `filter` uses if no call fails, without calling the model.
-
-        query, candidates: as for `filter`.
-        session: that of the pipeline, for its model and prices; default: the filter's own.
-        wording: has the instructions if the settings have none.
-        reply_tokens: tokens of the longest reply.
-        The least: one reply for each first prompt, or its call fails. The most: the longest replies, each of
-        which can be read.
-        """
-        # Made-up replies hold no score for a batch, which "drop" would not accept.
-        settings = replace(self._worded(wording), unscored="keep")
-        ranked = best_first(candidates)
-        given = session or self._session(query, None)
-        session = replace(given, spending=Budget().start(), trace=Trace(query))
-        longest = Completion(f'{{"score": {_WIDEST_SCORE}}}', output_tokens=reply_tokens)
-        shortest = replace(longest, output_tokens=1)
-        n_rounds = 1 if settings.mode == "batch" else None
-
-        def steps() -> Conversation[Selection]:
-            return self._filter(settings, query, ranked, session)
-
-        least = rehearse(steps(), lambda n: shortest, session.prices, most_rounds=1)
-        most = rehearse(steps(), lambda n: longest, session.prices, most_rounds=n_rounds)
-        if settings.ask_threshold and settings.mode == "batch" and ranked:
-            asked = threshold_prompt(query, [_WIDEST_SCORE] * len(ranked))
-            model = session.model(self.llm, "the relevance filter")
-            most = most.plus(bill_of(model, asked, reply_tokens, session.prices))
-        return Estimate(least, most)
 
     def _session(self, query: str, trace: Trace | None) -> Session:
         return Session.open(query, budget=self.budget, prices=self.prices, trace=trace)
@@ -216,7 +164,7 @@ def _threshold(
 def _selection(
     settings: RelevanceSettings,
     ranked: Sequence[Candidate],
-    results: Sequence[Relevance | str | None],
+    results: Sequence[Relevance | str],
     threshold: Threshold,
 ) -> Selection:
     known = [result.score for result in results if isinstance(result, Relevance)]

@@ -1,7 +1,7 @@
 """Read relevance scores from a model's reply. A score that is not certain is left out, never guessed."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from precise_rag.llm.json_objects import json_objects
@@ -19,16 +19,6 @@ class Relevance(NamedTuple):
     def score(self) -> float:
         """Their mean. The paper does not say how the three are combined."""
         return (self.base + self.reflection + self.critic) / 3.0
-
-
-def relevance_of(scores: Any) -> Relevance | None:
-    """Return three stored scores as a Relevance; None if they are anything but three numbers in [0, 1]."""
-    if not isinstance(scores, Sequence) or len(scores) != len(RELEVANCE_STAGES):
-        return None
-    base, reflection, critic = map(_unit_number, scores)
-    if base is None or reflection is None or critic is None:
-        return None
-    return Relevance(base, reflection, critic)
 
 
 def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:

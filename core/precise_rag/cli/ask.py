@@ -28,7 +28,7 @@ from precise_rag.context import Passage
 from precise_rag.documents import place_of, read_text
 from precise_rag.documents.records import parse_json
 from precise_rag.errors import InputError
-from precise_rag.filters import Filter, parse_assignments
+from precise_rag.filters import parse_assignments
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.selection import GradientSelector, ProbabilitySelector
@@ -127,11 +127,6 @@ def add_parser(subparsers: Subparsers) -> None:
         help="your price table, a TOML file (default: the packaged table)",
     )
     parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="estimate the calls, tokens and cost of --llm without calling the model",
-    )
-    parser.add_argument(
         "--trace",
         type=path_argument,
         metavar="FILE",
@@ -151,8 +146,6 @@ def run(args: argparse.Namespace) -> int:
     """Print each candidate with the decision on it, then the answer."""
     _check_outputs(args)
     wanted = parse_assignments(args.filter)
-    if args.dry_run and not args.llm:
-        raise InputError("--dry-run estimates the calls of a language model; name one with --llm")
     rag = PreciseRAG(
         open_index(args),
         reranker=args.reranker,
@@ -172,8 +165,6 @@ def run(args: argparse.Namespace) -> int:
             ),
             _show_reply,
         )
-    if args.dry_run:
-        return _estimate(rag, wanted, args)
     trace = Trace(args.question)
     earlier = _earlier_trace(args.compare) if args.compare else None
     done = False
@@ -217,10 +208,9 @@ def _selector(args: argparse.Namespace) -> ProbabilitySelector | GradientSelecto
 
 def _check_outputs(args: argparse.Namespace) -> None:
     """Raises InputError if the answer could not be written anywhere: it costs money."""
-    if args.question is None and (args.json or args.trace or args.dry_run or not is_terminal("stdin")):
+    if args.question is None and (args.json or args.trace or not is_terminal("stdin")):
         raise InputError(
-            "no question; give one in quotes (a conversation needs a terminal, and none of --json, --trace "
-            "and --dry-run)"
+            "no question; give one in quotes (a conversation needs a terminal, and not --json or --trace)"
         )
     if args.compare and (args.trace is None or args.trace.suffix != ".html"):
         raise InputError("--compare needs the page to write; add --trace FILE.html")
@@ -328,15 +318,6 @@ def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
             "cost": trace.cost,
         },
     }
-
-
-def _estimate(rag: PreciseRAG, wanted: Filter | None, args: argparse.Namespace) -> int:
-    least, most = rag.estimate(args.question, filter=wanted)
-    if args.json:
-        print_json({"question": args.question, "least": least._asdict(), "most": most._asdict()})
-    else:
-        show(f"at least {_bill(least)}\nat most  {_bill(most)}")
-    return 0
 
 
 def _bill(bill: Bill) -> str:

@@ -8,10 +8,8 @@ path.py      `RetrievalPath`: from a question to the selection
 stages.py    the stages: what each is, and how it is made
 requests.py  what is asked
 batch.py     many questions at a time
-estimate.py  what a question will cost
 """
 
-from precise_rag.llm.rehearsal import Estimate
 from precise_rag.pipeline.rag import PreciseRAG, check_pipeline
 
-__all__ = ["Estimate", "PreciseRAG", "check_pipeline"]
+__all__ = ["PreciseRAG", "check_pipeline"]

@@ -82,24 +82,19 @@ class RetrievalPath(Portable):
         given = {one.name: getattr(self.selector, one.name) for one in fields(self.selector)}
         return {name: value for name, value in given.items() if type(value) in (int, float)}
 
-    def rank(
-        self, search: SearchRequest, session: Session, wording: Wording, *, ask_models: bool = True
-    ) -> Conversation[Selection]:
-        """Run the stages before the selection: it keeps what there is to select from.
-
-        ask_models: whether stages that ask a language model take part.
-        """
+    def rank(self, search: SearchRequest, session: Session, wording: Wording) -> Conversation[Selection]:
+        """Run the stages before the selection: it keeps what there is to select from."""
         query = search.text
         places = Places()
         if search.candidates is None:
-            queries = (yield from self._queries(query, session, wording)) if ask_models else (query,)
+            queries = yield from self._queries(query, session, wording)
             places = yield from self._search(queries, search, session)
             candidates: Sequence[Candidate] = places.selection.kept
         else:
             candidates = best_first(search.candidates)
         texts = FoundTexts(query, candidates) if self._splits_texts else None
         ranked = Selection.keep_all(candidates) if texts is None else texts.sentences
-        for stage in self._steps(ask_models, texts):
+        for stage in self._steps(texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
                 outcome = yield from stage.steps(query, ranked.kept, session, wording)
                 later = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome)
@@ -162,11 +157,9 @@ class RetrievalPath(Portable):
         grower = self.evidence
         return isinstance(grower, SentenceGrower) and grower.source is None and self._reranks_first
 
-    def _steps(self, ask_models: bool, texts: FoundTexts | None) -> list[Step]:
+    def _steps(self, texts: FoundTexts | None) -> list[Step]:
         """The stages between search and selection, in their order. texts: what the search found, if split."""
         parts = {name: getattr(self, name) for name in STEPS}
-        if not ask_models and isinstance(self.relevance, AsksModel):
-            parts["relevance"] = None
         if texts is not None:
             parts["evidence"] = parts["evidence"].over(texts)
         names = [name for name in STEPS if parts[name] is not None]

@@ -19,10 +19,8 @@ from precise_rag.excerpts import Order, PieceTokens, excerpts_of, within
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
-from precise_rag.llm.rehearsal import REPLY_TOKENS, Estimate
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.pipeline.batch import answer_all
-from precise_rag.pipeline.estimate import CostEstimator
 from precise_rag.pipeline.path import RetrievalPath
 from precise_rag.pipeline.requests import AnswerArguments, AnswerRequest, SearchArguments, SearchRequest
 from precise_rag.pipeline.stages import AsksModel, Stages, make_stages
@@ -298,42 +296,6 @@ class PreciseRAG(Portable):
             the other questions and is raised.
         """
         return await answer_all(self.aanswer, queries, concurrency, return_errors)
-
-    def estimate(
-        self, query: str, *, reply_tokens: int = REPLY_TOKENS, **further: Unpack[AnswerArguments]
-    ) -> Estimate:
-        """Return the least and the most that `answer` uses if no call fails. No language model is called.
-
-        reply_tokens: tokens of the longest reply that you expect; default: `REPLY_TOKENS`.
-        further: the further arguments of `answer`.
-        The least is a first draft that is accepted, if there surely is one. The most has every round. Calls
-        that are made again, because they were refused, cut off or could not be read, come on top; `Budget`
-        limits them. If a rewriter or a history may find other pieces, the most takes them to be as long as
-        the longest that is known.
-        Raises InputError if the pipeline has no language model.
-        """
-        if self.llm is None or self.judge is None:
-            raise InputError("there is nothing to estimate without a language model; pass llm=")
-        check_number("reply_tokens", reply_tokens, least=1, whole=True)
-        question = AnswerRequest(query, **further)
-        session = self._session(question)
-        ranked = drive(self.path.rank(question, session, self.wording, ask_models=False))
-        rewriter, relevance = self.path.rewriter, self.path.relevance
-        return CostEstimator(
-            asked=question,
-            ranked=ranked.kept,
-            n_candidates=self.path.n_candidates,
-            rewriter=rewriter if isinstance(rewriter, AsksModel) else None,
-            relevance=relevance if isinstance(relevance, AsksModel) else None,
-            select=partial(self._selected, question, ranked),
-            llm=self.llm,
-            judge=self.judge,
-            controller=self.feedback,
-            wording=self.wording.for_options(question.options),
-            order=self.order,
-            session=session,
-            reply_tokens=reply_tokens,
-        ).estimate()
 
     def with_wording(self, wording: Wording) -> Self:
         """Return a pipeline with other prompts. Everything else is shared."""

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
 from precise_rag.errors import InputError
-from precise_rag.llm.rehearsal import Estimate
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import Wording
@@ -69,12 +68,10 @@ class AsksModel(Protocol):
 
     llm: its own model; None: that of the pipeline.
     steps: the stage as a conversation. It takes what the stage's method takes, the session and the wording.
-    estimate: what it would use. It takes the same by name, and `reply_tokens`.
     """
 
     llm: LLM | None
     steps: Callable[..., Conversation[Any]]
-    estimate: Callable[..., Estimate]
 
 
 def make_stages(preset: PresetName, index: Any, given: Mapping[str, Part]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from precise_rag.errors import (
 )
 from precise_rag.llm import Budget
 from precise_rag.testing import ScriptedLLM
-from precise_rag.trace import Price, PriceTable, Trace
+from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Completion, Message, Selection
 
 QUESTION = "When does the harbour gate open?"
@@ -254,17 +254,6 @@ def test_the_model_may_name_the_threshold(said: str, expected: list[str]) -> Non
     assert kept(selection) == expected
 
 
-def test_a_cache_saves_calls_and_keeps_scores() -> None:
-    cache: dict[str, tuple[float, float, float]] = {}
-    first = RelevanceFilter(ScriptedLLM(honest), cache=cache).filter(QUESTION, candidates())
-    llm = ScriptedLLM([])
-    assert RelevanceFilter(llm, cache=cache).filter(QUESTION, candidates()) == first
-    assert RelevanceFilter(llm, cache=cache).estimate(QUESTION, candidates()).most.calls == 0
-    other = ScriptedLLM(honest)
-    RelevanceFilter(other, cache=cache).filter("Another question?", candidates())
-    assert len(other.calls) == 1
-
-
 def test_what_the_budget_has_no_room_for_is_unscored() -> None:
     llm = ScriptedLLM(honest)
     selection = RelevanceFilter(llm, batch_size=1, budget=Budget(calls=2)).filter(QUESTION, candidates())
@@ -327,31 +316,9 @@ async def test_seconds_over_leave_chunks_unscored() -> None:
     assert all(reason.startswith("unscored (") for reason in selection.reasons)
 
 
-@pytest.mark.parametrize("mode", ["batch", "single"])
-def test_an_estimate_holds_the_calls_and_tokens_that_are_then_used(mode: str) -> None:
-    llm = ScriptedLLM(honest if mode == "batch" else one_at_a_time, name="priced")
-    prices = PriceTable({"priced": Price(input=1.0, output=2.0)})
-    relevance = RelevanceFilter(llm, mode=mode, batch_size=3, prices=prices)
-    least, most = relevance.estimate(QUESTION, candidates())
-    assert llm.calls == []
-    trace = Trace(QUESTION)
-    relevance.filter(QUESTION, candidates(), trace=trace)
-    assert (least.calls, len(trace.calls)) == ((2, 2) if mode == "batch" else (4, 12))
-    for name in ("input_tokens", "output_tokens", "cost"):
-        assert getattr(least, name) <= getattr(trace, name) <= getattr(most, name)
-    assert most.cost == pytest.approx((most.input_tokens + 2 * most.output_tokens) / 1e6)
-
-
-@pytest.mark.parametrize(("mode", "calls"), [("batch", 2), ("single", 12)])
-def test_the_most_asks_once_about_each_chunk(mode: str, calls: int) -> None:
-    most = RelevanceFilter(ScriptedLLM([]), mode=mode, batch_size=3).estimate(QUESTION, candidates()).most
-    assert (most.calls, most.output_tokens) == (calls, 300 * calls)
-
-
 def test_no_candidates_no_calls() -> None:
     relevance = RelevanceFilter(ScriptedLLM([]), unscored="drop", ask_threshold=True)
     assert relevance.filter(QUESTION, []).decisions == ()
-    assert relevance.estimate(QUESTION, []).most == (0, 0, 0, 0.0)
 
 
 @pytest.mark.parametrize(

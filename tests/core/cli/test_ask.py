@@ -87,25 +87,6 @@ def test_a_chat_server_answers_and_the_trace_is_written(folder, tmp_path, precis
     assert "Ilse Brandt keeps it [1]." in page.read_text("utf-8")
 
 
-def test_a_dry_run_estimates_and_asks_no_model(folder, tmp_path, precise):
-    prices = tmp_path / "prices.toml"
-    prices.write_text("[local-model]\ninput = 1000000.0\noutput = 0.0\n")
-    with ChatServer([says("never sent")]) as server:
-        model = ["--llm", "local-model", "--base-url", server.url, "--prices", prices]
-        code, out, _ = precise("ask", folder / "index", "Who keeps the lamp?", *model, "--dry-run", "--json")
-    estimate = json.loads(out)
-    assert code == 0
-    assert server.requests == []
-    assert 1 <= estimate["least"]["calls"] <= estimate["most"]["calls"]
-    assert estimate["least"]["cost"] == pytest.approx(estimate["least"]["input_tokens"])
-
-
-def test_a_dry_run_without_a_model_names_the_option(folder, precise):
-    code, out, err = precise("ask", folder / "index", "Who keeps the lamp?", "--dry-run")
-    assert (code, out) == (1, "")
-    assert err == "precise: --dry-run estimates the calls of a language model; name one with --llm\n"
-
-
 def test_a_trace_is_html_or_json(folder, precise):
     code, _, err = precise("ask", folder / "index", "Who keeps the lamp?", "--trace", "trace.txt")
     assert code == 1

@@ -9,7 +9,7 @@ from precise_rag.answer import Answer
 from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.errors import InputError, LLMServerError
 from precise_rag.testing import HashEncoder, ScriptedLLM
-from precise_rag.trace import Bill, Trace
+from precise_rag.trace import Trace
 from precise_rag.types import ExtractedAnswer, Reading, Selection
 
 DOCUMENTS = [
@@ -206,18 +206,6 @@ async def test_cancelling_a_batch_leaves_nothing_running(rag):
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_an_estimate_asks_no_model(rag):
-    llm = ScriptedLLM([])
-    least, most = answering(rag, llm).estimate(QUESTION)
-    assert (least.calls, most.calls) == (2, 3 * 2)  # drafts and judgements
-    with_filter = answering(rag, llm, relevance=RelevanceFilter(llm)).estimate(QUESTION)
-    assert with_filter.most.calls > most.calls
-    assert isinstance(with_filter.most, Bill)
-    assert llm.calls == []
-    with pytest.raises(InputError, match="without a language model"):
-        rag.estimate(QUESTION)
-
-
 def test_an_observer_sees_every_record(rag):
     seen = []
     answering(rag, judged("Ilse Brandt.")).answer(QUESTION, trace=Trace(QUESTION, observer=seen.append))
@@ -280,11 +268,11 @@ def test_a_stage_that_cannot_be_called_is_refused_before_a_question(rag):
 
 
 def test_a_stage_of_a_user_may_ask_the_model_of_the_pipeline(rag):
-    """A stage with `llm`, `steps` and `estimate` shares the session: its calls are traced and billed."""
+    """A stage with `llm` and `steps` shares the session: its calls are traced and billed."""
 
     class Own:
         llm = None
-        steps, estimate = RelevanceFilter().steps, RelevanceFilter().estimate
+        steps = RelevanceFilter().steps
 
         def filter(self, query, candidates):
             raise AssertionError("the pipeline asks in its own session")
@@ -293,10 +281,6 @@ def test_a_stage_of_a_user_may_ask_the_model_of_the_pipeline(rag):
     trace = Trace(QUESTION)
     PreciseRAG(rag.index, llm, relevance=Own()).retrieve(QUESTION, trace=trace)
     assert {call.role for call in trace.calls} == {"relevance"}
-    alone, asking = (
-        PreciseRAG(rag.index, llm, relevance=one).estimate(QUESTION).most for one in (None, Own())
-    )
-    assert asking.calls > alone.calls
     with pytest.raises(InputError, match="the relevance of the preset 'precise' asks a language model"):
         PreciseRAG(rag.index, relevance=Own())
 

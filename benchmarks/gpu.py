@@ -14,7 +14,6 @@ meant for under ten minutes. --device cpu and small sizes run everything without
 
 import io
 import json
-import os
 import tarfile
 import time
 from argparse import Namespace
@@ -100,8 +99,7 @@ def run(args: Namespace, made: dict[str, Any]) -> dict[str, Any]:
 def parts_of(args: Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
     """The parts by name."""
     parts: dict[str, Callable[[], dict[str, Any]]] = {
-        "cut small": partial(cut_small, args, 1),
-        "cut small in processes": partial(cut_small, args, max(2, min(os.cpu_count() or 1, 16))),
+        "cut small": partial(cut_small, args),
         "cut sage-minilm": lambda: run_share(documents(args), args.megabytes, args.device),
         "encode": partial(encode, args),
         "encode on several devices": partial(encode_on_several, args),
@@ -140,14 +138,13 @@ def questions(args: Namespace) -> list[str]:
     return [question.text for question in asked]
 
 
-def cut_small(args: Namespace, processes: int) -> dict[str, Any]:
-    """Cutting by `small`: its network on the device; worker processes leave it to numpy."""
-    device = args.device if processes == 1 else None
-    texts, segmenter = documents(args), Segmenter.from_pretrained("small", device=device)
+def cut_small(args: Namespace) -> dict[str, Any]:
+    """Cutting by `small`, with its network on the device."""
+    texts, segmenter = documents(args), Segmenter.from_pretrained("small", device=args.device)
     segmenter.segment(texts[0])
     size = sum(len(document.text.encode()) for document in texts)
-    seconds = timed(args, lambda: sum(map(len, segmenter.segment_many(texts, processes=processes))))
-    return {"processes": processes, "MB": round(size / 1e6, 2), "MB/s": round(size / 1e6 / seconds, 3)}
+    seconds = timed(args, lambda: sum(map(len, segmenter.segment_many(texts))))
+    return {"MB": round(size / 1e6, 2), "MB/s": round(size / 1e6 / seconds, 3)}
 
 
 def encode(args: Namespace) -> dict[str, Any]:

@@ -40,11 +40,11 @@ NASTY = {
 """Texts that are repeated up to the size."""
 
 
-def run_one(splitter: str, kind: str, files: list[str], megabytes: float, processes: int) -> dict[str, Any]:
+def run_one(splitter: str, kind: str, files: list[str], megabytes: float) -> dict[str, Any]:
     """Time a splitter on one input; in a process of its own, because memory is measured by its peak."""
     size = round(megabytes * 1e6)
     pool = list(read_documents(*files))
-    split = load(splitter, processes)
+    split = load(splitter)
     sum(split(iter(pool[:1])))
     before = peak()
     given: Iterable[Document]
@@ -91,13 +91,13 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def load(kind: str, processes: int) -> Callable[[Iterator[Document]], Iterator[int]]:
+def load(kind: str) -> Callable[[Iterator[Document]], Iterator[int]]:
     """A function from documents to the number of chunks of each."""
     if kind in ("small", "sage-minilm"):
         from precise_rag import Segmenter
 
         segmenter = Segmenter.from_pretrained(kind)
-        return lambda documents: map(len, segmenter.segment_many(documents, processes=processes))
+        return lambda documents: map(len, segmenter.segment_many(documents))
     import benchmarks.peers.splitters  # noqa: F401  adds the splitters of other libraries
     from precise_rag.encoders import load_encoder
     from precise_rag.evaluation.splitters import load_splitter
@@ -111,7 +111,7 @@ def load(kind: str, processes: int) -> Callable[[Iterator[Document]], Iterator[i
 def in_process(args: argparse.Namespace, splitter: str, kind: str, size: str) -> dict[str, Any]:
     """Run `run_one`, or the encoder's share, in a fresh process."""
     command = [sys.executable, "-m", __spec__.name, *args.files, "--one", splitter, "--inputs", kind]
-    command += ["--sizes", size, "--processes", str(args.processes)]
+    command += ["--sizes", size]
     environment = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
     environment |= {"TOKENIZERS_PARALLELISM": "true" if args.threads > 1 else "false"}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
@@ -126,7 +126,6 @@ def main() -> None:
     parser.add_argument("--splitters", default=SPLITTERS)
     parser.add_argument("--sizes", default="0.1,1,10", help="megabytes (%(default)s)")
     parser.add_argument("--inputs", default="documents", help='comma-separated, or "nasty" (%(default)s)')
-    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--encoder-share", action="store_true", help="sage-minilm against its encoder alone")
     parser.add_argument("--threads", type=int, default=1, help="of the BLAS library and torch")
     parser.add_argument("--name", default="speed", help="of the result (%(default)s)")
@@ -135,7 +134,7 @@ def main() -> None:
     if args.one == "encoder-share":
         print(json.dumps(run_share(read_documents(*args.files), float(args.sizes))))
     elif args.one:
-        print(json.dumps(run_one(args.one, args.inputs, args.files, float(args.sizes), args.processes)))
+        print(json.dumps(run_one(args.one, args.inputs, args.files, float(args.sizes))))
     elif args.encoder_share:
         for size in args.sizes.split(","):
             in_process(args, "encoder-share", args.inputs, size)

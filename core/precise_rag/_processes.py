@@ -8,7 +8,6 @@ What follows is used instead, so that a forked child can go on:
     PerProcess     a value that each process makes for itself
     native_work    around calls of torch, faiss and BLAS: a fork waits until they have returned
     side_by_side   calls at the same time, in threads
-    importing_safely  new processes of multiprocessing begin without the working folder
     of_one_process an iterator that a forked child cannot go on with says so
 """
 
@@ -178,25 +177,6 @@ def side_by_side(*calls: Callable[[], Any]) -> list[Any]:
         return first + [other.result() for other in others]
 
 
-@contextmanager
-def importing_safely() -> Iterator[None]:
-    """Let processes that multiprocessing starts begin without the working folder.
-
-    They begin with `python -c`, which would import `multiprocessing` itself from the working folder. What
-    they import later comes from where this process imports, because their work is pickled here.
-    """
-    with _environment:
-        before = os.environ.get(_SAFE_PATH)
-        os.environ[_SAFE_PATH] = "1"
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ[_SAFE_PATH]
-            else:
-                os.environ[_SAFE_PATH] = before
-
-
 def of_one_process(items: Iterator[T]) -> Iterator[T]:
     """Yield the items, which other threads or processes prepare.
 
@@ -221,8 +201,6 @@ def _use_one_thread() -> None:
 
 
 _renewed: WeakSet[ProcessLock | PerProcess[Any]] = WeakSet()
-_environment = ProcessLock()
-_SAFE_PATH = "PYTHONSAFEPATH"
 _abandoned: list[object] = []
 _native = _NativeCalls()
 

@@ -23,7 +23,7 @@ from precise_rag._processes import ProcessLock
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import CachedEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
-from precise_rag.errors import InputError, LLMAuthenticationError, WorkerError
+from precise_rag.errors import InputError, LLMAuthenticationError
 from precise_rag.index import (
     HybridIndex,
 )
@@ -186,12 +186,6 @@ def test_cloudpickle_takes_the_functions_that_pickle_refuses():
         pickle.dumps(rag)
 
 
-def test_a_segmenter_that_cannot_be_sent_to_processes_says_so():
-    segmenter = Segmenter.from_pretrained("small", count_tokens=lambda texts: [1] * len(texts))
-    with pytest.raises(InputError, match="processes=1"):
-        next(segmenter.segment_many(["One. Two."], processes=2))
-
-
 @has_fork
 def test_a_killed_worker_hangs_nobody():
     from tqdm import tqdm
@@ -213,22 +207,6 @@ def test_workers_that_are_spawned_search_too():
     index = HybridIndex.build(DOCUMENTS, HashEncoder())
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(found, (index,)) == found(index)
-
-
-class _Killer:
-    """Counts tokens until it is asked for a certain text; then its process is killed."""
-
-    def __call__(self, texts):
-        if any("killed" in text for text in texts):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return [len(text.split()) for text in texts]
-
-
-@has_fork
-def test_a_dead_worker_is_reported():
-    segmenter = Segmenter.from_pretrained("small", count_tokens=_Killer())
-    with pytest.raises(WorkerError, match="a worker process died"):
-        list(segmenter.segment_many(["One. Two.", "This one is killed. Really."], processes=2))
 
 
 def test_a_part_that_says_itself_what_is_wrong_is_not_pickled_twice():

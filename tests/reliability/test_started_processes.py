@@ -10,7 +10,6 @@ import pytest
 
 import precise_rag
 from precise_rag.documents import conversion, read_documents
-from precise_rag.segmentation import Segmenter
 from support.figures import count
 
 MODULES = "modules laid where a process that we start might import them, none imported"
@@ -74,16 +73,3 @@ def test_the_converter_finds_what_lies_beside_the_package(tmp_path: Path) -> Non
     command = [python, "-I", "-c", code, target, tmp_path / "a.html"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("# Fares\n", 0), done.stderr
-
-
-def test_worker_processes_begin_without_the_working_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    marker = tmp_path / "imported"
-    monkeypatch.chdir(write_modules(tmp_path / "here", marker))
-    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
-    chunks = list(Segmenter.from_pretrained("small").segment_many(["One text. Two texts."] * 2, processes=2))
-    assert len(chunks) == 2
-    assert not marker.exists(), marker.read_text()
-    assert "PYTHONSAFEPATH" not in os.environ
-    count(MODULES, len(NAMES))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checks import check_number
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
@@ -19,12 +17,7 @@ from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_r
 from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.readable import readable_sentences
-from precise_rag.segmentation.streaming import (
-    check_texts,
-    segment_in_processes,
-    segment_tables,
-    with_progress,
-)
+from precise_rag.segmentation.streaming import check_texts, segment_tables, with_progress
 from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import split_structured
@@ -215,18 +208,14 @@ class Segmenter:
         return predicted.logits, counts
 
     def segment_many(
-        self, texts: Iterable[str | Document], *, show_progress: bool = False, processes: int = 1
+        self, texts: Iterable[str | Document], *, show_progress: bool = False
     ) -> Iterator[list[Chunk]]:
         """Yield the chunks of each text, in order; only a few texts are in memory at once.
 
-        show_progress: show a progress bar; default False. processes: worker processes; default 1: none.
+        show_progress: show a progress bar; default False.
         """
         check_texts(texts)
-        check_number("processes", processes, least=1, whole=True)
-        if processes > 1:
-            results = segment_in_processes(self, texts, min(processes, 4 * (os.cpu_count() or 1)))
-        else:
-            results = self._stream(texts)
+        results = self._stream(texts)
         yield from with_progress(results, texts) if show_progress else results
 
     def _stream(self, texts: Iterable[str | Document]) -> Iterator[list[Chunk]]:

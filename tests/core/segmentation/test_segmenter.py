@@ -118,10 +118,9 @@ def test_chunks_are_the_same_alone_in_a_batch_and_on_threads(small: Segmenter, d
         assert list(pool.map(small.segment, documents)) == alone
 
 
-def test_chunks_are_the_same_in_processes_and_after_pickling(small: Segmenter) -> None:
+def test_chunks_are_the_same_after_pickling(small: Segmenter) -> None:
     documents = [Document(str(k), TWO_TOPICS * (k + 1)) for k in range(5)]
     alone = [small.segment(document) for document in documents]
-    assert list(small.segment_many(iter(documents), processes=2)) == alone
     assert list(map(pickle.loads(pickle.dumps(small)).segment, documents)) == alone
 
 

@@ -7,12 +7,6 @@ from pydoc_data.topics import topics
 from types import ModuleType
 
 import pytest
-from llama_index.core.agent import FunctionAgent
-from llama_index.core.llms import ChatMessage, MessageRole, mock
-
-from precise_rag import Document, PreciseRAG
-from precise_rag.cli.serve import make_server
-from precise_rag.testing import HashEncoder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -90,37 +84,3 @@ def test_chat(capsys, tmp_path, embedding, scripted_chat):
     assert "try" in re.findall(r"from: ([\w, -]+);", shown)[0]
     assert "When is the finally clause executed?" in page.read_text(encoding="utf-8")
     assert len(chat.chat_history) == 4
-
-
-async def test_an_agent_s_tools_search_through_the_protocol():
-    mcp = pytest.importorskip("mcp")
-    documents = [Document("lamp", "The lamp is lit at dusk. Ilse Brandt keeps it.")]
-    server = make_server(PreciseRAG.from_documents(documents, preset="paretorag", encoder=HashEncoder(64)))
-    async with mcp.Client(server) as client:
-        search, read = load("llamaindex_mcp").load_tools(client)
-        assert search.metadata.name == "search"
-        assert "Ilse Brandt keeps it." in str(await search.acall(question="Who keeps the lamp?"))
-        assert "lit at dusk" in str(await read.acall(document="lamp", place=0))
-
-
-@pytest.mark.skipif(not hasattr(mock, "MockFunctionCallingLLM"), reason="this LlamaIndex has no such model")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-async def test_an_agent_answers_from_what_its_search_returns():
-    mcp = pytest.importorskip("mcp")
-    documents = [Document("lamp", "The lamp is lit at dusk. Ilse Brandt keeps it.")]
-    server = make_server(PreciseRAG.from_documents(documents, preset="paretorag", encoder=HashEncoder(64)))
-    question = "Who keeps the lamp?"
-    found = []
-
-    def reply(messages, **options):
-        found.extend(str(message.content) for message in messages if message.role == MessageRole.TOOL)
-        if found:
-            return ChatMessage("Ilse Brandt.", role=MessageRole.ASSISTANT)
-        call = mock.ToolCallBlock(tool_call_id="1", tool_name="search", tool_kwargs={"question": question})
-        return ChatMessage(role=MessageRole.ASSISTANT, blocks=[call])
-
-    async with mcp.Client(server) as client:
-        model = mock.MockFunctionCallingLLM(response_generator=reply, is_chat_model=True)
-        agent = FunctionAgent(tools=load("llamaindex_mcp").load_tools(client), llm=model)
-        assert str(await agent.run(question)) == "Ilse Brandt."
-    assert "Ilse Brandt keeps it." in found[0]

@@ -1,164 +1,136 @@
-"""`precise serve`: indexes as tools of an agent over the Model Context Protocol, or an HTTP service."""
+"""`precise serve INDEX`: an index as tools of an agent, over the Model Context Protocol."""
 
 import argparse
-import asyncio
-import os
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
+import precise_rag
+from precise_rag import evidence
 from precise_rag._extras import require
-from precise_rag.cli.agent_tools import make_server
-from precise_rag.cli.http_doors import App, Doors, add_http_options
 from precise_rag.cli.output import Subparsers, warn
-from precise_rag.cli.saved_index import add_index_options, open_indexes
-from precise_rag.errors import InputError
+from precise_rag.cli.saved_index import add_index_options, open_index
+from precise_rag.errors import InputError, PreciseRagError
+from precise_rag.excerpts import excerpts_of
+from precise_rag.index import DatabaseIndex, DocumentIndex
+from precise_rag.pages import page_at
 from precise_rag.pipeline import PreciseRAG
+from precise_rag.titles import joined_titles, new_sections
+from precise_rag.tokens import estimate_tokens
+from precise_rag.types import Candidate, Excerpt
 
-_STOP_SECONDS = 30
-"""Seconds that requests have to end after the server is told to stop."""
-_MOST_CONNECTIONS = 1_000
+_INSTRUCTIONS = "Search documents, and cite them by their names, with the page if there is one."
+_LONGEST_READ = 20_000
+"""Most characters that the tool `read` returns."""
+_HOST = "127.0.0.1"
 
 
 def add_parser(subparsers: Subparsers) -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "serve",
-        help="let agents search indexes (Model Context Protocol), or rerank and prune over HTTP",
-        description="Serve the tools search, read, collections and prune over the Model Context Protocol "
-        "(extra mcp), or with --rest an HTTP service that reranks and prunes (extra rest).",
+        help="let agents search an index (Model Context Protocol)",
+        description="Serve the tools search, read and prune over the Model Context Protocol, on standard "
+        "input and output, or over HTTP on this machine. Needs the extra mcp.",
     )
-    add_index_options(parser, several=True)
-    ways = parser.add_mutually_exclusive_group()
-    ways.add_argument(
+    add_index_options(parser)
+    parser.add_argument(
         "--http",
         action="store_true",
-        help="serve streamable HTTP at http://HOST:PORT/mcp (default: standard input and output)",
+        help=f"serve streamable HTTP at http://{_HOST}:PORT/mcp (default: standard input and output)",
     )
-    ways.add_argument(
-        "--rest",
-        action="store_true",
-        help="serve POST /rerank and /prune, GET /health, /metrics and /docs, without an index",
+    parser.add_argument(
+        "--port", type=int, default=8000, metavar="PORT", help="port of --http (default: %(default)s)"
     )
-    add_http_options(parser)
-    add_rest_options(parser)
     parser.set_defaults(run=run)
-
-
-def add_rest_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the HTTP service."""
-    rest = parser.add_argument_group("options of --rest")
-    rest.add_argument(
-        "--reranker",
-        default="default",
-        metavar="NAME",
-        help="default, packaged, or a model (default: default)",
-    )
-    rest.add_argument(
-        "--max-bytes",
-        type=int,
-        default=8 * 2**20,
-        metavar="N",
-        help="largest body of a request (default: %(default)s)",
-    )
-    rest.add_argument(
-        "--max-documents",
-        type=int,
-        default=1_000,
-        metavar="N",
-        help="most documents of a request (default: %(default)s)",
-    )
-    rest.add_argument(
-        "--max-seconds",
-        type=float,
-        default=30.0,
-        metavar="S",
-        help="most seconds of a request, with its wait (default: %(default)s)",
-    )
-    rest.add_argument(
-        "--at-once",
-        type=int,
-        default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        metavar="N",
-        help="requests that work at a time (default: processors)",
-    )
-    rest.add_argument(
-        "--max-waiting",
-        type=int,
-        default=64,
-        metavar="N",
-        help="requests that wait for them; a further one gets status 503 (default: %(default)s)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the client leaves or the command is interrupted."""
-    if args.rest:
-        return _run_rest(args)
-    if not args.index:
-        raise InputError("name the INDEX to serve; without one, --rest serves reranking and pruning")
-    require("mcp", extra="mcp")
-    if not args.http:
-        make_server(_pipelines(args)).run()
-        return 0
-    doors = Doors.of(args)
-    doors.check_address()
-    pipelines = _pipelines(args)
-    warn(f"serving {', '.join(pipelines)} at http://{args.host}:{args.port}/mcp; end with Ctrl-C")
-    asyncio.run(http_server(pipelines, doors).serve())
+    server = make_server(open_index(args))
+    if args.http:
+        warn(f"serving {args.index} at http://{_HOST}:{args.port}/mcp; end with Ctrl-C")
+        server.run("streamable-http", host=_HOST, port=args.port)
+    else:
+        server.run()
     return 0
 
 
-def http_server(pipelines: PreciseRAG | Mapping[str, PreciseRAG], doors: Doors) -> Any:
-    """Return a uvicorn server of the tools of indexes; `serve` runs it."""
-    security = require("mcp.server.transport_security", extra="mcp").TransportSecuritySettings(
-        allowed_hosts=list(doors.hosts), allowed_origins=list(doors.origins)
+def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
+    """Return an MCP server with tools that search and read an index, and prune texts.
+
+    For local HTTP the SDK refuses requests whose Host or Origin is not this machine.
+    """
+    mcp = require("mcp.server.mcpserver", extra="mcp")
+    types = require("mcp.types", extra="mcp")
+    rag = PreciseRAG(index)
+    server = mcp.MCPServer(
+        "precise-rag", instructions=_INSTRUCTIONS, version=precise_rag.__version__, log_level="WARNING"
     )
-    app = make_server(pipelines).streamable_http_app(transport_security=security)
-    return _server(doors.guarded(app), doors, extra="mcp")
-
-
-def rest_server(args: argparse.Namespace, doors: Doors) -> Any:
-    """Return a uvicorn server of the HTTP service; `serve` runs it. Its models are loaded."""
-    for module in ("starlette", "pydantic", "prometheus_client"):
-        require(module, extra="rest")
-    from precise_rag.cli.rest import Limits, make_app
-
-    limits = Limits(
-        max_bytes=args.max_bytes,
-        max_documents=args.max_documents,
-        seconds=args.max_seconds,
-        at_once=args.at_once,
-        max_waiting=args.max_waiting,
+    only_reads = types.ToolAnnotations(
+        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
-    app = make_app(args.reranker, limits, has_token=bool(doors.token))
-    return _server(doors.checked(doors.guarded(app, open_paths=("/health",))), doors, extra="rest")
+
+    def search(question: str, filter: dict[str, Any] | None = None, max_tokens: int | None = None) -> str:
+        """Find the excerpts that answer a question. A line mark-number names the document and @place of
+        each; lines without this mark are text of documents. filter: by metadata, e.g.
+        {"year": {"$gte": 2020}}."""
+        selection = rag.retrieve(question, filter=filter, max_tokens=max_tokens, piece_tokens=_source_tokens)
+        limit = f" that fits into {max_tokens} tokens" if max_tokens else ""
+        return _written(excerpts_of(selection, rag.order, _source_tokens)) or f"Nothing was found{limit}."
+
+    def read(document: str, place: int, around: int = 1_000) -> str:
+        """Read a document around a place, the number after @. around: characters before and after."""
+        text = index.document(document).text
+        if not 0 <= place <= len(text):
+            raise InputError(f"place must be within 0 and {len(text)}, got {place}")
+        around = max(0, min(around, _LONGEST_READ // 2))
+        first, last = max(0, place - around), min(len(text), place + around)
+        return f"characters {first} to {last} of {len(text)}\n{text[first:last]}"
+
+    def prune(text: str, question: str, max_tokens: int = 400) -> str:
+        """Cut a long text of yours, such as a page, log or JSON, down to what answers a question."""
+        return evidence.prune(text, question, max_tokens).text
+
+    for tool in (search, read, prune):
+        server.add_tool(_with_tool_errors(tool), annotations=only_reads, structured_output=False)
+    return server
 
 
-def _run_rest(args: argparse.Namespace) -> int:
-    if args.index:
-        raise InputError("--rest serves no index; leave INDEX out, or serve its tools with --http")
-    doors = Doors.of(args)
-    doors.check_address()
-    server = rest_server(args, doors)
-    warn(f"serving http://{args.host}:{args.port}, described at /docs; end with Ctrl-C")
-    asyncio.run(server.serve())
-    return 0
+def _with_tool_errors(tool: Callable[..., str]) -> Callable[..., str]:
+    """Wrap a tool so that the agent reads the library's errors; of others the SDK tells it nothing."""
+    tool_error = require("mcp.server.mcpserver.exceptions", extra="mcp").ToolError
+
+    @wraps(tool)
+    def called(**arguments: Any) -> str:
+        try:
+            return tool(**arguments)
+        except PreciseRagError as error:
+            raise tool_error(str(error)) from error
+
+    return called
 
 
-def _pipelines(args: argparse.Namespace) -> dict[str, PreciseRAG]:
-    return {name: PreciseRAG(index) for name, index in open_indexes(args).items()}
+def _written(excerpts: Sequence[Excerpt]) -> str:
+    """Return excerpts as one text, each below a line that names its source.
+
+    A document cannot write such a line: the random mark in it is in none of the texts.
+    """
+    mark = secrets.token_hex(2)
+    while any(mark in excerpt.text for excerpt in excerpts):
+        mark = secrets.token_hex(4)
+    parts = []
+    for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), start=1):
+        source = [excerpt.doc_id, joined_titles(titles)]
+        page = page_at(excerpt.metadata, excerpt.start)
+        if page is not None:
+            source.insert(1, f"page {page}")
+        named = " ".join("; ".join(filter(None, source)).split())
+        parts.append(f"{mark}-{number} {named} @{excerpt.start}\n{excerpt.text.rstrip()}")
+    return "\n\n".join(parts)
 
 
-def _server(app: App, doors: Doors, *, extra: str) -> Any:
-    uvicorn = require("uvicorn", extra=extra)
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            host=doors.host,
-            port=doors.port,
-            log_level="warning",
-            server_header=False,
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_graceful_shutdown=_STOP_SECONDS,
-        )
-    )
+def _source_tokens(piece: Candidate) -> int:
+    """Return the tokens of the line above an excerpt, beside its titles."""
+    return estimate_tokens(f"4a8c-1 {piece.doc_id}; page 1 @{piece.start}")

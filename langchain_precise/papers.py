@@ -7,7 +7,6 @@ HybridRetriever               finds sentences by words and by meaning at once
 RedundancyCompressor          drops documents that repeat a better one (ChunkRAG)
 RelevanceFilterCompressor     keeps documents that a language model finds relevant (ChunkRAG)
 RerankCompressor              scores documents against the query
-RewritingRetriever            also searches for the question in other words (ChunkRAG)
 SentenceContextRetriever      finds sentences by meaning, each with its passage (ParetoRAG)
 SentenceContextTextSplitter   makes a document of each sentence, its context in its vector (ParetoRAG)
 WordSentenceRetriever         finds sentences that share words with the query (recursive retrieval)
@@ -21,7 +20,6 @@ from langchain_precise.compressors import (
 )
 from langchain_precise.relevance import RelevanceFilterCompressor
 from langchain_precise.retrievers import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
-from langchain_precise.rewriting import RewritingRetriever
 from langchain_precise.text_splitters import GreedySemanticTextSplitter, SentenceContextTextSplitter
 
 __all__ = [
@@ -32,7 +30,6 @@ __all__ = [
     "RedundancyCompressor",
     "RelevanceFilterCompressor",
     "RerankCompressor",
-    "RewritingRetriever",
     "SentenceContextRetriever",
     "SentenceContextTextSplitter",
     "WordSentenceRetriever",

@@ -1,10 +1,10 @@
 """A compressor that keeps the documents that a language model finds relevant."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from langchain_core.runnables.config import ensure_config
-from pydantic import Field, PrivateAttr, SkipValidation
+from pydantic import PrivateAttr
 
 from langchain_precise.compressors import SelectionCompressor
 from precise_rag.candidate_filters import DynamicThreshold, RelevanceFilter, RelevanceSettings
@@ -24,7 +24,6 @@ class RelevanceFilterCompressor(SelectionCompressor):
     llm: a chat model, or anything else that `load_llm` takes.
     max_concurrency: calls at a time; a `max_concurrency` in the config of a call can lower it.
     budget: limits for each query.
-    cache: keeps scores by content, such as a dict or a shelf.
     The other fields are those of `RelevanceSettings`.
     """
 
@@ -38,9 +37,6 @@ class RelevanceFilterCompressor(SelectionCompressor):
     instructions: str | None = _RELEVANCE.instructions
     max_concurrency: int = _RELEVANCE.max_concurrency
     budget: Budget | None = None
-    cache: SkipValidation[MutableMapping[str, tuple[float, float, float]] | None] = Field(
-        default=None, exclude=True
-    )
 
     _prices: PriceTable = PrivateAttr()
 
@@ -61,6 +57,4 @@ class RelevanceFilterCompressor(SelectionCompressor):
         settings = {name: getattr(self, name) for name in RelevanceSettings.__dataclass_fields__}
         limit = ensure_config().get("max_concurrency") or self.max_concurrency
         settings["max_concurrency"] = min(limit, self.max_concurrency)
-        return RelevanceFilter(
-            self.llm, cache=self.cache, budget=self.budget, prices=self._prices, **settings
-        )
+        return RelevanceFilter(self.llm, budget=self.budget, prices=self._prices, **settings)

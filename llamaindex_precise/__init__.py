@@ -3,7 +3,7 @@
     SemanticSegmentationNodeParser   cuts documents where the meaning changes
     PreciseRetriever                 finds the few sentences that answer a question
     EvidencePostprocessor            cuts the nodes of any retriever down to them
-    SelfFeedbackQueryEngine          answers, judges the answer and tries again; …ChatEngine: in a chat
+    SelfFeedbackQueryEngine          answers, judges the answer and tries again
     read_facts                       what a result says about itself: its document, place and score
 
 `PreciseEmbedding` is the offline encoder as a LlamaIndex embedding. Components for a single stage, as the
@@ -14,7 +14,6 @@ from typing import NoReturn
 
 from llamaindex_precise import _framework as _framework
 from llamaindex_precise import events, papers
-from llamaindex_precise.chat import SelfFeedbackChatEngine
 from llamaindex_precise.embeddings import PreciseEmbedding
 from llamaindex_precise.evidence import EvidencePostprocessor
 from llamaindex_precise.node_parsers import SemanticSegmentationNodeParser
@@ -27,7 +26,6 @@ __all__ = [
     "EvidencePostprocessor",
     "PreciseEmbedding",
     "PreciseRetriever",
-    "SelfFeedbackChatEngine",
     "SelfFeedbackQueryEngine",
     "SemanticSegmentationNodeParser",
     "read_facts",

@@ -6,7 +6,6 @@ HybridRetriever                  finds sentences by words and by meaning at once
 PreciseRerankPostprocessor       scores nodes against the query
 RedundancyPostprocessor          drops nodes that repeat a better one (ChunkRAG)
 RelevanceFilterPostprocessor     keeps nodes that a language model finds relevant (ChunkRAG)
-RewritingRetriever               also searches for the question in other words (ChunkRAG)
 SentenceContextNodeParser        makes a node of each sentence, its context in its vector (ParetoRAG)
 SentenceContextRetriever         finds sentences by meaning, each with its passage (ParetoRAG)
 WordSentenceRetriever            finds sentences that share words with the query (recursive retrieval)
@@ -20,7 +19,6 @@ from llamaindex_precise.postprocessors import (
 )
 from llamaindex_precise.relevance import RelevanceFilterPostprocessor
 from llamaindex_precise.retrievers import HybridRetriever, SentenceContextRetriever, WordSentenceRetriever
-from llamaindex_precise.rewriting import RewritingRetriever
 
 __all__ = [
     "GradientSelectionPostprocessor",
@@ -29,7 +27,6 @@ __all__ = [
     "PreciseRerankPostprocessor",
     "RedundancyPostprocessor",
     "RelevanceFilterPostprocessor",
-    "RewritingRetriever",
     "SentenceContextNodeParser",
     "SentenceContextRetriever",
     "WordSentenceRetriever",

@@ -1,13 +1,12 @@
 """A postprocessor that keeps the nodes that a language model finds relevant."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 from llama_index.core.settings import Settings
-from pydantic import SkipValidation
 
 from llamaindex_precise.postprocessors import SelectionPostprocessor, require_query
 from precise_rag.candidate_filters import DynamicThreshold, RelevanceFilter, RelevanceSettings
@@ -52,9 +51,6 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor, PromptMixin):
     )
     max_concurrency: int = Field(default=_RELEVANCE.max_concurrency, description="Calls at a time.")
     budget: Budget | None = Field(default=None, exclude=True, description="Limits for each query.")
-    cache: SkipValidation[MutableMapping[str, tuple[float, float, float]] | None] = Field(
-        default=None, exclude=True, description="Keeps scores by content, such as a dict or a shelf."
-    )
 
     _filter: RelevanceFilter = PrivateAttr()
 
@@ -74,7 +70,7 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor, PromptMixin):
 
     def _make_filter(self) -> RelevanceFilter:
         settings = {name: getattr(self, name) for name in RelevanceSettings.__dataclass_fields__}
-        return RelevanceFilter(self.llm, cache=self.cache, budget=self.budget, **settings)
+        return RelevanceFilter(self.llm, budget=self.budget, **settings)
 
     def _get_prompts(self) -> PromptDictType:
         return {"relevance_instructions": PromptTemplate(self.instructions or relevance_instructions())}

@@ -15,8 +15,7 @@ from precise_rag.index import HybridIndex
 from precise_rag.index.rows import nearest
 from precise_rag.pages import boxes_of, write_boxes
 from precise_rag.rerank import load_reranker, rerank
-from precise_rag.rewriting import merge_searches
-from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.testing import HashEncoder
 from precise_rag.types import ExtractedAnswer, Reading
 from support.alike import assert_alike
 from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
@@ -151,25 +150,6 @@ def test_a_query_must_be_text(kind, query):
     for ask in (nodes.search if kind == "Hybrid" else nodes.select, found.invoke):
         with pytest.raises(InputError, match="the query must"):
             ask(query)
-
-
-@each_framework
-async def test_rewriting_merges_what_both_questions_find(framework):
-    question, written = QUESTIONS[0], "ferry leaves Velm nine"
-    index = HybridIndex.build(CORE, HashEncoder())
-    searches = [index.search(one, 3) for one in (question, written)]
-    expected = [(c.text, pytest.approx(c.score)) for c in merge_searches(searches)]
-    assert len(expected) > 3
-
-    def rewriting(replies):
-        make = framework.retriever("Rewriting")
-        return make(retriever=retriever(framework, k=3), llm=ScriptedLLM(replies))
-
-    over = rewriting([written] * 2)
-    for found in (framework.find(over, question), await framework.afind(over, question)):
-        assert [(framework.text(piece), framework.score(piece)) for piece in found] == expected
-    failing = framework.find(rewriting(["one\ntwo"]), question)
-    assert [framework.text(piece) for piece in failing] == [c.text for c in searches[0]]
 
 
 @each_framework

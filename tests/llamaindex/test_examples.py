@@ -64,23 +64,3 @@ def test_qdrant(capsys, embedding, scripted_chat):
     assert "among the first 1 (min_k)" in shown
     assert re.search("under min_score|after the sharp drop", shown)
     assert "Keys and telephones are kept for a year" in model.prompts[0]
-
-
-def test_chat(capsys, tmp_path, embedding, scripted_chat):
-    def reply(prompt: str) -> str:
-        if "You judge an answer" in prompt:
-            return '{"reason": "borne out", "score": 9, "adjustment": 0}'
-        if "And after a return?" in prompt and "way out" in prompt and "passage" not in prompt.lower():
-            return "When is the finally clause executed?"
-        return "On the way out [1]."
-
-    example = load("llamaindex_chat")
-    chat = example.build_chat(scripted_chat(reply=reply), embedding)
-    page = tmp_path / "trace.html"
-    example.converse(chat, ["When does finally run?", "And after a return?"], page)
-    shown = capsys.readouterr().out
-    assert shown.count("On the way out [1].") == 2
-    assert shown.count("[judged 9 of 10, from: ") == 2
-    assert "try" in re.findall(r"from: ([\w, -]+);", shown)[0]
-    assert "When is the finally clause executed?" in page.read_text(encoding="utf-8")
-    assert len(chat.chat_history) == 4

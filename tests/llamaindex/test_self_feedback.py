@@ -12,14 +12,14 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import IndexNode, QueryBundle
 from llama_index.core.tools import QueryEngineTool
 
-from llamaindex_precise import SelfFeedbackChatEngine, SelfFeedbackQueryEngine
+from llamaindex_precise import SelfFeedbackQueryEngine
 from llamaindex_precise.convert import to_core_documents
 from llamaindex_precise.papers import (
     GradientSelectionPostprocessor,
     PreciseRerankPostprocessor,
     SentenceContextRetriever,
 )
-from precise_rag import GradientSelector, InputError, Ledger, PreciseRAG
+from precise_rag import GradientSelector, Ledger, PreciseRAG
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.viz.trace_page import trace_page
@@ -251,29 +251,3 @@ def test_a_pipeline_over_an_index_is_searched_by_them_too(documents):
     (found,) = engine.query(bundle).source_nodes
     assert "keeper" in found.node.text.lower()
     assert engine.retrieve(bundle)[0].node.node_id == found.node.node_id
-
-
-async def test_the_chat_engine_makes_follow_ups_self_contained(retriever):
-    def reply(messages):
-        text = "\n".join(message.content for message in messages)
-        if "You judge" in text:
-            return verdict(9)
-        return "Tomas Reyk did." if "built from river stone" in text else QUESTION
-
-    chat = SelfFeedbackChatEngine.from_engine(growing(retriever, reply))
-    assert str(chat.chat(QUESTION)) == "Tomas Reyk did."
-    second = chat.chat("And who was that?")
-    facts = second.sources[0].raw_output.metadata["precise"]
-    assert facts["question"] == QUESTION
-    assert [call["role"] for call in facts["trace"]["calls"]] == ["standalone", "answer", "judge"]
-    assert second.source_nodes
-    third = await chat.achat("Really?")
-    assert str(third) == "Tomas Reyk did."
-    assert "".join(chat.stream_chat("Sure?").response_gen) == "Tomas Reyk did."
-    live = await chat.astream_chat("Quite?")
-    assert "".join([piece async for piece in live.async_response_gen()]) == "Tomas Reyk did."
-    assert len(chat.chat_history) == 10
-    chat.reset()
-    assert chat.chat_history == []
-    with pytest.raises(InputError, match="blank"):
-        chat.chat(" ")

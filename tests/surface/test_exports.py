@@ -22,18 +22,18 @@ EXPORTED = [
     (
         langchain_precise.papers,
         "CompressorInput GradientSelectionCompressor GreedySemanticTextSplitter HybridRetriever "
-        "RedundancyCompressor RelevanceFilterCompressor RerankCompressor RewritingRetriever "
+        "RedundancyCompressor RelevanceFilterCompressor RerankCompressor "
         "SentenceContextRetriever SentenceContextTextSplitter WordSentenceRetriever",
     ),
     (
         llamaindex_precise,
-        "EvidencePostprocessor PreciseEmbedding PreciseRetriever SelfFeedbackChatEngine "
+        "EvidencePostprocessor PreciseEmbedding PreciseRetriever "
         "SelfFeedbackQueryEngine SemanticSegmentationNodeParser read_facts",
     ),
     (
         llamaindex_precise.papers,
         "GradientSelectionPostprocessor GreedySemanticNodeParser HybridRetriever "
-        "PreciseRerankPostprocessor RedundancyPostprocessor RelevanceFilterPostprocessor RewritingRetriever "
+        "PreciseRerankPostprocessor RedundancyPostprocessor RelevanceFilterPostprocessor "
         "SentenceContextNodeParser SentenceContextRetriever WordSentenceRetriever",
     ),
     (llamaindex_precise.events, "PreciseCallEvent PreciseRoundEvent PreciseStageEvent"),

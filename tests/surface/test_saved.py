@@ -35,7 +35,6 @@ NOT_LANGCHAIN = {
     "HybridRetriever": LIVE,
     "SentenceContextRetriever": LIVE,
     "WordSentenceRetriever": LIVE,
-    "RewritingRetriever": "it is built around another retriever, and LangChain saves none",
     "RelevanceFilterCompressor": "it is saved, but its model only if that is one which LangChain saves",
     "SemanticSegmentationTextSplitter": SPLITTER,
     "GreedySemanticTextSplitter": SPLITTER,
@@ -62,11 +61,9 @@ LLAMAINDEX: dict[str, dict[str, Any]] = {
 NOT_LLAMAINDEX = {
     "PreciseRetriever": LIVE,
     "SelfFeedbackQueryEngine": LIVE,
-    "SelfFeedbackChatEngine": LIVE,
     "HybridRetriever": LIVE,
     "SentenceContextRetriever": LIVE,
     "WordSentenceRetriever": LIVE,
-    "RewritingRetriever": LIVE,
 }
 
 

@@ -13,7 +13,6 @@ from langchain_precise.papers import HybridRetriever as LangChainHybrid
 from llamaindex_precise import (
     EvidencePostprocessor,
     PreciseEmbedding,
-    SelfFeedbackChatEngine,
     SelfFeedbackQueryEngine,
     SemanticSegmentationNodeParser,
 )
@@ -104,8 +103,6 @@ WRONG = [
     (lambda: LlamaIndexHybrid.from_index("index"), "index must have the method `search`, got str"),
     (lambda: SelfFeedbackQueryEngine("retriever", LLM), "index.as_retriever"),
     (lambda: SelfFeedbackQueryEngine(model=LLM), "'model'; write llm="),
-    (lambda: SelfFeedbackChatEngine(**WRONG_WORDS["engine"]), "'engine'; write query_engine="),
-    (lambda: SelfFeedbackChatEngine("engine"), "query_engine must be a SelfFeedbackQueryEngine, got str"),
     (lambda: PreciseEmbedding(**WRONG_WORDS["encoder"]), "'encoder'; write model_name="),
     (lambda: EvidencePostprocessor(**WRONG_WORDS["floor"]), "'floor'; write min_score="),
     (lambda: EvidencePostprocessor().postprocess_nodes(NODES, query_str="x"), "nodes must be NodeWithScore"),
@@ -123,11 +120,3 @@ def test_any_other_word_names_the_right_one(made, message):
         made()
     assert type(raised.value) is InputError
     assert message in str(raised.value)
-
-
-def test_a_memory_that_is_none_is_refused_when_the_engine_is_made():
-    engine = SelfFeedbackQueryEngine(LlamaIndexHybrid.from_index(INDEX), LLM)
-    with pytest.raises(
-        InputError, match="memory must be a LlamaIndex memory, such as ChatMemoryBuffer, got str"
-    ):
-        SelfFeedbackChatEngine(engine, memory="chat")

@@ -84,20 +84,7 @@ MAKERS: list[tuple[Callable[..., Any], str]] = [
     (llamaindex_precise.papers.HybridRetriever.from_database, "location"),
     (langchain_precise.papers.HybridRetriever.from_database, "location"),
     (langchain_precise.PreciseEmbeddings, "model device"),
-    (langchain_precise.papers.RewritingRetriever, "retriever llm"),
-    (llamaindex_precise.papers.RewritingRetriever, "retriever llm"),
 ]
-REST: dict[Callable[..., Any], dict[str, Any]] = {
-    langchain_precise.papers.RewritingRetriever: {
-        "retriever": RunnableLambda(lambda query: LANG),
-        "llm": answer,
-    },
-    llamaindex_precise.papers.RewritingRetriever: {
-        "retriever": over(LLAMA, llamaindex_precise),
-        "llm": answer,
-    },
-}
-"""What must be given beside the wrong one."""
 
 
 @pytest.mark.parametrize(
@@ -110,7 +97,7 @@ REST: dict[Callable[..., Any], dict[str, Any]] = {
 )
 def test_a_wrong_type_is_one_error_that_names_the_argument(make: Callable[..., Any], argument: str) -> None:
     with pytest.raises(InputError) as caught:
-        make(**REST.get(make, {}) | {argument: Wrong()})
+        make(**{argument: Wrong()})
     message = str(caught.value)
     assert message.startswith(argument), message
     assert "Wrong" in message

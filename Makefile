@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet -c constraints.txt
 DOCS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick torture check format docs measurements test-lowest clean
+.PHONY: help demo test test-quick check format docs test-lowest clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -31,17 +31,13 @@ test: $(VENV)/dev  ## set up and run the tests
 test-quick: $(VENV)/dev  ## test the core without what is slow: frameworks, databases, encoders, rerankers, commands, evaluation
 	$(BIN)/python -m pytest -m 'not slow and not torture and not long' tests/core tests/surface
 
-torture: $(VENV)/dev  ## try for hours to break things, and write what was tried
-	$(BIN)/python -m benchmarks.reliability.torture
-
-check: $(VENV)/dev  ## format, lint, types, import rules, generated pages
+check: $(VENV)/dev  ## format, lint, types, import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks training
 	$(BIN)/lint-imports
-	$(BIN)/python -m benchmarks.measurements --check
 
 format: $(VENV)/dev  ## format the code and fix what lint can fix
 	$(BIN)/ruff format .
@@ -49,9 +45,6 @@ format: $(VENV)/dev  ## format the code and fix what lint can fix
 
 docs: $(VENV)/dev  ## build the documentation into build/site, links checked
 	$(BIN)/zensical build
-
-measurements: $(VENV)/dev  ## write docs/measurements.md from the newest results
-	$(BIN)/python -m benchmarks.measurements
 
 LOWEST_EXTRAS := cli openai faiss nltk documents mcp lancedb postgres llamaindex langchain
 NEEDS_TORCH := tests/core/segmentation/training $(addprefix tests/core/rerank/test_,cascade.py pair_network.py \

@@ -2,15 +2,13 @@
 
     python -m benchmarks.compare peers --data DIR             # other libraries and ours
     python -m benchmarks.compare ablation --data DIR          # our parts on and off
-    python -m benchmarks.compare segmentation --data DIR      # chunks, with plain dense search
-    python -m benchmarks.compare retrieval/recall --data DIR  # our indexes against plain searches
 
 The plan is benchmarks/<folder>/pipelines.toml, or another file of the folder. Writes
-benchmarks/<folder>/results/<name>-<date>.{json,md} and, in the work folder, an HTML report. With --pipelines,
+benchmarks/results/<name>-<date>.md and, in the work folder, an HTML report. With --pipelines,
 which runs a few of a plan, the name ends in "-few". An interrupted run continues where it stopped. Vectors
 are cached by content in the work folder. Pipelines that ask a language model while they retrieve run with
 --llm, through any OpenAI-compatible server. Questions about documents that the packaged reranker was trained
-on are left out, unless the plan has no reranker and says so; the documents stay.
+on are left out; the documents stay.
 """
 
 import tomllib
@@ -21,7 +19,7 @@ from pathlib import Path
 import benchmarks.peers.searches
 import benchmarks.peers.splitters  # noqa: F401
 from benchmarks import record
-from benchmarks.compare_tables import compact, render_markdown, summary
+from benchmarks.compare_tables import render_markdown
 from benchmarks.questions import question_sets
 from precise_rag.evaluation.report.page import render_report
 from precise_rag.evaluation.runs.evaluate import evaluate
@@ -57,21 +55,17 @@ def main() -> None:
     encoder = record.cached_encoder(args)
     llm = OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None
     outcomes = []
-    for dataset in list(question_sets(args, every=extra.get("all_questions", False))):
+    for dataset in list(question_sets(args)):
         chosen = for_set(plan, dataset.name, extra.get("slow", ()), extra.get("slow_sets", ()))
         outcomes += evaluate(
             chosen, [dataset], encoder, args.work / "runs", seed=args.seed, llm=llm, show_progress=True
         )
         print(dataset.name, "done", outcomes[-1].failed or "", flush=True)
     made = record.made(__spec__.name, args)
-    results = [compact(outcome) for outcome in outcomes]
-    data = {**summary(outcomes, extra.get("steps", {})), "results": results}
-    path = record.save(
-        folder, name, made, render_markdown(file or folder, encoder.name, outcomes, extra), data
-    )
+    path = record.save(name, made, render_markdown(file or folder, encoder.name, outcomes, extra))
     report = args.work / f"{name}.html"
     report.write_text(render_report(outcomes, made), encoding="utf-8")
-    print(f"{path}.md, .json; report: {report}")
+    print(f"{path}; report: {report}")
 
 
 def few(plan: Plan, names: Sequence[str]) -> Plan:

@@ -12,7 +12,6 @@ from precise_rag.evaluation.report.tables import SIGNIFICANT, format_markdown
 from precise_rag.evaluation.runs.evaluate import Outcome
 from precise_rag.evaluation.runs.measurer import Measured, Row
 
-KEPT_MEASURES = ("useful@450", "MRR@10", "nDCG@10", "recall", "tokens", "ms", "llm calls", "llm tokens")
 SHARES = tuple(f"recall@{budget}" for budget in BUDGETS)
 STEP_BUDGET = 400
 """Tokens at which a part is shown for each set."""
@@ -88,40 +87,6 @@ def compare_means(outcomes: Sequence[Outcome], name: str, other: str, measure: s
             for o in outcomes
         ]
     )
-
-
-def compact(outcome: Outcome) -> dict:
-    """The results without what nobody compares later."""
-    record = outcome.to_dict()
-    for pipeline in record["pipelines"]:
-        pipeline["means"] = {
-            name: value
-            for name, value in pipeline["means"].items()
-            if name.startswith("recall@") or name in KEPT_MEASURES
-        }
-        pipeline["against_baseline"] = {
-            name: [*value["difference"], round(value["p_value"], 4)]
-            for name, value in pipeline["against_baseline"].items()
-        }
-    return record
-
-
-def summary(outcomes: Sequence[Outcome], steps: Steps) -> dict:
-    """The means over the sets, and the steps, as plain values."""
-    measures = (*SHARES, "nDCG@10", "recall", "tokens", "ms", "llm calls", "llm tokens")
-    means = {
-        ", ".join(o.dataset.name for o in chosen): {
-            name: {measure: round(mean_over_sets(chosen, name, measure), 4) for measure in measures}
-            for name in common_names(chosen)
-        }
-        for chosen in means_over(outcomes)
-    }
-    taken = {}
-    for part, pair in _known(outcomes, steps):
-        found = {share: compare_means(outcomes, pair[0], pair[1], share) for share in SHARES}
-        gains = {share: [round(v, 4) for v in (*one.difference, one.p_value)] for share, one in found.items()}
-        taken[part] = {"with": pair[0], "without": pair[1], **gains}
-    return {"means": means, "steps": taken}
 
 
 def row_of(outcome: Outcome, name: str) -> Row:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.retrieval.checks import CHECKS, load_check_set
 from precise_rag.documents import read_documents
 from precise_rag.evaluation import Dataset, Question, load_development_set
 from precise_rag.types import Document
@@ -32,16 +31,10 @@ def unseen(dataset: Dataset, name: str = "") -> Dataset:
     return replace(dataset, questions=tuple(q for q in dataset.questions if not may_train_on(q.group)))
 
 
-def question_sets(args: Namespace, *, every: bool = False) -> Iterator[Dataset]:
-    """Yield the sets of --sets with at most --sample questions each; evidence is needed if any has some.
-
-    "checks" are all sets of `benchmarks.retrieval.checks`. every: also ask about documents that packaged
-    models were trained on.
-    """
-    for name in (",".join(CHECKS) if args.sets == "checks" else args.sets).split(","):
-        load = load_check_set if name in CHECKS else load_development_set
-        dataset = load(name, args.data).measurable()
-        yield (dataset if every else unseen(dataset)).sample(args.sample, args.seed)
+def question_sets(args: Namespace) -> Iterator[Dataset]:
+    """Yield the sets of --sets with at most --sample questions each; evidence is needed if any has some."""
+    for name in args.sets.split(","):
+        yield unseen(load_development_set(name, args.data).measurable()).sample(args.sample, args.seed)
 
 
 def held_out(name: str, args: Namespace) -> tuple[list[Document], list[Question]]:

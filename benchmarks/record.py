@@ -1,6 +1,5 @@
 """Options, the cached encoder and the dated results that the benchmark commands share."""
 
-import json
 import os
 import shlex
 import sys
@@ -13,7 +12,7 @@ from benchmarks.tables import table
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.evaluation.runs.environment import circumstances
 
-HERE = Path(__file__).parent
+RESULTS = Path(__file__).parent / "results"
 Row = TypeVar("Row")
 SAMPLE = "questions a set at most"
 _KEPT_OUT = ("--work", "--vectors", "--cache", "--index")
@@ -96,22 +95,16 @@ def made(module: str, args: Namespace, **facts: Any) -> dict[str, Any]:
     return {**record, **facts}
 
 
-def stem(topic: str, name: str, made: dict[str, Any]) -> Path:
-    """Path of a result without its suffix: benchmarks/<topic>/results/<name>-<date>."""
-    return HERE / topic / "results" / f"{name}-{made['date']}"
+def save(name: str, made: dict[str, Any], markdown: str) -> Path:
+    """Write a result to benchmarks/results/<name>-<date>.md, print it, and return its path.
 
-
-def save(topic: str, name: str, made: dict[str, Any], markdown: str, data: dict[str, Any]) -> Path:
-    """Write a result as .md and .json, print the first, and return their path without suffix.
-
-    markdown: begins with a title line; how the result was made is put below it. data: JSON, likewise.
+    markdown: begins with a title line; how the result was made is put below it.
     """
-    path = stem(topic, name, made)
+    path = RESULTS / f"{name}-{made['date']}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     title, _, body = markdown.partition("\n")
     text = f"{title}\n\n{_head(made)}\n\n{body.strip()}\n"
-    Path(f"{path}.md").write_text(text, encoding="utf-8")
-    Path(f"{path}.json").write_text(json.dumps({"made": made, **data}, indent=1) + "\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     print(text)
     return path
 
@@ -119,7 +112,7 @@ def save(topic: str, name: str, made: dict[str, Any], markdown: str, data: dict[
 def save_rows(
     module: str,
     args: Namespace,
-    place: str,
+    name: str,
     title: str,
     rows: Sequence[Mapping[str, Any]],
     *,
@@ -128,14 +121,13 @@ def save_rows(
     also: str = "",
     **facts: Any,
 ) -> Path:
-    """Save rows as a table and as JSON; see `save`.
+    """Save rows as a table; see `save`.
 
-    place: topic and name, as "retrieval/build". doc: docstring whose text goes above the table. form: of
+    doc: docstring whose text goes above the table. form: of
     numbers in the table. also: text below it.
     """
-    topic, _, name = place.partition("/")
     parts = (f"# {title}", about(doc), table(rows, form), also)
-    return save(topic, name, made(module, args, **facts), "\n\n".join(filter(None, parts)), {"rows": rows})
+    return save(name, made(module, args, **facts), "\n\n".join(filter(None, parts)))
 
 
 def printed(rows: Iterable[Row]) -> list[Row]:

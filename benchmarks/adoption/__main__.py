@@ -165,8 +165,7 @@ def main() -> None:
     for name in args.sets.split(","):
         own = [row for row in rows if row["set"] == name]
         parts.append(f"## {name}, {len(own[0]['evidence'])} questions\n\n{differences(own)}")
-    data = {"summary": found, "rows": rows}
-    record.save("adoption", "adoption", record.made(MODULE, args), "\n\n".join(parts), data)
+    record.save("adoption", record.made(MODULE, args), "\n\n".join(parts))
 
 
 if __name__ == "__main__":

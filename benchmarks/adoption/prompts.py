@@ -246,7 +246,6 @@ def main() -> None:
     args = parser.parse_args()
     encoder, reranker = record.cached_encoder(args), RememberingReranker()
     parts = [f"# The prompt before and after one line\n\n{record.about(__doc__)}"]
-    data: list[dict[str, Any]] = []
     for name in args.sets.split(","):
         body = []
         folder = Path(tempfile.gettempdir(), f"precise-{name}").resolve()
@@ -263,15 +262,11 @@ def main() -> None:
             if group not in args.lines.split(","):
                 continue
             found = [measured(ask(asked.question), asked, texts) for asked in questions]
-            common = {"set": name, "app": app, "line": line}
-            data += [
-                {**common, "question": q.question, **one} for q, one in zip(questions, found, strict=True)
-            ]
             body.append(row(app, line, found))
             print(name, body[-1], flush=True)
         parts.append(f"## {name}, {len(questions)} questions\n\n{table(body)}")
     stem = "-".join(["prompts", *(args.sets.split(",") if args.sets != "documentation" else ())])
-    record.save("adoption", stem, record.made(MODULE, args), "\n\n".join(parts), {"rows": data})
+    record.save(stem, record.made(MODULE, args), "\n\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def main() -> None:
     args = parser.parse_args()
     encoder = cached_encoder(args)
     results = {dataset.name: measure(dataset, encoder) for dataset in question_sets(args)}
-    save("papers", "chunkrag", made(__spec__.name, args), render(results), {"results": results})
+    save("chunkrag", made(__spec__.name, args), render(results))
 
 
 def measure(dataset: Dataset, encoder: Encoder) -> dict:

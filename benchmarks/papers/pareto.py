@@ -82,8 +82,7 @@ def main() -> None:
             others = (document for document in real_documents(args.data) if document.id not in own)
             larger = replace(dataset, documents=(*dataset.documents, *islice(others, args.more)))
             useful[f"{name} among {args.more:,} more"] = useful_sentences(run(larger, ""))
-    data = {"useful": useful, "sizes": sizes, "alpha": curves}
-    save("papers", "pareto", made(__spec__.name, args), render(useful, sizes, curves), data)
+    save("pareto", made(__spec__.name, args), render(useful, sizes, curves))
 
 
 def useful_sentences(outcome: Outcome) -> dict[str, tuple[float, float]]:

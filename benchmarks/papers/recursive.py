@@ -63,8 +63,7 @@ def main() -> None:
             for size in filter(None, args.sizes.split(",")):
                 larger = among(dataset, int(size), args.data)
                 results[f"squad among {int(size):,}"] = measure(larger, encoder)
-    data = {"encoder": encoder.name, "results": results}
-    save("papers", "recursive", made(__spec__.name, args), render(results), data)
+    save("recursive", made(__spec__.name, args), render(results))
 
 
 def among(dataset: Dataset, n_sentences: int, data: str) -> Dataset:

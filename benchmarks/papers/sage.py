@@ -78,8 +78,7 @@ def main() -> None:
     if judged:
         parts += [beside_the_paper(judged), modules(judged), cost(judged)]
     parts += [set_table(outcome) for outcome in outcomes]
-    results = [outcome.to_dict() for outcome in outcomes]
-    save("papers", "sage", made(__spec__.name, args), "\n\n".join(parts), {"results": results})
+    save("sage", made(__spec__.name, args), "\n\n".join(parts))
 
 
 def beside_the_paper(outcomes: Sequence[Outcome]) -> str:

@@ -42,7 +42,7 @@ def main() -> None:
     ]
     title = "SAGE, Figure 7: what segmentation costs"
     also = "The paper's segmentation reads 725 tokens a second (Table VIII)."
-    place = "papers/sage-segmentation"
+    place = "segmentation-cost"
     save_rows(__spec__.name, args, place, title, rows, doc=__doc__, form=".2f", also=also)
 
 

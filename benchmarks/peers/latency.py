@@ -48,7 +48,7 @@ def main() -> None:
     text = ["# Latency", f"An index of {args.sentences:,} sentences.", table(shown)]
     if busy:
         text.append("The machine had other work: wall times are left out.")
-    record.save("peers", "latency", record.made(__spec__.name, args), "\n\n".join(text), {"results": found})
+    record.save("latency", record.made(__spec__.name, args), "\n\n".join(text))
 
 
 def measure(args: Namespace, path: Path) -> list[dict[str, Any]]:

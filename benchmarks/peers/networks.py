@@ -49,7 +49,7 @@ def main() -> None:
         for name, one in found.items()
     ]
     text = f"# Networks on a CPU\n\n{table(rows, '.3f')}"
-    record.save("peers", "networks", record.made(__spec__.name, args), text, {"results": found})
+    record.save("networks", record.made(__spec__.name, args), text)
 
 
 def measure(args: Namespace) -> dict[str, dict[str, Any]]:

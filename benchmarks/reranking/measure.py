@@ -21,17 +21,21 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.questions import UNSEEN
-from benchmarks.reranking.held_out import held_out, new_parser, save
+from benchmarks import record
+from benchmarks.questions import UNSEEN, unseen
+from benchmarks.tables import table
 from precise_rag.protocols import Reranker
-from precise_rag.rerank import CascadeReranker, load_reranker
-from training.candidate_lists import HALVED, CandidateList
+from precise_rag.rerank import CascadeReranker, PackagedReranker, load_reranker
+from training.candidate_lists import HALVED, KINDS, CandidateList, cached_encoder, candidate_lists, read_set
 from training.human_questions import SETS
 from training.reranker_cascade.build import kept_lists
 
 Ranker = Callable[[CandidateList], np.ndarray]
 BY_SCORE = ("retrieval", "dense", "bm25")
 """Rankers whose scores are not probabilities; the rerankers are compared with the first by default."""
+
+SAMPLES = {"squad": 300, "fairytaleqa": 300}
+"""How many questions of the large sets are measured on."""
 
 RESAMPLES = 10_000
 _DISCOUNT = 1.0 / np.log2(np.arange(2, 12))
@@ -49,16 +53,11 @@ def quality(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float, flo
     return ndcg, float(reciprocal), float(top.sum() / relevant.sum())
 
 
-def calibration_error(
-    probability: np.ndarray, truth: np.ndarray
-) -> tuple[float, list[tuple[float, float, int]]]:
-    """Expected calibration error, and (mean probability, share relevant, count) of each bin in use."""
+def calibration_error(probability: np.ndarray, truth: np.ndarray) -> float:
+    """Expected calibration error: the mean of |mean probability - share relevant| over ten bins, by count."""
     bins = np.minimum((probability * 10).astype(int), 9)
-    curve = [
-        (float(probability[bins == b].mean()), float(truth[bins == b].mean()), int((bins == b).sum()))
-        for b in np.unique(bins)
-    ]
-    return sum(abs(p - t) * n for p, t, n in curve) / len(truth), curve
+    gaps = [abs(probability[bins == b].sum() - truth[bins == b].sum()) for b in np.unique(bins)]
+    return float(sum(gaps) / len(truth))
 
 
 def log_loss(probability: np.ndarray, truth: np.ndarray) -> float:
@@ -116,7 +115,7 @@ class Measured:
             if name not in BY_SCORE:
                 pair = np.concatenate(scores), np.concatenate([one.relevant for one in lists])
                 self.probabilities.setdefault((name, kind), []).append(pair)
-                error, loss = calibration_error(*pair)[0], log_loss(*pair)
+                error, loss = calibration_error(*pair), log_loss(*pair)
             yield _row(set_name, kind, name, len(lists), found.mean(axis=0), ms, error, loss)
 
     def means(self, label: str, sets: Sequence[str], kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -142,12 +141,11 @@ class Measured:
                     yield {**row, "gain": gain, "low": low, "high": high}
 
     def reliability(self) -> Iterator[dict[str, Any]]:
-        """The reliability curve of each reranker by kind of list, ten bins of equal width."""
+        """Calibration error and log loss of each reranker by kind of list."""
         for (name, kind), pairs in self.probabilities.items():
             probability, truth = (np.concatenate(column) for column in zip(*pairs, strict=True))
-            error, curve = calibration_error(probability, truth)
-            loss = log_loss(probability, truth)
-            yield {"ranker": name, "kind": kind, "ECE": error, "log loss": loss, "curve": curve}
+            error, loss = calibration_error(probability, truth), log_loss(probability, truth)
+            yield {"ranker": name, "kind": kind, "ECE": error, "log loss": loss}
 
 
 def _row(
@@ -158,6 +156,16 @@ def _row(
     return {**head, **quality, "ms": ms, "ECE": error, "log loss": loss}
 
 
+def _held_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
+    """Yield (set, kind, lists) of the unseen sets, and of the halves kept out of training."""
+    encoder = cached_encoder(options.vectors)
+    for name in (*UNSEEN, *HALVED):
+        dataset = unseen(read_set(f"dev/{name}", options.data), name)
+        dataset = replace(dataset.sample(SAMPLES.get(name), seed=1), name=f"held-out/{name}")
+        for kind in options.kinds:
+            yield name, kind, candidate_lists(dataset, kind, encoder, options.cache)
+
+
 def _kept_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
     """Yield (set, kind, lists) of the documents kept out of training."""
     for kind in options.kinds if options.lists else ():
@@ -166,7 +174,10 @@ def _kept_out(options: Namespace) -> Iterator[tuple[str, str, list[CandidateList
 
 
 def main() -> None:
-    parser = new_parser(__spec__.name, __doc__)
+    parser = record.new_parser(__spec__.name, __doc__)
+    parser.add_argument("--vectors", help="file that keeps sentence vectors")
+    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--reranker", nargs="*", default=[], help="further names or paths for load_reranker")
     parser.add_argument("--cascade", nargs="*", default=[], metavar="FOLDER", help="further saved cascades")
     parser.add_argument("--against", default=BY_SCORE[0], help="ranker to compare with (%(default)s)")
@@ -184,7 +195,7 @@ def main() -> None:
     }
     measured = Measured(rankers)
     rows, names = [], {}
-    for set_name, kind, lists in chain(held_out(options), _kept_out(options)):
+    for set_name, kind, lists in chain(_held_out(options), _kept_out(options)):
         some = [one for one in lists[: options.questions] if one.candidates]
         rows += measured.add(set_name, kind, some)
         names[set_name] = (set_name,)
@@ -194,14 +205,17 @@ def main() -> None:
     groups: dict[str, Sequence[str]] = {"unseen": UNSEEN, "half seen": HALVED}
     if options.against != BY_SCORE[0]:
         groups |= {"kept out": [name for name in names if name in SETS], **names}
-    save(
-        __spec__.name,
-        "measure" if options.against == BY_SCORE[0] else "measure-against",
-        "Rerankers on the same candidates",
-        options,
-        rows,
-        differences=list(measured.differences(options.against, groups)),
-        reliability=list(measured.reliability()),
+    parts = [
+        "# Rerankers on the same candidates",
+        table(rows, ".3f"),
+        f"## nDCG@10 gained over {options.against}",
+        table(list(measured.differences(options.against, groups)), ".3f"),
+        "## Probabilities over all questions",
+        table(list(measured.reliability()), ".3f"),
+    ]
+    made = record.made(__spec__.name, options, reranker=PackagedReranker().weights_sha256)
+    record.save(
+        "reranking" if options.against == BY_SCORE[0] else "reranking-against", made, "\n\n".join(parts)
     )
 
 

@@ -275,7 +275,7 @@ def main() -> None:
         rows = packaged_rows({"training": known, **sides}, drawn, args.cache)
         sizes = ", ".join(f"{name} {len(labels):,}" for (name, p), (_, labels) in drawn.items() if p == "any")
         title, also = "Pairs of Table X, by the packaged models", f"Pairs of `any`: {sizes}."
-        record.save_rows(__spec__.name, args, "segmentation/table-x", title, rows, doc=__doc__, also=also)
+        record.save_rows(__spec__.name, args, "segmentation", title, rows, doc=__doc__, also=also)
         return
     print(
         f"{len(train.texts):,} sentences to fine-tune on, {len(known.texts):,} of them for frozen vectors; "

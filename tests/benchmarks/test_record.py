@@ -1,4 +1,3 @@
-import json
 from argparse import Namespace
 
 import pytest
@@ -27,15 +26,14 @@ def test_a_command_without_question_sets_is_recorded_as_given():
     )
 
 
-def test_a_result_is_written_as_markdown_and_json(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(record, "HERE", tmp_path)
+def test_a_result_is_written_as_markdown(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
     monkeypatch.setattr("sys.argv", ["x"])
     made = record.made("benchmarks.x", Namespace(sample=3, seed=1), note="n")
-    path = record.save("topic", "name", made, "# Title\n\nBody.\n", {"rows": [1]})
-    assert path == tmp_path / "topic" / "results" / f"name-{made['date']}"
-    text = path.with_name(f"{path.name}.md").read_text(encoding="utf-8")
+    path = record.save("name", made, "# Title\n\nBody.\n")
+    assert path == tmp_path / f"name-{made['date']}.md"
+    text = path.read_text(encoding="utf-8")
     assert text == capsys.readouterr().out.removesuffix("\n")
     assert text.startswith("# Title\n\n`python -m benchmarks.x`, ")
     assert "seed 1, at most 3 questions a set" in text
     assert text.endswith("\n\nBody.\n")
-    assert json.loads(path.with_name(f"{path.name}.json").read_text()) == {"made": made, "rows": [1]}

@@ -68,5 +68,5 @@ def test_every_command_of_ours_on_the_pages_exists():
         for page in pages
         for module in re.findall(r"python -m ((?:benchmarks|training)(?:\.\w+)*)", page.read_text("utf-8"))
     }
-    assert len(named) > 40
+    assert len(named) > 10
     assert [(page, module) for page, module in sorted(named) if not is_command(module)] == []

@@ -1,31 +1,40 @@
+"""Every figure of docs/measurements.md is in the page that its section links."""
+
 import re
+from pathlib import Path
 
-from benchmarks.measurements import PAGE, out_of_date
-from benchmarks.results import newest, tables
+import pytest
 
-
-def test_the_page_and_the_readme_hold_what_the_newest_results_say():
-    assert out_of_date() == []
-
-
-def test_every_result_that_the_page_names_says_how_it_was_made():
-    text = PAGE.read_text(encoding="utf-8")
-    for topic, name in (("peers", "peers"), ("ablation", "ablation"), ("reranking", "measure")):
-        result = newest(topic, name)
-        assert result.made["command"] in text
-        assert result.date in text
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "measurements.md").read_text("utf-8")
+SECTIONS = [section for section in PAGE.split("\n## ")[1:] if "\n|" in section]
 
 
-def test_tables_are_read_with_their_empty_cells():
-    text = "before\n\n| a | b |\n| --- | ---: |\n| 1 |  |\n\nbetween\n\n| c |\n|---|\n| 2 |\n"
-    assert tables(text) == [(["a", "b"], [["1", ""]]), (["c"], [["2"]])]
+def rows(text):
+    """The cells of each row of the tables, as sets."""
+    lines = re.findall(r"^\|(.*)\|$", text, re.MULTILINE)
+    return [{cell.strip() for cell in line.split("|")} for line in lines if "---" not in line]
 
 
-def test_the_list_of_benchmarks_links_the_newest_results():
-    folder = PAGE.parents[1] / "benchmarks"
-    text = (folder / "README.md").read_text(encoding="utf-8")
-    links = re.findall(r"\]\((\w+)/results/([\w-]+)-(\d{4}-\d\d-\d\d)\.(md|json)\)", text)
-    assert len(links) > 20
-    for topic, name, date, suffix in links:
-        assert date == newest(topic, name).date
-        assert (folder / topic / "results" / f"{name}-{date}.{suffix}").exists()
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.splitlines()[0])
+def test_each_row_stands_in_the_page_of_results(section):
+    linked = re.findall(r"/blob/main/(benchmarks/results/[\w-]+\.md)", section)
+    found = [row for page in linked for row in rows((ROOT / page).read_text("utf-8"))]
+    assert re.search(r"`python -m benchmarks\.[^`]+`", section)
+    for row in rows(section):
+        assert any(row <= one for one in found), row
+
+
+def test_the_table_of_the_readme_is_the_first_one_there():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    table = next(part for part in readme.split("\n## ") if "| pipeline | 200 |" in part)
+    figures = {number.strip(" +-*") for row in rows(SECTIONS[0])[1:] for number in row}
+    shown = [cell.strip("*") for row in rows(table)[1:] for cell in row if re.match(r"\**\d", cell)]
+    assert len(shown) >= 25
+    assert set(shown) <= figures
+
+
+def test_each_page_of_results_is_linked_in_the_list_of_benchmarks():
+    folder = ROOT / "benchmarks"
+    linked = set(re.findall(r"\]\(results/([\w-]+\.md)\)", (folder / "README.md").read_text("utf-8")))
+    assert linked == {page.name for page in (folder / "results").iterdir()}

@@ -1,4 +1,4 @@
-"""Counts of what the tests of reliability tried, for `python -m benchmarks.reliability.torture`."""
+"""Counts of what the tests of reliability tried."""
 
 import json
 import os

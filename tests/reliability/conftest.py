@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from precise_rag.cli import demo, eval, index, main
+from precise_rag.cli import demo, index, main
 from precise_rag.index.arrays import rough
 from precise_rag.index.rows import nearest
 from support.commands import ENCODER, LAMP, Result
@@ -41,7 +41,7 @@ def no_hang(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs a command with an encoder that needs no model; returns exit code, output and errors."""
-    for module in (index, demo, eval):
+    for module in (index, demo):
         monkeypatch.setattr(module, "load_encoder", lambda *_, **__: ENCODER)
     monkeypatch.setattr("precise_rag.index.load.load_packaged_encoder", lambda *_, **__: ENCODER)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from precise_rag.cli import ask, inspect, main, segment
+from precise_rag.cli import ask, main, segment
 from precise_rag.index import load_index
 from support.commands import ENCODER, LAMP, Result, folder, full, one_line
 from support.faults import failing, no_space, not_allowed
@@ -72,13 +72,9 @@ READ = (pipe, endless, full, broken, loop, folder, under_a_file, not_text, nul, 
 
 COMMANDS: dict[str, list[str]] = {
     "segment": ["segment", "{bad}.jsonl"],
-    "inspect": ["inspect", "{bad}.jsonl"],
     "index": ["index", "{bad}.jsonl", "--out", "new"],
     "demo": ["demo", "{bad}.jsonl"],
     "train": ["train", "{bad}.jsonl", "--out", "model"],
-    "eval documents": ["eval", "--documents", "{bad}.jsonl", "--questions", "q.jsonl", "--out", "evaluation"],
-    "eval questions": ["eval", "--documents", "docs", "--questions", "{bad}.jsonl", "--out", "evaluation"],
-    "eval plan": ["eval", "--documents", "docs", "--questions", "q.jsonl", "--pipelines", "{bad}.toml"],
     "ask index": ["ask", "{bad}", "Who?"],
     "ask prices": ["ask", "saved", "Who?", "--prices", "{bad}.toml"],
 }
@@ -91,10 +87,7 @@ def test_any_fault_of_an_input_ends_in_one_line(
 ) -> None:
     if name == "train":
         pytest.importorskip("torch")
-    if name.startswith("eval"):
-        pytest.importorskip("ir_measures")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "q.jsonl").write_text(json.dumps({"question": "Who?", "evidence": "Ilse keeps it."}))
     assert run("index", "docs", "--out", "saved")[0] == 0
     saved = tree(tmp_path / "saved")
     for number, make in enumerate(READ):
@@ -126,13 +119,8 @@ def test_any_fault_of_an_output_ends_in_one_line_before_any_work(
     make(tmp_path / "bad")
     before = tree(tmp_path)
     monkeypatch.setattr(ask.PreciseRAG, "answer", None)
-    monkeypatch.setattr(inspect.Segmenter, "from_pretrained", None)
-    for command in (
-        ("ask", "saved", "Who?", "--trace", "bad.html"),
-        ("inspect", "docs/lamp.txt", "--html", "bad.html"),
-    ):
-        assert "bad.html cannot be written" in one_line(run(*command))
-        assert tree(tmp_path) == before
+    assert "bad.html cannot be written" in one_line(run("ask", "saved", "Who?", "--trace", "bad.html"))
+    assert tree(tmp_path) == before
     if make is not folder:
         for command in (("index", "docs", "--out", "bad"), ("index", "docs", "--out", "bad/index")):
             one_line(run(*command))
@@ -212,7 +200,6 @@ def test_places_that_may_not_be_written_or_read(run: Callable[..., Result], ordi
     writing: tuple[tuple[object, ...], ...] = (
         ("index", docs, "--out", closed),
         ("index", docs, "--out", closed / "index"),
-        ("inspect", docs / "lamp.txt", "--html", closed / "a.html"),
         ("ask", out, "Who?", "--trace", closed / "a.json"),
     )
     for command in writing:
@@ -225,7 +212,6 @@ def test_places_that_may_not_be_written_or_read(run: Callable[..., Result], ordi
     (docs / "lamp.txt").chmod(0)
     reading: tuple[tuple[object, ...], ...] = (
         ("segment", docs),
-        ("inspect", docs / "lamp.txt"),
         ("index", docs, "--out", ordinary_user / "new"),
         ("demo", docs),
     )
@@ -279,7 +265,7 @@ def test_a_fault_at_any_file_operation_of_index(
 
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "each"])
-@pytest.mark.parametrize("command", ["segment", "inspect", "ask"])
+@pytest.mark.parametrize("command", ["segment", "ask"])
 def test_a_fault_at_any_file_operation_of_other_commands(
     command: str, step: int, run: Callable[..., Result], docs: Path, tmp_path: Path
 ) -> None:
@@ -288,7 +274,6 @@ def test_a_fault_at_any_file_operation_of_other_commands(
     page.write_text("old")
     args: dict[str, tuple[object, ...]] = {
         "segment": ("segment", docs),
-        "inspect": ("inspect", docs / "lamp.txt", "--html", page),
         "ask": ("ask", tmp_path / "index", "Who keeps the lamp?", "--trace", page),
     }
     while True:

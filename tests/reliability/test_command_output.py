@@ -42,9 +42,7 @@ def test_no_command_passes_controls_to_the_terminal(
         ("segment", docs),
         ("segment", docs, "--json"),
         ("segment", docs / f"no{name}.txt"),
-        ("inspect", docs / "a.jsonl"),
-        ("inspect", docs / "a.jsonl", "--document", name),
-        ("inspect", docs / f"{name}.txt", "--html", tmp_path / f"{name}.html"),
+        ("segment", docs, "--explain"),
         ("index", docs, "--out", out),
         ("index", docs, "--out", out, "--prune"),
         ("index", docs / "a.jsonl", "--out", out, "--json"),
@@ -69,7 +67,7 @@ def test_no_command_passes_controls_to_the_terminal(
 
 
 def test_a_wrong_command_line_passes_no_controls_either(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["segment", "a", "-" + ESCAPES], [ESCAPES], ["inspect", "a", "--color", ESCAPES]):
+    for command in (["segment", "a", "-" + ESCAPES], [ESCAPES], ["segment", "a", "--max-tokens", ESCAPES]):
         with pytest.raises(SystemExit, match="2"):
             main(command)
         captured = capsys.readouterr()

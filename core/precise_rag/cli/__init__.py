@@ -18,7 +18,7 @@ from precise_rag.viz.terminal import visible
 
 __all__ = ["main"]
 
-_COMMANDS = ("segment", "inspect", "index", "ask", "serve", "adapt", "train", "eval", "demo", "completion")
+_COMMANDS = ("index", "ask", "segment", "train", "demo", "serve")
 """Each is a module of this package, which is imported when it is needed: most import much."""
 
 _log = logging.getLogger(__name__)

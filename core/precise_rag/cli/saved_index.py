@@ -29,8 +29,8 @@ def add_reranker_option(parser: argparse.ArgumentParser) -> None:
         "--reranker",
         metavar="NAME",
         default="default",
-        help="packaged, cascade, cohere:MODEL, a CrossEncoder of sentence-transformers, or what "
-        "`precise adapt --out` wrote (default: cascade, with what `precise adapt` learned)",
+        help="packaged, cascade, cohere:MODEL, a CrossEncoder of sentence-transformers, or a file that "
+        "`Adaptation.save` wrote (default: cascade, with what the index has learned)",
     )
 
 

@@ -1,7 +1,7 @@
-"""`precise segment FILE…`: cut documents into chunks."""
+"""`precise segment PATH…`: cut documents into chunks, and say why."""
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from precise_rag.cli.given_documents import (
     Problems,
@@ -10,11 +10,25 @@ from precise_rag.cli.given_documents import (
     iterate_given,
     path_argument,
 )
-from precise_rag.cli.output import Subparsers, is_terminal, print_json, show
-from precise_rag.segmentation import Segmenter
+from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, show_styled
+from precise_rag.segmentation import Segmentation, Segmenter, SegmenterOptions
+from precise_rag.segmentation.options import CutReason
+from precise_rag.structure import Block
 from precise_rag.titles import HEADER_PATH
 from precise_rag.types import Chunk, Document
-from precise_rag.viz.terminal import visible_line
+from precise_rag.viz.terminal import visible, visible_line
+
+_REASONS: Mapping[CutReason, str] = {
+    "heading": "a heading begins",
+    "topic": "the topic changes",
+    "paragraph": "a paragraph ends, and the chunk would become too long",
+    "length": "the best place before the chunk becomes too long",
+    "option": "an option asks for it",
+    "long sentence": "the sentence is longer than a chunk may be",
+}
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+_BAR = 8
+_DIM, _BOLD, _CUT, _WEAK, _OFF = "\033[2m", "\033[1m", "\033[31m", "\033[33m", "\033[0m"
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -28,19 +42,9 @@ def add_parser(subparsers: Subparsers) -> None:
         "paths",
         type=path_argument,
         nargs="+",
-        metavar="FILE",
+        metavar="PATH",
         help="folders, or text, Markdown or JSON Lines files",
     )
-    add_model_options(parser)
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
-    add_reading_options(parser)
-    add_bad_file_options(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object per chunk")
-    parser.set_defaults(run=run)
-
-
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a segmenter and its settings."""
     parser.add_argument(
         "--model",
         metavar="NAME",
@@ -56,6 +60,17 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="SCORE",
         help="cut where the score is below this, from 0 to 1 (default: the model's setting)",
     )
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    add_reading_options(parser)
+    add_bad_file_options(parser)
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--explain",
+        action="store_true",
+        help="print each sentence with the score of the gap after it, and why each cut was made",
+    )
+    shown.add_argument("--json", action="store_true", help="print one JSON object per chunk")
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,6 +84,14 @@ def run(args: argparse.Namespace) -> int:
     documents, problems = iterate_given(args)
     show_progress = is_terminal("stderr") and not is_terminal("stdout")
     filled = _filled(documents, problems)
+    if args.explain:
+        for document in filled:
+            segmentation = segmenter.explain(document)
+            for line in explained_lines(
+                document, segmentation, segmenter.options, color=is_terminal("stdout")
+            ):
+                show_styled(line)
+        return problems.show()
     for chunks in segmenter.segment_many(filled, show_progress=show_progress):
         for number, chunk in enumerate(chunks, start=1):
             if args.json:
@@ -99,3 +122,54 @@ def _record(chunk: Chunk) -> dict[str, object]:
         **path,
         "text": chunk.text,
     }
+
+
+def explained_lines(
+    document: Document, segmentation: Segmentation, options: SegmenterOptions, *, color: bool = False
+) -> Iterator[str]:
+    """Yield one line per sentence with the score of the gap after it, and a heading per chunk.
+
+    segmentation: of `Segmenter.explain`. options: of the segmenter.
+    Control characters of the document are written as escapes.
+    color: use ANSI colours. Scores below the threshold are coloured even where a limit prevents the cut.
+    """
+
+    def paint(text: str, style: str) -> str:
+        return f"{style}{text}{_OFF}" if color else text
+
+    settings = (
+        f"threshold {options.threshold}, max_tokens {options.max_tokens}, paragraphs {options.paragraphs}"
+    )
+    sizes = f"{len(segmentation.spans)} sentences, {len(segmentation.lengths)} chunks"
+    summary = f"{sizes}, read as {segmentation.structure.format} ({settings})"
+    yield paint(f"{visible_line(document.id)}: {summary}", _BOLD)
+    cuts = set(segmentation.cuts.tolist())
+    chunk = -1
+    for row, (start, end) in enumerate(segmentation.spans.tolist()):
+        if row == 0 or row - 1 in cuts:
+            chunk += 1
+            why = f" · {_REASONS[segmentation.reasons[chunk - 1]]}" if chunk else ""
+            yield ""
+            yield paint(f"── chunk {chunk + 1} · {segmentation.lengths[chunk]} tokens{why} ──", _BOLD)
+        text = _text(document.text[start:end], segmentation.structure.blocks[int(segmentation.blocks[row])])
+        if row == len(segmentation.spans) - 1:
+            yield f"{'':{_BAR + 7}}{text}"
+            continue
+        score = float(segmentation.scores[row])
+        style = _CUT if row in cuts else _WEAK if score < options.threshold else _DIM
+        mark = "✂" if row in cuts else " "
+        yield f"{paint(f'{_bar(score)} {score:.2f} {mark}', style)}{text}"
+
+
+def _text(sentence: str, block: Block) -> str:
+    """A sentence with the kind of its block; code and tables keep their lines."""
+    kind = "" if block.kind == "paragraph" else f"[{block.kind}{f' {block.level}' if block.level else ''}] "
+    if block.kind in ("code", "table"):
+        return f"{kind}\n{visible(sentence.rstrip())}"
+    return kind + visible_line(" ".join(sentence.split()))
+
+
+def _bar(share: float) -> str:
+    eighths = round(share * _BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return f"{'█' * full}{_BLOCKS[rest] if rest else ''}".ljust(_BAR)

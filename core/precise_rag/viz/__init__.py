@@ -6,6 +6,4 @@ trace_page.py             the page of one question's trace
 trace_context.py          in it, what was sent, in the documents
 trace_stages.py           in it, the stages: their time, and the ranks after each
 trace_comparison.py       two traces side by side
-segmentation_page.py      the page of a segmented document
-segmentation_terminal.py  a segmented document as terminal lines
 """

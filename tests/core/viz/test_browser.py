@@ -9,13 +9,9 @@ from typing import Any
 import pytest
 
 from precise_rag.evaluation import circumstances, evaluate, load_plan, render_report
-from precise_rag.segmentation import Segmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.trace import StageRecord, Trace
-from precise_rag.types import Candidate, Decision, Document, Excerpt, Selection, Span
-from precise_rag.viz.comparison import comparison_page
-from precise_rag.viz.segmentation_page import segmentation_page
-from support.formats import DOCUMENTS
+from precise_rag.types import Candidate, Decision, Excerpt, Selection
 from support.traces import full_trace
 from support.village import PLAN, dataset
 
@@ -76,10 +72,6 @@ OPEN_ALL = "() => document.querySelectorAll('details').forEach(one => one.open =
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """One page of each kind, with long words, code, tables and folded parts."""
     folder = tmp_path_factory.mktemp("pages")
-    document = Document("a_long_name_of_a_file_without_any_blank_" * 4 + ".md", DOCUMENTS["markdown"])
-    segmenter = Segmenter.from_pretrained("small")
-    spans = [Span(chunk.start, chunk.end) for chunk in segmenter.segment(document)]
-    cut = ("small", spans, [7] * len(spans))
     (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
     plan = load_plan(folder / "plan.toml")
     (outcome,) = evaluate(plan, [dataset()], HashEncoder(), folder / "runs", traces=True)
@@ -93,8 +85,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "answer": full_trace().to_html(),
         "search": searched.to_html(),
         "traces": searched.compare(full_trace(), ("a long name" * 5, "b")),
-        "segmentation": segmentation_page(document, segmenter.explain(document), segmenter.options),
-        "comparison": comparison_page(document, (cut, cut)),
         "report": render_report([outcome], circumstances(0), folder),
     }
 
@@ -109,7 +99,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["answer", "search", "traces", "segmentation", "comparison", "report"])
+@pytest.mark.parametrize("name", ["answer", "search", "traces", "report"])
 def test_a_page_can_be_read(
     name: str, width: int, scheme: str, pages: dict[str, str], browser: Any, tmp_path: Path
 ) -> None:

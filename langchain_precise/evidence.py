@@ -10,7 +10,6 @@ from langchain_precise.compressors import SelectionCompressor
 from langchain_precise.convert import from_excerpts
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.protocols import Reranker
-from precise_rag.reading import check_unanswered
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.trace import Trace
@@ -29,9 +28,8 @@ class EvidenceCompressor(SelectionCompressor):
 
     reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; of one that
         is not ours only the order counts, see `LevelledReranker`.
-    unanswered: "send", or "empty": no documents if they probably do not answer the question.
     The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
-    relevant. `read_facts` has, of each document, the `answer` in it, and whether all are `answered`.
+    relevant.
     """
 
     reranker: Any = "default"
@@ -40,7 +38,6 @@ class EvidenceCompressor(SelectionCompressor):
     enough_tokens: int | None = _DEFAULT.enough_tokens
     max_tokens: int | None = _DEFAULT.max_tokens
     min_keep: int = _DEFAULT.min_keep
-    unanswered: str = "send"
 
     _extractor: EvidenceExtractor = PrivateAttr()
     _reranker: Reranker = PrivateAttr()
@@ -50,8 +47,7 @@ class EvidenceCompressor(SelectionCompressor):
         names = ("share_of_best", "min_score", "enough_tokens", "max_tokens", "min_keep")
         selector = ProbabilitySelector(**{name: getattr(self, name) for name in names})
         self._reranker = load_reranker(self.reranker)
-        unanswered = check_unanswered(self.unanswered)
-        self._extractor = EvidenceExtractor(self._reranker, selector, unanswered=unanswered)
+        self._extractor = EvidenceExtractor(self._reranker, selector)
 
     def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
         """Keep the evidence: the excerpts in their order, then the sentences that were dropped."""

@@ -10,7 +10,6 @@ from llamaindex_precise.convert import from_excerpts, own_texts, piece_tokens
 from llamaindex_precise.postprocessors import RerankerComponent, SelectionPostprocessor, require_query
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.protocols import Reranker
-from precise_rag.reading import check_unanswered
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Excerpt, Selection
@@ -28,9 +27,8 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
     without text is left out.
 
     reranker: scores the sentences; of one that is not ours only the order counts, see `LevelledReranker`.
-    unanswered: "send", or "empty": no nodes if they probably do not answer the question.
     The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
-    relevant. `read_facts` has, of each node, the `answer` in it, and whether all are `answered`.
+    relevant.
     """
 
     share_of_best: float = Field(
@@ -50,10 +48,6 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
         default=_DEFAULT.min_keep,
         description="How many of the best to keep even under the threshold.",
     )
-    unanswered: str = Field(
-        default="send",
-        description='"empty": return nothing if what was found probably does not answer the question.',
-    )
 
     _extractor: EvidenceExtractor = PrivateAttr()
     _reranker: Reranker = PrivateAttr()
@@ -64,8 +58,7 @@ class EvidencePostprocessor(RerankerComponent, SelectionPostprocessor):
         names = ("share_of_best", "min_score", "enough_tokens", "max_tokens", "min_keep")
         selector = ProbabilitySelector(**{name: getattr(self, name) for name in names})
         self._reranker = self._load_reranker()
-        unanswered = check_unanswered(self.unanswered)
-        self._extractor = EvidenceExtractor(self._reranker, selector, unanswered=unanswered)
+        self._extractor = EvidenceExtractor(self._reranker, selector)
 
     def candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         """Return the nodes as core candidates, with their text alone."""

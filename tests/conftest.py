@@ -30,7 +30,6 @@ _LONG = tuple(
         "core/index/databases",
         "core/index/test_export.py",
         "core/index/test_order.py",
-        "core/reading",
         "core/rerank",
         "core/segmentation/test_on_device.py",
         "core/segmentation/training",

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from precise_rag.llm import OpenAIChat as OpenAIChat
     from precise_rag.llm import load_llm as load_llm
     from precise_rag.pipeline import PreciseRAG as PreciseRAG
-    from precise_rag.reading import AnswerReader as AnswerReader
-    from precise_rag.reading import read_answer as read_answer
     from precise_rag.rerank import load_reranker as load_reranker
     from precise_rag.rewriting import QueryRewriter as QueryRewriter
     from precise_rag.segmentation import GreedySegmenter as GreedySegmenter
@@ -72,7 +70,6 @@ if TYPE_CHECKING:
 
 _MODULE = {
     "Answer": "answer",
-    "AnswerReader": "reading",
     "BM25Index": "index",
     "Budget": "llm",
     "BudgetExceeded": "errors",
@@ -125,7 +122,6 @@ _MODULE = {
     "load_llm": "llm",
     "load_reranker": "rerank",
     "prune": "evidence",
-    "read_answer": "reading",
     "read_documents": "documents",
     "read_facts": "facts",
     "split_sentences": "sentences",

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from precise_rag.context import Passage
 from precise_rag.trace import Trace
-from precise_rag.types import ExtractedAnswer, Judgement, Selection
+from precise_rag.types import Judgement, Selection
 
 
 class Round(NamedTuple):
@@ -57,11 +57,6 @@ class Answer:
     passages: Sequence[Passage] = ()
     citations: Sequence[Passage] = ()
     choice: int | None = None
-
-    @property
-    def extracted(self) -> ExtractedAnswer | None:
-        """The words of the context that most probably answer the question, if a reader found some."""
-        return next(iter(self.selection.answers), None)
 
     @property
     def citation_facts(self) -> list[dict[str, Any]]:

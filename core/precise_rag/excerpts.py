@@ -7,7 +7,7 @@ without a stretch are excerpts of their own; those that overlap or meet exactly 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
@@ -42,7 +42,7 @@ def excerpts_of(
     """
     kept = [decision for decision in selection.decisions if decision.kept]
     if order == "score":
-        return tuple(_answering(_alone(decision).excerpt(), selection) for decision in kept)
+        return tuple(_alone(decision).excerpt() for decision in kept)
     by_document: dict[str, list[Decision]] = {}
     for decision in kept:
         by_document.setdefault(decision.candidate.doc_id, []).append(decision)
@@ -51,7 +51,7 @@ def excerpts_of(
         if stretch.sentences and stretch.sentences[0].doc_id in by_document:
             stretches.setdefault(stretch.sentences[0].doc_id, []).append(stretch)
     return tuple(
-        _answering(part.excerpt(), selection)
+        part.excerpt()
         for doc_id, decisions in by_document.items()
         for part in _parts(
             decisions,
@@ -59,18 +59,6 @@ def excerpts_of(
             max(LEAST_PIECE_TOKENS, piece_tokens(decisions[0].candidate)),
         )
     )
-
-
-def _answering(excerpt: Excerpt, selection: Selection) -> Excerpt:
-    """Return an excerpt with what a reader found in it, if one has read the selection."""
-    if selection.answered is None and not selection.answers:
-        return excerpt
-    inside = (
-        answer
-        for answer in selection.answers
-        if answer.doc_id == excerpt.doc_id and excerpt.start <= answer.start and answer.end <= excerpt.end
-    )
-    return replace(excerpt, answer=next(inside, None), answered=selection.answered)
 
 
 def written_tokens(excerpts: Sequence[Excerpt], piece_tokens: PieceTokens = no_piece_tokens) -> int:

@@ -13,8 +13,6 @@ those without a value are left out:
     above                the title and the headings above it
     reason               why the last selection kept it
     sentences            of an excerpt: start, end, score and reason of each selected sentence in it
-    answer               of an excerpt: start, end and probability of its words that answer the question
-    answered             of an excerpt: the probability that all that is sent answers the question
     page                 the page on which it begins, from 1
     boxes                of a PDF: [page, x0, top, x1, bottom] of each line, in points from the upper left
     foreign_score        the score that another component had given it before
@@ -82,18 +80,6 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
             {"start": one.start, "end": one.end, "score": one.score, "reason": why}
             for _, one, _, why in candidate.sentences
         ]
-        facts |= _reading(candidate)
-    return facts
-
-
-def _reading(excerpt: Excerpt) -> dict[str, Any]:
-    """What a reader found in an excerpt."""
-    facts: dict[str, Any] = {}
-    if answer := excerpt.answer:
-        probability = round(answer.probability, 4)
-        facts["answer"] = {"start": answer.start, "end": answer.end, "probability": probability}
-    if excerpt.answered is not None:
-        facts["answered"] = round(excerpt.answered, 4)
     return facts
 
 

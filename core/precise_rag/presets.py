@@ -18,7 +18,6 @@ from precise_rag.feedback import FeedbackController
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import JudgeStyle
 from precise_rag.protocols import Encoder, Neighbours, Reranker
-from precise_rag.reading import answer_reader
 from precise_rag.rerank import LogitReranker, load_reranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.segmentation import GreedySegmenter, Segmenter
@@ -57,7 +56,6 @@ class Preset:
     relevance: Make = _off
     evidence: Callable[[Any], Any] = _off
     selector: Make = _off
-    reader: Make = _off
     feedback: Make = _off
     score_scale: ScoreScale | None = None
     calibrated: bool = False
@@ -74,7 +72,6 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             redundancy=lambda encoder: RedundancyFilter(),
             evidence=lambda index: EvidenceGrower(index if isinstance(index, Neighbours) else None),
             selector=lambda encoder: ProbabilitySelector(),
-            reader=lambda encoder: answer_reader(),
             feedback=lambda encoder: FeedbackController(),
             calibrated=True,
         ),

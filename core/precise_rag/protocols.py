@@ -12,7 +12,6 @@ from precise_rag.types import (
     FloatArray,
     IntArray,
     Message,
-    Reading,
     ScoreScale,
     Selection,
     Span,
@@ -251,13 +250,4 @@ class Selector(Protocol):
         step: what the feedback loop asks for: above 0 more candidates than at 0, below 0 fewer, the more so
             the further from 0.
         """
-        ...
-
-
-@runtime_checkable
-class Reader(Protocol):
-    """Finds the words that answer a question in what is sent."""
-
-    def read(self, query: str, texts: Sequence[Candidate], /) -> Reading:
-        """Return the answers in the texts, and the probability that these answer the question."""
         ...

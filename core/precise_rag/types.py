@@ -285,34 +285,6 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractedAnswer:
-    """The words of a document that answer a question, as a reader found them.
-
-    doc_id: the document's id.
-    start, end: offsets in the document's text.
-    text: the document's text from start to end.
-    probability: that they answer the question.
-    """
-
-    doc_id: str
-    start: int
-    end: int
-    text: str
-    probability: float
-
-
-class Reading(NamedTuple):
-    """What a reader found in texts.
-
-    answers: the words that answer the question, the most probable first: at most one for each text.
-    answered: the probability that the texts answer the question; None if the reader cannot read them.
-    """
-
-    answers: tuple[ExtractedAnswer, ...] = ()
-    answered: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Excerpt(Candidate):
     """A slice of one document that is sent: kept sentences that stand together, and what is between them.
 
@@ -320,13 +292,9 @@ class Excerpt(Candidate):
 
     sentences: the decisions that put it together, in the order of the text: each kept sentence with its own
         place, score and reason. A sentence between them that only fills a short hole has none.
-    answer: its words that answer the question, if a reader found some.
-    answered: the probability that what is sent answers the question, if a reader has judged it.
     """
 
     sentences: tuple[Decision, ...] = field(default=(), hash=False)
-    answer: ExtractedAnswer | None = None
-    answered: float | None = None
 
     @property
     def best(self) -> Decision:
@@ -345,15 +313,10 @@ class Selection:
     """The result of a selector or filter: one decision per candidate, best first.
 
     stretches: the text around the candidates, if a stage has read it. `precise_rag.excerpts` cuts from it.
-    answers: the words in what is sent that answer the question, the most probable first, if a reader has
-        read it: at most one for each excerpt.
-    answered: the probability that what is sent answers the question; None if no reader has judged it.
     """
 
     decisions: tuple[Decision, ...] = ()
     stretches: tuple[Stretch, ...] = field(default=(), repr=False, compare=False)
-    answers: tuple[ExtractedAnswer, ...] = field(default=(), repr=False, compare=False)
-    answered: float | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, verdicts: Iterable[tuple[Candidate, bool, str]]) -> Selection:

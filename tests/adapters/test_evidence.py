@@ -3,7 +3,6 @@
 import pytest
 
 from precise_rag import Candidate, EvidenceExtractor, read_facts
-from precise_rag.reading.unanswered import LEAST_ANSWERED
 from precise_rag.rerank import load_reranker
 from support.frameworks import each_framework
 from support.velm import CORE, QUESTIONS, TEXTS
@@ -66,19 +65,6 @@ def placed(framework, piece):
 
 
 @each_framework
-def test_everything_is_cut_where_nothing_answers(framework):
-    part = framework.part("Evidence", reranker="packaged", unanswered="empty")
-    whole, found = Candidate("ferry", 0, len(TEXTS["ferry"]), TEXTS["ferry"], 0.0, "rank"), {}
-    for query in ("When does the ferry to Velm leave?", "Which enzyme repairs the liver of a shark?"):
-        answered = EvidenceExtractor(load_reranker("packaged")).extract(query, [whole]).answered
-        kept = framework.cut(part, [framework.piece(TEXTS["ferry"], "ferry")], query)
-        assert answered is not None
-        assert bool(kept) == (answered >= LEAST_ANSWERED)
-        found[query] = answered
-    assert max(found.values()) == found["When does the ferry to Velm leave?"]
-
-
-@each_framework
 def test_headings_inside_a_text_stand_above_its_evidence(framework):
     text = (
         "# Yard\n\n## Pump M-7\n\nChange the oil every month. Ask Ada for the key.\n\n"
@@ -97,5 +83,3 @@ def test_headings_inside_a_text_stand_above_its_evidence(framework):
 def test_bad_settings_are_refused(framework):
     with pytest.raises(ValueError, match="min_score must be"):
         framework.part("Evidence", reranker="packaged", min_score=3)
-    with pytest.raises(ValueError, match='unanswered must be "send" or "empty"'):
-        framework.part("Evidence", unanswered="none")

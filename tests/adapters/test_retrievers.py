@@ -9,14 +9,12 @@ import pytest
 from precise_rag import Document, PreciseRAG, read_facts
 from precise_rag.context import context_passages
 from precise_rag.errors import InputError
-from precise_rag.excerpts import excerpts_of
-from precise_rag.facts import candidate_facts, piece_id
+from precise_rag.facts import piece_id
 from precise_rag.index import HybridIndex
 from precise_rag.index.rows import nearest
 from precise_rag.pages import boxes_of, write_boxes
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.testing import HashEncoder
-from precise_rag.types import ExtractedAnswer, Reading
 from support.alike import assert_alike
 from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
 from support.velm import (
@@ -169,41 +167,6 @@ def test_headings_reach_the_reranker(framework):
     found = framework.cut(part, framework.find(over, query), query)
     expected = [(c.text, pytest.approx(c.score, abs=1e-6)) for c in core]
     assert [(framework.text(piece), framework.score(piece)) for piece in found] == expected
-
-
-class NameReader:
-    """A reader that finds the name of the carver, and is sure only if it is there."""
-
-    def read(self, query, texts):
-        found = [(text, text.text.find("Runa")) for text in texts]
-        answers = tuple(
-            ExtractedAnswer(text.doc_id, text.start + at, text.start + at + 10, "Runa Stell", 0.75)
-            for text, at in found
-            if at >= 0
-        )
-        return Reading(answers, 0.9 if answers else 0.1)
-
-
-@each_framework
-@pytest.mark.parametrize(("question", "has_answer"), [(QUESTIONS[0], True), ("Who was Napoleon?", False)])
-@pytest.mark.parametrize("unanswered", ["send", "empty"])
-def test_answers_and_what_is_not_answered_are_those_of_the_core(framework, question, has_answer, unanswered):
-    index = HybridIndex.build(CORE[:2] if has_answer else CORE[:1], HashEncoder())
-    rag = PreciseRAG(index, unanswered=unanswered, reranker=load_reranker("packaged"), reader=NameReader())
-    selection = rag.retrieve(question)
-    found = framework.find(framework.retriever("Precise").from_rag(rag), question)
-
-    def read(facts):
-        return facts["doc_id"], facts["start"], facts.get("answer"), facts.get("answered")
-
-    assert [read(read_facts(piece)) for piece in found] == [
-        read(candidate_facts(one)) for one in excerpts_of(selection)
-    ]
-    assert bool(found) == (has_answer or unanswered == "send")
-    assert selection.answered == (0.9 if has_answer else 0.1)
-    marked = [(facts["doc_id"], facts.get("answer")) for facts in map(read_facts, found)]
-    slices = [TEXTS[doc_id][place["start"] : place["end"]] for doc_id, place in marked if place]
-    assert slices == ["Runa Stell"] * has_answer
 
 
 @each_framework

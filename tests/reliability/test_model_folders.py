@@ -22,7 +22,6 @@ from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
 from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.errors import ModelError
 from precise_rag.models.packaged import packaged_model
-from precise_rag.reading import AnswerReader
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.testing import HashEncoder
@@ -46,7 +45,6 @@ USES: dict[str, Callable[[Path], object]] = {
     "segmentation-sage-minilm": segment,
     "reranker": rerank,
     "reranker-cascade": CascadeReranker,
-    "reader": AnswerReader,
 }
 ODD = (
     "",

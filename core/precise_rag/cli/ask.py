@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,6 @@ _NO_MODEL = (
     "Shown is the context for a language model. For an answer, name one with --llm (its key: OPENAI_API_KEY; "
     "another server that is compatible with OpenAI, such as a local one: --base-url URL)."
 )
-
-_BOLD, _PLAIN = "\033[1m", "\033[0m"
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -99,12 +96,6 @@ def add_parser(subparsers: Subparsers) -> None:
         help="send at most this many tokens, titles and marks included (default: no limit)",
     )
     parser.add_argument(
-        "--unanswered",
-        choices=("send", "empty"),
-        default="send",
-        help="empty: send nothing if what was found probably does not answer the question (default: send)",
-    )
-    parser.add_argument(
         "--llm",
         metavar="MODEL",
         help="chat model that writes the answer; needs the extra openai (default: print the context only)",
@@ -151,7 +142,6 @@ def run(args: argparse.Namespace) -> int:
         reranker=args.reranker,
         selector=_selector(args),
         max_tokens=args.max_tokens,
-        unanswered=args.unanswered,
         llm=OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None,
         budget=Budget(cost=args.max_cost),
         prices=PriceTable.load(args.prices),
@@ -250,10 +240,9 @@ def _show_reply(answer: Answer, trace: Trace) -> None:
         if not answer.passages:
             show(f"Note: {answer.note}")
             return
-        _show_extracted(answer)
         show("Context:")
         for passage in answer.passages:
-            show_styled(f"\n[{passage.number}] {_label(passage)}\n{_highlighted(passage)}")
+            show_styled(f"\n[{passage.number}] {_label(passage)}\n{visible(passage.text.strip())}")
         return
     show(f"Answer:\n{answer.text}\n\nSources:")
     for passage in answer.passages:
@@ -261,16 +250,6 @@ def _show_reply(answer: Answer, trace: Trace) -> None:
         show(f"[{passage.number}] {visible_line(str(place_of(passage)))}{note}")
     bill = Bill(len(trace.calls), trace.input_tokens, trace.output_tokens, trace.cost)
     show(f"\nNote: {answer.note}\n{_bill(bill)}")
-
-
-def _show_extracted(answer: Answer) -> None:
-    """Print the words that most probably answer the question, with the passage that they are in."""
-    best = answer.extracted
-    if best is None:
-        return
-    source = next((one.number for one in answer.passages if one.excerpt.answer == best), None)
-    where = f", [{source}]" if source else ""
-    show(f"Answer: {visible_line(best.text)}  (probability {best.probability:.2f}{where})\n")
 
 
 def _label(passage: Passage) -> str:
@@ -281,24 +260,12 @@ def _label(passage: Passage) -> str:
     return "\n".join(visible_line(line) for line in (str(place), *head))
 
 
-def _highlighted(passage: Passage) -> str:
-    """The text of a passage as it is printed; at a terminal the words that answer the question are bold."""
-    answer, text = passage.excerpt.answer, passage.text
-    if answer is None or not is_terminal("stdout"):
-        return visible(text.strip())
-    start, end = answer.start - passage.start, answer.end - passage.start
-    parts = visible(text[:start].lstrip()), visible(text[start:end]), visible(text[end:].rstrip())
-    return f"{parts[0]}{_BOLD}{parts[1]}{_PLAIN}{parts[2]}"
-
-
 def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
     return {
         "question": question,
         "kind": answer.kind,
         "answer": answer.text,
         "note": answer.note,
-        "extracted": asdict(answer.extracted) if answer.extracted else None,
-        "answered": answer.selection.answered,
         "tokens": count_kept_tokens(answer.selection),
         "sources": [
             {

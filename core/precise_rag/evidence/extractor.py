@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from precise_rag.errors import InputError
 from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.texts import FoundTexts
 from precise_rag.excerpts import PieceTokens, excerpts_of, no_piece_tokens, within
-from precise_rag.protocols import Reader, Reranker, SentenceSplitter
-from precise_rag.reading import Unanswered, answer_reader, check_unanswered, read_selection
+from precise_rag.protocols import Reranker, SentenceSplitter
 from precise_rag.rerank import calibrated, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sharing import share_places
-from precise_rag.types import Candidate, Decision, Excerpt, ExtractedAnswer, Selection, check_query
+from precise_rag.types import Candidate, Decision, Excerpt, Selection, check_query
 
 N_FOUND = 100
 """Sentences that count as found: those that the reranker puts first, shared among the documents."""
@@ -24,25 +22,16 @@ class Extraction(NamedTuple):
 
     excerpts: what is sent, in its order; the places count from the start of the text that they are in.
     dropped: the sentences that were found or came along, and are not kept.
-    answered: the probability that the excerpts answer the question; None if no reader has judged it.
     """
 
     excerpts: tuple[Excerpt, ...] = ()
     dropped: tuple[Decision, ...] = ()
-    answered: float | None = None
-
-    @property
-    def answers(self) -> tuple[ExtractedAnswer, ...]:
-        """The words in the excerpts that answer the question, the most probable first."""
-        answers = (excerpt.answer for excerpt in self.excerpts if excerpt.answer is not None)
-        return tuple(sorted(answers, key=lambda answer: -answer.probability))
 
     @property
     def selection(self) -> Selection:
         """The decisions: the excerpts in their order, then what was dropped."""
         kept = [(excerpt, True, excerpt.reason) for excerpt in self.excerpts]
-        made = Selection.of([*kept, *((d.candidate, False, d.reason) for d in self.dropped)])
-        return replace(made, answers=self.answers, answered=self.answered)
+        return Selection.of([*kept, *((d.candidate, False, d.reason) for d in self.dropped)])
 
 
 class EvidenceExtractor:
@@ -55,9 +44,6 @@ class EvidenceExtractor:
     reranker: scores the sentences; any, see `calibrated`.
     selector: default: `ProbabilitySelector()`. With min_keep=0 nothing is kept if nothing is relevant.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
-    reader: finds the words that answer the question in the excerpts; default: `AnswerReader()`; None: nothing
-        is read.
-    unanswered: "send", or "empty": no excerpts if they probably do not answer the question.
     """
 
     def __init__(
@@ -66,18 +52,10 @@ class EvidenceExtractor:
         selector: ProbabilitySelector | None = None,
         *,
         splitter: SentenceSplitter | None = None,
-        reader: Reader | Literal["default"] | None = "default",
-        unanswered: Unanswered = "send",
     ) -> None:
         self.reranker = calibrated(reranker)
         self.selector = selector or ProbabilitySelector()
         self.splitter = splitter
-        self.reader = answer_reader() if reader == "default" else reader
-        self.unanswered = check_unanswered(unanswered)
-        if self.unanswered == "empty" and self.reader is None:
-            raise InputError(
-                'unanswered="empty" needs a reader, and there is none; pass reader=AnswerReader()'
-            )
 
     def extract(
         self, query: str, texts: Sequence[Candidate], piece_tokens: PieceTokens = no_piece_tokens
@@ -104,12 +82,11 @@ class EvidenceExtractor:
         selection = within(
             replace(selection, decisions=explained), self.selector.max_tokens, piece_tokens=piece_tokens
         )
-        if self.reader is not None and selection.kept:
-            sent = excerpts_of(selection, piece_tokens=piece_tokens)
-            selection = read_selection(query, selection, sent, self.reader, self.unanswered)
         excerpts = excerpts_of(selection, piece_tokens=piece_tokens)
         return Extraction(
-            tuple(_of_text(one, texts[found_texts.number(one.best.candidate)].doc_id) for one in excerpts),
+            tuple(
+                replace(one, doc_id=texts[found_texts.number(one.best.candidate)].doc_id) for one in excerpts
+            ),
             tuple(
                 d._replace(
                     candidate=replace(d.candidate, doc_id=texts[found_texts.number(d.candidate)].doc_id)
@@ -117,11 +94,4 @@ class EvidenceExtractor:
                 for d in selection.decisions
                 if not d.kept
             ),
-            selection.answered,
         )
-
-
-def _of_text(excerpt: Excerpt, doc_id: str) -> Excerpt:
-    """Return an excerpt, and the answer in it, with the id of the text that they are in."""
-    answer = excerpt.answer and replace(excerpt.answer, doc_id=doc_id)
-    return replace(excerpt, doc_id=doc_id, answer=answer)

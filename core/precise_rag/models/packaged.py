@@ -20,10 +20,6 @@ SHIPPED: Mapping[str, Mapping[str, str]] = {
         "config.json": "e2788e482b910b1a5aef8fe4fc9ce4fa879b1fb7c33c41bd99d75e403336462a",
         "model.safetensors": "12313be0ead77816157917b062961454480a61e2e03b54a0bfcf128e0c11c295",
     },
-    "reader": {
-        "config.json": "fa105cba80639b16b351302daaa7f7303425b231017cda07a8a03bfae6d67d48",
-        "model.safetensors": "c486fc367151497397cbbbf60f96f102107ec279b8ea5ef080567b08fddb2d25",
-    },
     "reranker": {
         "config.json": "4b724c1fa193798289c6a2c70409b10b7d1fbc5e01becaafc7bb091229907bbb",
         "model.safetensors": "e649720baec603a99e6ddb08e396d55ce42db2f8f345beb93d580d7fb5ee0d9e",

@@ -22,7 +22,6 @@ from precise_rag.protocols import (
     CandidateFilter,
     Grower,
     Neighbours,
-    Reader,
     RepetitionFilter,
     Reranker,
     Rewriter,
@@ -58,7 +57,6 @@ class RetrievalPath(Portable):
     relevance: CandidateFilter | None = None
     evidence: Grower | None = None
     reranks_last: bool = False
-    reader: Reader | None = None
     _loaded: PerProcess[bool] = field(default_factory=PerProcess, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -148,7 +146,7 @@ class RetrievalPath(Portable):
     def _load_models(self) -> None:
         """Load the models of the stages side by side, the first time; what fails fails again at its use."""
         growing = getattr(self.evidence, "model", None)
-        parts = (getattr(self.index, "encoder", None), self.reranker, growing, self.reader)
+        parts = (getattr(self.index, "encoder", None), self.reranker, growing)
         self._loaded.get(lambda: bool(side_by_side(*[partial(_load, part) for part in parts])))
 
     @property

@@ -15,11 +15,11 @@ from precise_rag.checks import check_number, shown
 from precise_rag.context import context_passages, passage_tokens
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.excerpts import Order, PieceTokens, excerpts_of, within
+from precise_rag.excerpts import Order, PieceTokens, within
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
-from precise_rag.llm.session import Conversation, Session, Work
+from precise_rag.llm.session import Conversation, Session
 from precise_rag.pipeline.batch import answer_all
 from precise_rag.pipeline.path import RetrievalPath
 from precise_rag.pipeline.requests import AnswerArguments, AnswerRequest, SearchArguments, SearchRequest
@@ -27,7 +27,6 @@ from precise_rag.pipeline.stages import AsksModel, Stages, make_stages
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import Encoder, Source
-from precise_rag.reading import NOTHING_SENT, Unanswered, check_unanswered, read_selection, reading_note
 from precise_rag.rewriting import make_standalone
 from precise_rag.selection import KeepAll
 from precise_rag.trace import PriceTable, Trace
@@ -54,15 +53,10 @@ class PreciseRAG(Portable):
         single sentences, and other texts that are found are split into theirs, of which the reranker's best
         100 are used, or `n_candidates` if that is more; "precise": an `EvidenceGrower`.
     selector: decides how many candidates to keep; "precise": `ProbabilitySelector()`.
-    reader: finds the words that answer the question in what is sent, and how probably it is answered;
-        "precise": `AnswerReader()`.
     feedback: rules of the feedback loop, a `FeedbackController`; None answers once and asks no judge;
         "precise": `FeedbackController()`.
 
     **Retrieval.** n_candidates: candidates to retrieve, at least 1; default: the preset's (50).
-
-    unanswered: "send" what is selected, however improbable an answer is; or "empty", which sends nothing if
-        the reader finds that it probably does not answer the question; default: "send".
 
     **Prompts.**
 
@@ -92,7 +86,6 @@ class PreciseRAG(Portable):
         *,
         preset: PresetName = "precise",
         n_candidates: int | None = None,
-        unanswered: Unanswered = "send",
         max_tokens: int | None = None,
         order: Order | None = None,
         style: AnswerStyle = "open",
@@ -120,11 +113,6 @@ class PreciseRAG(Portable):
         )
         check_number("max_tokens", max_tokens, least=1, whole=True, none="no limit")
         self.max_tokens = max_tokens
-        self.unanswered = check_unanswered(unanswered)
-        if self.unanswered == "empty" and self.path.reader is None:
-            raise InputError(
-                'unanswered="empty" needs a reader, and there is none; pass reader=AnswerReader()'
-            )
         self.order: Order = order or chosen.order
         self.llm = None if llm is None else load_llm(llm)
         self.judge = self.llm if judge is None else load_llm(judge, argument="judge")
@@ -226,9 +214,7 @@ class PreciseRAG(Portable):
 
         query, history, filter, vector, candidates, trace: as for `retrieve`.
         options: the choices of a multiple-choice question; default: none.
-        Without a language model the answer is the selected context itself, with kind="context"; the words in
-        it that answer the question are in `extracted`. With unanswered="empty" the context may be empty, and
-        then no model is asked.
+        Without a language model the answer is the selected context itself, with kind="context".
         Raises LLMError if not even a first draft was written.
         """
         question = AnswerRequest(query, history, filter, vector, candidates, trace, options=options)
@@ -318,7 +304,7 @@ class PreciseRAG(Portable):
         standalone = yield from self._standalone(search, session)
         ranked = yield from self.path.rank(standalone, session, self.wording)
         selection = self.path.select(standalone.text, ranked, session)
-        return (yield from self._read(standalone, self._within(selection, standalone, session), session))
+        return self._within(selection, standalone, session)
 
     def _answer(self, question: AnswerRequest, live_final: bool = False) -> Conversation[Answer]:
         wording = self.wording.for_options(question.options)
@@ -326,11 +312,7 @@ class PreciseRAG(Portable):
         standalone = yield from self._standalone(question, session)
         ranked = yield from self.path.rank(standalone, session, self.wording)
         if self.llm is None or self.judge is None:
-            return (yield from self._context_answer(standalone, ranked, session))
-        if self.unanswered == "empty":
-            first = yield from self._read(standalone, self._selected(standalone, ranked), session)
-            if not first.kept:
-                return self._without_model(standalone, first, session, NOTHING_SENT)
+            return self._context_answer(standalone, ranked, session)
         answering = FeedbackConversation(
             question=standalone.text,
             options=tuple(question.options),
@@ -375,35 +357,14 @@ class PreciseRAG(Portable):
             stage.outcome = fitting = within(selection, limit, self.order, search.piece_tokens)
         return fitting
 
-    def _read(self, search: SearchRequest, selection: Selection, session: Session) -> Conversation[Selection]:
-        """The selection with what the reader finds in it, if there is one, as a stage of its own."""
-        reader = self.path.reader
-        if reader is None or not selection.kept:
-            return selection
-        texts = excerpts_of(selection, self.order, search.piece_tokens)
-        with session.trace.stage("reading", unanswered=self.unanswered) as stage:
-            run = partial(read_selection, search.text, selection, texts, reader, self.unanswered)
-            read: Selection = yield Work(run)
-            stage.outcome, stage.note = read, reading_note(read)
-        return read
-
-    def _context_answer(
-        self, search: SearchRequest, ranked: Selection, session: Session
-    ) -> Conversation[Answer]:
-        selected = self._within(self.path.select(search.text, ranked, session), search, session)
-        selection = yield from self._read(search, selected, session)
-        nothing = selected.kept and not selection.kept
-        note = NOTHING_SENT if nothing else "no language model is configured, so this is the selected context"
-        return self._without_model(search, selection, session, note)
-
-    def _without_model(
-        self, search: SearchRequest, selection: Selection, session: Session, note: str
-    ) -> Answer:
-        """The answer that is the selected context."""
+    def _context_answer(self, search: SearchRequest, ranked: Selection, session: Session) -> Answer:
+        """The answer without a language model: the selected context."""
         trace = session.trace
+        selection = self._within(self.path.select(search.text, ranked, session), search, session)
         passages = context_passages(selection, self.order)
         trace.send([passage.excerpt for passage in passages], search.piece_tokens)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)
+        note = "no language model is configured, so this is the selected context"
         return Answer(
             text, "context", selection, note=note, trace=trace, question=search.text, passages=passages
         )

@@ -34,7 +34,6 @@ class Stages(TypedDict, total=False):
     relevance: Part
     evidence: Part
     selector: Part
-    reader: Part
     feedback: Part
 
 
@@ -56,7 +55,6 @@ CALLS: Mapping[str, Call] = {
     "relevance": Call("filter", ("query", "candidates")),
     "evidence": Call("grow", ("query", "candidates")),
     "selector": Call("select", ("candidates",), ("query", "step")),
-    "reader": Call("read", ("query", "texts")),
     "feedback": Call("next_step", ("rounds",)),
 }
 """What your own object must have, by the name of the stage; see `precise_rag.protocols`."""

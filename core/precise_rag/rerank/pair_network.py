@@ -154,22 +154,6 @@ class PairNetwork(JointLayers):
         return F.linear(torch.cat(columns, dim=-1), self.head.weight, self.head.bias)[:, 0]
 
 
-class SpanNetwork(JointLayers):
-    """Reader: for each token of a candidate, how likely the answer begins and ends there.
-
-    The first token of a candidate, which is no part of its text, stands for "no answer here".
-    """
-
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__(config)
-        self.head = nn.Linear(config.width, 2)
-
-    def spans(self, pairs: Pairs) -> Tensor:
-        """Return (b, l, 2) logits of where the answer begins and ends."""
-        _, read = self.join(pairs)
-        return F.linear(read.float(), self.head.weight, self.head.bias)
-
-
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Return (n, width) token ids, 0 at padding, and the (n, width) mask, false at padding.
 
@@ -290,29 +274,6 @@ class PairScorer(_Scorer):
                 scores.append(self._network.score(pairs._replace(around=there)))
             logits[np.concatenate(order)] = torch.cat(scores).float().cpu().numpy()
         return logits
-
-
-class SpanScorer(_Scorer):
-    """Scores where in texts the answer to a query begins and ends with a trained network.
-
-    config: sizes of the network. trained, device: as for the base class.
-    """
-
-    def __init__(
-        self, config: TransformerConfig, trained: Mapping[str, FloatArray], device: str | None = None
-    ) -> None:
-        self._network = SpanNetwork(config)
-        super().__init__(self._network, trained, device)
-
-    def logits(self, query: str, texts: Sequence[IntArray]) -> list[FloatArray]:
-        """Return the (l, 2) logits of each of the texts, which are token ids with special tokens."""
-        by_text: list[FloatArray] = [np.zeros((0, 2), dtype=np.float32)] * len(texts)
-        with torch.inference_mode():
-            for rows, pairs in self._batches(self._network, query, [text.tolist() for text in texts]):
-                read = self._network.spans(pairs).float().cpu().numpy()
-                for row, logits in zip(rows, read, strict=True):
-                    by_text[row] = logits[: len(texts[row])]
-        return by_text
 
 
 _MINILM_NAMES = {

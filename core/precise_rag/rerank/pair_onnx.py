@@ -1,4 +1,4 @@
-"""The cascade's cross-encoder and the reader on ONNX Runtime: the networks of `pair_network`, for the CPU."""
+"""The cascade's cross-encoder on ONNX Runtime: the network of `pair_network`, for the CPU."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -57,31 +57,6 @@ class OnnxPairScorer:
             pair = [of_query[:, 0], of_texts[firsts], a, b, np.abs(a - b), product]
             logits[rows] = dots(np.concatenate(pair, axis=1), self._head) + self._offset
         return logits
-
-
-class OnnxSpanScorer:
-    """Scores where in texts the answer to a query begins and ends with a trained network, on the CPU.
-
-    config, trained, precision: as for `OnnxPairScorer`.
-    """
-
-    device_type = "cpu"
-
-    def __init__(self, config: TransformerConfig, trained: Tensors, precision: Precision = "int8") -> None:
-        self._layers = _JointLayers(config, trained, precision)
-        self._head, self._offset = trained["head.weight"], trained["head.bias"]
-
-    def logits(self, query: str, texts: Sequence[IntArray]) -> list[FloatArray]:
-        """Return the (l, 2) logits of each of the texts, which are token ids with special tokens."""
-        by_text: list[FloatArray] = [np.zeros((0, 2), dtype=np.float32)] * len(texts)
-        lengths = np.array([len(text) for text in texts], dtype=np.int64)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        tokens = TokenIds(np.concatenate([np.zeros(0, dtype=np.int64), *texts]), offsets)
-        for rows, sizes, _, read in self._layers.read(query, tokens):
-            logits = read @ self._head.T + self._offset
-            for row, part in zip(rows, np.split(logits, np.cumsum(sizes)[:-1]), strict=True):
-                by_text[row] = part
-        return by_text
 
 
 class _JointLayers:

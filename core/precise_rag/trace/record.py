@@ -18,7 +18,7 @@ from precise_rag.pages import page_at
 from precise_rag.titles import joined_titles, new_sections, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.trace.plain import plain, to_json
-from precise_rag.types import Candidate, Decision, Excerpt, ExtractedAnswer, Judgement, Message, Selection
+from precise_rag.types import Candidate, Decision, Excerpt, Judgement, Message, Selection
 from precise_rag.viz.page import framed
 from precise_rag.viz.trace_comparison import trace_comparison_page
 from precise_rag.viz.trace_page import trace_page
@@ -56,9 +56,6 @@ class StageRecord:
             "note": _without_text(self.note, include_text),
             "candidates": [_decision(decision, include_text) for decision in self.selection.decisions],
         }
-        if self.selection.answered is not None:
-            record["answered"] = self.selection.answered
-            record["answers"] = [_extracted(answer, include_text) for answer in self.selection.answers]
         return _plain_record(record)
 
 
@@ -151,14 +148,13 @@ class ExcerptRecord:
     """An excerpt that was sent.
 
     number: from 1. title_tokens: of the titles that are written above it. around_tokens: what a framework or
-    prompt writes around it. answers: parts of its document, as (start, end), that an answer was read from.
+    prompt writes around it.
     """
 
     number: int
     excerpt: Excerpt
     title_tokens: int = 0
     around_tokens: int = 0
-    answers: tuple[tuple[int, int], ...] = ()
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the record as plain values."""
@@ -187,7 +183,7 @@ class ExcerptRecord:
             ],
         }
         if include_text:
-            record |= {"text": one.text, "above": list(titles_above(one)), "answers": list(self.answers)}
+            record |= {"text": one.text, "above": list(titles_above(one))}
         return _plain_record(record)
 
 
@@ -270,7 +266,6 @@ class Trace:
                 excerpt,
                 estimate_tokens(joined_titles(titles)),
                 piece_tokens(excerpt),
-                ((excerpt.answer.start, excerpt.answer.end),) if excerpt.answer else (),
             )
             for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), 1)
         )
@@ -339,16 +334,6 @@ def _selection(outcome: Selection | Sequence[Candidate]) -> Selection:
     if isinstance(outcome, Selection):
         return outcome
     return Selection.keep_all(outcome, "candidate")
-
-
-def _extracted(answer: ExtractedAnswer, include_text: bool) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "doc_id": answer.doc_id,
-        "start": answer.start,
-        "end": answer.end,
-        "probability": answer.probability,
-    }
-    return record | ({"text": answer.text} if include_text else {})
 
 
 def _decision(decision: Decision, include_text: bool) -> dict[str, Any]:

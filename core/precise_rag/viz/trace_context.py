@@ -84,7 +84,6 @@ def _excerpt(excerpt: Mapping[str, Any]) -> str:
         place = f"characters {excerpt['start']:,} to {excerpt['end']:,}{page}"
         return f'<div class="excerpt"><b class="number">{number}</b> {place}</div>'
     start = excerpt["start"]
-    answers = [Mark(begin - start, end - start, "answer") for begin, end in excerpt.get("answers", ())]
     sentences = (
         Mark(
             one["start"] - start,
@@ -95,26 +94,9 @@ def _excerpt(excerpt: Mapping[str, Any]) -> str:
         )
         for one in excerpt["sentences"]
     )
-    marks = [*answers, *(part for mark in sentences for part in _around(mark, answers))]
     label = f'<b class="number" title="characters {start:,} to {excerpt["end"]:,}{page}">{number}</b>'
     where = f'<small class="soft">{page.removeprefix(", ")}</small> ' if page else ""
-    return f'<div class="excerpt">{label}{where}{marked(excerpt["text"].rstrip(), marks)}</div>'
-
-
-def _around(mark: Mark, answers: Sequence[Mark]) -> list[Mark]:
-    """Return the parts of a mark that no answer covers."""
-    parts = [mark]
-    for answer in answers:
-        parts = [
-            part
-            for one in parts
-            for part in (
-                one._replace(end=min(one.end, answer.start)),
-                one._replace(start=max(one.start, answer.end)),
-            )
-            if part.start < part.end
-        ]
-    return parts
+    return f'<div class="excerpt">{label}{where}{marked(excerpt["text"].rstrip(), sentences)}</div>'
 
 
 def _left_out(

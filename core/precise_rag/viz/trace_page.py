@@ -97,7 +97,6 @@ def _page(whole: Mapping[str, Any]) -> str:
         record.get("question", "A question"),
         soft(room.note),
         _answer(record),
-        _extracted(stages),
         context_section(record),
         _facts(record),
         time_line(stages, record["calls"]),
@@ -114,15 +113,6 @@ def _answer(record: Mapping[str, Any]) -> str:
     is_shown = record.get("answer") and not is_context
     answer = f'<div class="panel answer">{escape(record["answer"])}</div>' if is_shown else ""
     return answer + soft("; ".join(record["notes"]))
-
-
-def _extracted(stages: Sequence[Mapping[str, Any]]) -> str:
-    """The words that most probably answer the question; nothing if no reader found some."""
-    best = next((one for stage in stages for one in stage.get("answers", ()) if "text" in one), None)
-    if best is None:
-        return ""
-    where = f"in {best['doc_id']}, with a probability of {_number(best['probability'], '.2f')}"
-    return f'<div class="panel answer">{escape(best["text"])}</div>{soft(where)}'
 
 
 def _facts(record: Mapping[str, Any]) -> str:

@@ -42,28 +42,6 @@ def test_rows_of_a_table_are_printed_below_its_head(tmp_path, precise):
     assert "| M41 | 205 mm | 123 Nm |" in out
 
 
-def test_the_extracted_answer_comes_first_and_in_json(folder, precise):
-    _, out, _ = precise("ask", folder / "index", "Who keeps the lamp?")
-    _, told, _ = precise("ask", folder / "index", "Who keeps the lamp?", "--json")
-    record = json.loads(told)
-    assert 0.0 < record["answered"] < 1.0
-    best = record["extracted"]
-    assert ("\nAnswer: " in out) == (best is not None)
-    if best:
-        text = (folder / "docs" / best["doc_id"]).read_text()
-        assert text[best["start"] : best["end"]] == best["text"]
-        assert f"Answer: {best['text']}  (probability {best['probability']:.2f}, [" in out
-        assert out.index("\nAnswer: ") < out.index("\nContext:\n")
-
-
-def test_nothing_is_sent_where_nothing_answers(folder, precise, monkeypatch):
-    monkeypatch.setattr("precise_rag.reading.unanswered.LEAST_ANSWERED", 1.0)
-    code, out, _ = precise("ask", folder / "index", "Who keeps the lamp?", "--unanswered", "empty")
-    assert code == 0
-    assert "probably does not answer the question" in out
-    assert "Context:" not in out
-
-
 def test_a_missing_extra_names_the_pip_command(folder, precise, monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
     monkeypatch.setenv("OPENAI_API_KEY", "unused")

@@ -11,7 +11,7 @@ from precise_rag.models.packaged import SHIPPED, packaged_model
 
 
 @pytest.mark.parametrize(
-    "name", ["reader", "reranker", "reranker-cascade", "segmentation-small", "segmentation-sage-minilm"]
+    "name", ["reranker", "reranker-cascade", "segmentation-small", "segmentation-sage-minilm"]
 )
 def test_packaged_models_can_be_loaded(name: str) -> None:
     config, tensors = load_checkpoint(packaged_model(name))

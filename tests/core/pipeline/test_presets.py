@@ -90,7 +90,7 @@ def test_a_saved_index_returns_the_same_passages(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("preset", "index", "stages"),
     [
-        ("precise", "HybridIndex", ["search", "rerank", "redundancy", "evidence", "selection", "reading"]),
+        ("precise", "HybridIndex", ["search", "rerank", "redundancy", "evidence", "selection"]),
         ("sage", "DenseIndex", ["search", "rerank", "selection"]),
         ("paretorag", "SentenceContextIndex", ["search", "selection"]),
         ("recursive", "WordSentenceIndex", ["search", "selection"]),

@@ -10,7 +10,7 @@ from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.errors import InputError, LLMServerError
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
-from precise_rag.types import ExtractedAnswer, Reading, Selection
+from precise_rag.types import Selection
 
 DOCUMENTS = [
     Document(
@@ -125,7 +125,7 @@ def test_an_answer_is_judged_and_its_trace_begins_with_retrieval(rag):
 
 def test_the_trace_says_what_the_selector_was_set_to(rag):
     trace = Trace(QUESTION)
-    PreciseRAG(rag.index, reranker=rag.path.reranker, reader=None).retrieve(QUESTION, trace=trace)
+    PreciseRAG(rag.index, reranker=rag.path.reranker).retrieve(QUESTION, trace=trace)
     settings = {"share_of_best": 0.1, "min_score": 0.01, "enough_tokens": 500, "min_keep": 3}
     assert trace.stages[-1].settings == settings
 
@@ -226,12 +226,12 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
         def filter(self, query, candidates):
             return Selection.of((c, False, "no") for c in candidates)
 
-    bare = PreciseRAG(rag.index, reranker=None, redundancy=None, evidence=None, selector=None, reader=None)
+    bare = PreciseRAG(rag.index, reranker=None, redundancy=None, evidence=None, selector=None)
     trace = Trace(QUESTION)
     assert bare.retrieve(QUESTION, trace=trace).kept == tuple(rag.index.search(QUESTION, 50))
     assert [stage.name for stage in trace.stages] == ["search", "selection"]
     assert PreciseRAG(rag.index, relevance=Nothing()).retrieve(QUESTION).kept == ()
-    for name in ("rewriter", "redundancy", "relevance", "evidence", "selector", "reader", "feedback"):
+    for name in ("rewriter", "redundancy", "relevance", "evidence", "selector", "feedback"):
         with pytest.raises(InputError, match=f'{name} must be "default", None or an object with'):
             PreciseRAG(rag.index, **{name: "off"})
     with pytest.raises(InputError, match="index must be an index or an object with search"):
@@ -370,56 +370,6 @@ def test_the_callers_own_prompts_reach_every_role(rag):
     assert [call.messages[0].content.split(".")[0] + "." for call in llm.calls] == list(prompts.values())
     with pytest.raises(InputError, match=r"prompts must have texts under the keys standalone, rewrite,"):
         PreciseRAG(rag.index, llm, prompts={"draft": "x"})
-
-
-class Finds:
-    """A reader that finds the name of the captain, and says how probably that answers."""
-
-    def __init__(self, answered):
-        self.answered = answered
-
-    def read(self, query, texts):
-        found = [(text, text.text.find("Ilse")) for text in texts]
-        answers = (
-            ExtractedAnswer(text.doc_id, text.start + at, text.start + at + 4, "Ilse", 0.7)
-            for text, at in found
-            if at >= 0
-        )
-        return Reading(tuple(answers), self.answered)
-
-
-def test_the_answer_is_extracted_without_a_model(rag):
-    trace = Trace(QUESTION)
-    answer = PreciseRAG(rag.index, reader=Finds(0.8)).answer(QUESTION, trace=trace)
-    assert (answer.kind, answer.extracted.text, answer.selection.answered) == ("context", "Ilse", 0.8)
-    marked = [p.excerpt.answer for p in answer.passages if p.excerpt.answer]
-    assert marked == [answer.extracted]
-    assert trace.stages[-1].name == "reading"
-    assert "0.80" in trace.stages[-1].note
-    record = trace.to_dict()["stages"][-1]
-    assert (record["answered"], record["answers"][0]["text"]) == (0.8, "Ilse")
-    assert '<mark class="answer">Ilse</mark>' in trace.to_html()
-    assert "text" not in trace.to_dict(include_text=False)["stages"][-1]["answers"][0]
-    assert "Ilse" not in trace.to_html(include_text=False)
-    assert PreciseRAG(rag.index, reader=None).answer(QUESTION).extracted is None
-
-
-async def test_nothing_is_sent_and_no_model_asked_where_nothing_answers(rag):
-    engine = PreciseRAG(rag.index, reader=Finds(0.05), unanswered="empty")
-    assert engine.retrieve(QUESTION).kept == ()
-    assert (await engine.aretrieve(QUESTION)).answered == 0.05
-    answer = engine.answer(QUESTION)
-    assert (answer.text, answer.passages) == ("", ())
-    assert "probably does not answer" in answer.note
-    silent = ScriptedLLM([])
-    assert PreciseRAG(rag.index, silent, reader=Finds(0.05), unanswered="empty").answer(QUESTION).text == ""
-    llm = ScriptedLLM(["Ilse", ACCEPTED])
-    assert PreciseRAG(rag.index, llm, reader=Finds(0.9), unanswered="empty").answer(QUESTION).text == "Ilse"
-    assert PreciseRAG(rag.index, reader=Finds(0.05)).retrieve(QUESTION).kept
-    with pytest.raises(InputError, match="needs a reader"):
-        PreciseRAG(rag.index, reader=None, unanswered="empty")
-    with pytest.raises(InputError, match="unanswered must be"):
-        PreciseRAG(rag.index, unanswered="nothing")
 
 
 def test_the_trace_tells_of_a_script_that_is_not_read():

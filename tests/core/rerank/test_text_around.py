@@ -85,7 +85,7 @@ def test_the_levels_of_a_reranker_that_is_brought_are_read_in_their_text() -> No
 
 def test_sentences_of_texts_that_a_store_returned_are_read_in_them() -> None:
     listens = Listens()
-    EvidenceExtractor(listens, reader=None).extract("Who?", [Candidate("t", 0, len(TEXT), TEXT, 0.0, "rank")])
+    EvidenceExtractor(listens).extract("Who?", [Candidate("t", 0, len(TEXT), TEXT, 0.0, "rank")])
     assert listens.heard[SENTENCES[2]][0].endswith(f"{SENTENCES[1]} ")
 
 

@@ -168,13 +168,6 @@ def test_each_piece_has_its_rank_after_every_stage() -> None:
     assert "search 1 › selection 2" in text
 
 
-def test_parts_of_an_excerpt_that_an_answer_was_read_from_are_marked() -> None:
-    record = sent_trace().to_dict()
-    record["context"][0]["sentences"] = []
-    record["context"][0]["answers"] = [[11, 14]]
-    assert '<mark class="answer">oil</mark>' in trace_page(record)
-
-
 def test_two_traces_stand_side_by_side() -> None:
     first, second = sent_trace(), sent_trace()
     third = second.stages[-1].selection.decisions[1].candidate

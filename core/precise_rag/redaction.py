@@ -1,5 +1,7 @@
 """Remove keys and passwords from text that leaves the library: errors, traces, pages, logs and names.
 
+`visible` writes control characters of such text as escapes.
+
 The keys of clients that were made (`remember`) are removed, and those that the environment held when a client
 was made. So is text in the form of a key, of an authorization header, or of a URL with a password. Every
 pattern looks at a bounded number of characters, so that no text takes long.
@@ -22,6 +24,12 @@ _READ_CHARACTERS = 20_000
 _MOST = 1_000
 _PLACEHOLDERS = frozenset({"api-key", "api_key", "apikey", "dummy-key", "lm-studio", "no-key", "ollama"})
 _remembered: dict[str, None] = {}
+
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls: escapes, titles, clipboard, bell
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # marks that change the direction of other text
+    "\u2028\u2029\ufff9-\ufffb\U000e0001\ud800-\udfff]"
+)
 
 _KEY_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.I)
 _SECRET_FIELD = re.compile(r"authorization|cookie|key|password|secret|token$", re.I)
@@ -217,6 +225,24 @@ def quoted(said: Any) -> str:
     if len(text) > _READ_CHARACTERS:
         text = text[:_READ_CHARACTERS].rpartition(" ")[0]  # half a key would not be recognised
     return redacted(text)[:_LONGEST_QUOTE]
+
+
+def visible(text: str) -> str:
+    r"""Return `text` with every control character written as an escape such as \x1b or \u202e.
+
+    Lone surrogates are also written so. Line feeds and tabs stay; CR LF becomes a line feed.
+    """
+    return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def visible_line(text: str) -> str:
+    r"""Return `text` as one line: as `visible`, with line feeds and tabs written as \n and \t."""
+    return visible(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
 
 
 @lru_cache(maxsize=4)

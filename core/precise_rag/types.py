@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -352,18 +351,6 @@ class Selection:
             for d in self.decisions
         )
         return replace(self, decisions=tuple(decisions))
-
-    def _repr_html_(self) -> str:
-        """Show the decisions in a notebook, as a table in its own style."""
-        rows = "".join(
-            f"<tr><td>{d.rank}</td><td>{'kept' if d.kept else 'dropped'}</td><td>{d.candidate.score:.4g}</td>"
-            f'<td style="text-align:left;white-space:pre-wrap">{escape(d.candidate.text.strip())}</td>'
-            f'<td style="text-align:left">{escape(d.candidate.doc_id)}</td>'
-            f'<td style="text-align:left">{escape(d.reason)}</td></tr>'
-            for d in self.decisions
-        )
-        names = "<th>rank</th><th>decision</th><th>score</th><th>text</th><th>document</th><th>reason</th>"
-        return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
 
     @property
     def kept(self) -> tuple[Candidate, ...]:

@@ -22,7 +22,7 @@ from llamaindex_precise.papers import (
 from precise_rag import GradientSelector, Ledger, PreciseRAG
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder, ScriptedLLM
-from precise_rag.viz.trace_page import trace_page
+from precise_rag.trace.html import trace_page
 from support.alike import assert_alike
 
 QUESTION = "Who built the oven of the bakery?"

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 from precise_rag.answer import Answer
@@ -24,8 +23,7 @@ from precise_rag.cli.output import (
 )
 from precise_rag.cli.saved_index import add_index_options, add_reranker_option, open_index
 from precise_rag.context import Passage
-from precise_rag.documents import place_of, read_text
-from precise_rag.documents.records import parse_json
+from precise_rag.documents import place_of
 from precise_rag.errors import InputError
 from precise_rag.filters import parse_assignments
 from precise_rag.llm import Budget, OpenAIChat
@@ -34,7 +32,6 @@ from precise_rag.selection import GradientSelector, ProbabilitySelector
 from precise_rag.structure.tables import BETWEEN_CELLS
 from precise_rag.trace import Bill, PriceTable, Trace
 from precise_rag.viz.terminal import visible, visible_line
-from precise_rag.viz.trace_comparison import trace_comparison_page
 
 _NO_MODEL = (
     "Shown is the context for a language model. For an answer, name one with --llm (its key: OPENAI_API_KEY; "
@@ -123,12 +120,6 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="write what each stage did to an .html or .json file",
     )
-    parser.add_argument(
-        "--compare",
-        type=path_argument,
-        metavar="FILE",
-        help="an earlier trace, a .json file, to show beside this one on the page of --trace",
-    )
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.set_defaults(run=run)
 
@@ -156,32 +147,17 @@ def run(args: argparse.Namespace) -> int:
             _show_reply,
         )
     trace = Trace(args.question)
-    earlier = _earlier_trace(args.compare) if args.compare else None
     done = False
     try:
         _print_answer(rag.answer(args.question, filter=wanted, trace=trace), trace, args)
         done = True
     finally:
         if args.trace and (done or trace.calls):  # whatever was paid for is in the trace
-            write_file(args.trace, _trace_file(trace, earlier, args))
+            write_file(args.trace, _trace_file(trace, args))
     return 0
 
 
-def _earlier_trace(file: Path) -> dict[str, Any]:
-    """The record in a file. Raises InputError for any other file."""
-    record = parse_json(read_text(file), str(file))
-    if not isinstance(record, dict):
-        raise InputError(f"{file}: not a trace; --trace FILE.json writes one")
-    try:
-        trace_comparison_page(record, record)
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from error
-    return record
-
-
-def _trace_file(trace: Trace, earlier: dict[str, Any] | None, args: argparse.Namespace) -> str:
-    if earlier is not None:
-        return trace_comparison_page(earlier, trace.to_dict(), (args.compare.stem, args.trace.stem))
+def _trace_file(trace: Trace, args: argparse.Namespace) -> str:
     return trace.to_html() if args.trace.suffix == ".html" else trace.to_json()
 
 
@@ -202,8 +178,6 @@ def _check_outputs(args: argparse.Namespace) -> None:
         raise InputError(
             "no question; give one in quotes (a conversation needs a terminal, and not --json or --trace)"
         )
-    if args.compare and (args.trace is None or args.trace.suffix != ".html"):
-        raise InputError("--compare needs the page to write; add --trace FILE.html")
     if args.trace:
         if args.trace.suffix not in (".html", ".json"):
             raise InputError(f"--trace must end in .html or .json, got {args.trace}")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
-from itertools import zip_longest
 from numbers import Integral, Real
 from typing import Literal, NamedTuple, get_args
 
@@ -88,7 +86,6 @@ class Segmentation(NamedTuple):
     cuts: (m - 1,) gaps that are cut, ascending. lengths: (m,) tokens of each chunk.
     structure: the blocks of the text. blocks: (n,) number of each sentence's block.
     reasons: why each cut was made: "heading", "topic", "paragraph", "length", "option" or "long sentence".
-    text: of the document.
     """
 
     spans: IntArray
@@ -100,26 +97,3 @@ class Segmentation(NamedTuple):
     structure: Structure
     blocks: IntArray
     reasons: tuple[CutReason, ...]
-    text: str = ""
-
-    def _repr_html_(self) -> str:
-        """Show the chunks in a notebook, as a table in its own style, with the score of each gap."""
-        edges = [0, *(self.cuts + 1).tolist(), len(self.spans)]
-        rows = "".join(
-            f"<tr><td>{number}</td><td>{length}</td>"
-            f'<td style="text-align:left;white-space:pre-wrap">{self._scored(first, last)}</td>'
-            f'<td style="text-align:left">{why}</td></tr>'
-            for number, (first, last, length, why) in enumerate(
-                zip(edges, edges[1:], self.lengths.tolist(), (*self.reasons, ""), strict=False), start=1
-            )
-        )
-        names = (
-            "<th>chunk</th><th>tokens</th><th>sentences, each gap with its score</th><th>cut after it</th>"
-        )
-        return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
-
-    def _scored(self, first: int, last: int) -> str:
-        """The sentences from `first` to before `last` as markup, each with the score of the gap after it."""
-        scores = [f" <small>{score:.2f}</small> " for score in self.scores[first:last].tolist()]
-        texts = [escape(self.text[start:end].strip()) for start, end in self.spans[first:last].tolist()]
-        return "".join(text + score for text, score in zip_longest(texts, scores, fillvalue=""))

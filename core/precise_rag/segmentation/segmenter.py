@@ -135,9 +135,7 @@ class Segmenter:
         sentences = [body[start:end] for start, end in spans.tolist()]
         if not sentences:
             none = np.zeros(0, dtype=np.int64)
-            return Segmentation(
-                spans, none, none, none.astype(np.float32), none, none, structure, none, (), body
-            )
+            return Segmentation(spans, none, none, none.astype(np.float32), none, none, structure, none, ())
         blocks = structure.block_numbers(spans[:, 0])
         logits, counts = self._predict(
             sentences, is_kind(structure, blocks, "heading"), structure.format, table
@@ -176,9 +174,7 @@ class Segmenter:
             (forced, "option"),
             (np.diff(paragraphs) > 0, "paragraph"),
         )
-        return Segmentation(
-            spans, counts, paragraphs, scores, cuts, lengths, structure, blocks, reasons, body
-        )
+        return Segmentation(spans, counts, paragraphs, scores, cuts, lengths, structure, blocks, reasons)
 
     def _spans(self, body: str, structure: Structure, table: SentenceTable | None) -> IntArray:
         if table is not None:

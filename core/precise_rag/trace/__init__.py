@@ -2,14 +2,13 @@
 
 record.py  what each stage, model call and feedback round did
 ledger.py  the sums over many questions
-spans.py   the records as OpenTelemetry spans
+html.py    the page of one question
 prices.py  the cost of a call, from the price table in prices.toml
 """
 
 from precise_rag.trace.ledger import Bill, Ledger
 from precise_rag.trace.prices import Price, PriceTable, call_cost, cost_efficiency
 from precise_rag.trace.record import CallRecord, OpenStage, Record, RoundRecord, StageRecord, Trace
-from precise_rag.trace.spans import span_observer
 
 __all__ = [
     "Bill",
@@ -24,5 +23,4 @@ __all__ = [
     "Trace",
     "call_cost",
     "cost_efficiency",
-    "span_observer",
 ]

@@ -17,11 +17,9 @@ from precise_rag.excerpts import PieceTokens, no_piece_tokens
 from precise_rag.pages import page_at
 from precise_rag.titles import joined_titles, new_sections, titles_above
 from precise_rag.tokens import estimate_tokens
+from precise_rag.trace.html import trace_page
 from precise_rag.trace.plain import plain, to_json
 from precise_rag.types import Candidate, Decision, Excerpt, Judgement, Message, Selection
-from precise_rag.viz.page import framed
-from precise_rag.viz.trace_comparison import trace_comparison_page
-from precise_rag.viz.trace_page import trace_page
 
 _log = logging.getLogger(__name__)
 
@@ -270,10 +268,6 @@ class Trace:
             for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), 1)
         )
 
-    def compare(self, other: "Trace", names: tuple[str, str] = ("A", "B")) -> str:
-        """Return an HTML page of this trace and another one, side by side. names: of the two."""
-        return trace_comparison_page(self.to_dict(), other.to_dict(), names)
-
     @contextmanager
     def stage(self, name: str, *, round: int | None = None, **settings: Any) -> Iterator[OpenStage]:
         """Time a stage and add its record. A stage that raises leaves no record.
@@ -312,12 +306,8 @@ class Trace:
         return to_json(self.to_dict(include_text), indent=indent)
 
     def to_html(self, include_text: bool = True) -> str:
-        """Return an HTML page: what was sent, in its documents, times, ranks, reasons, calls and cost."""
+        """Return an HTML page: the question, what was sent, and the scores with their cut."""
         return trace_page(self.to_dict(include_text))
-
-    def _repr_html_(self) -> str:
-        """Show the page in a notebook, in its own frame, because its style differs from the notebook's."""
-        return framed(self.to_html())
 
 
 def _plain_record(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -137,14 +137,6 @@ def html_page(title: str, *parts: str) -> str:
     )
 
 
-def framed(page: str, height: int = 640) -> str:
-    """Return a page in a frame for notebooks; no script runs in it. height: in pixels."""
-    return (
-        f'<iframe sandbox srcdoc="{escape(page)}" title="precise-rag" loading="lazy" '
-        f'style="width:100%;height:{height}px;border:0"></iframe>'
-    )
-
-
 def table(
     columns: Sequence[tuple[str, str]],
     rows: Iterable[Sequence[object]],

@@ -2,8 +2,6 @@ import json
 import shutil
 import sys
 
-import pytest
-
 from precise_rag.encoders.packaged import packaged_minilm
 from support.chat_server import ChatServer, fails, says
 
@@ -135,23 +133,3 @@ def test_max_tokens_counts_what_is_around_a_passage_too(folder, precise):
     assert "(max_tokens)" in none["candidates"][0]["reason"]
     assert some["sources"]
     assert some["tokens"] <= 60
-
-
-def test_an_earlier_trace_stands_beside_this_one(folder, tmp_path, precise):
-    asked = ("ask", folder / "index", "Who keeps the lamp?")
-    assert precise(*asked, "--trace", tmp_path / "before.json")[0] == 0
-    code, _, _ = precise(*asked, "--trace", tmp_path / "after.html", "--compare", tmp_path / "before.json")
-    assert code == 0
-    page = (tmp_path / "after.html").read_text("utf-8")
-    assert "only in before" in page
-    assert page.count("What was sent: ") == 2
-
-
-@pytest.mark.parametrize("content", ["[]", "{}", '{"stages": 3}', "{"])
-def test_what_is_no_trace_cannot_be_compared(folder, tmp_path, precise, content):
-    (tmp_path / "other.json").write_text(content)
-    trace = ("--trace", tmp_path / "after.html", "--compare", tmp_path / "other.json")
-    code, _, err = precise("ask", folder / "index", "Who keeps the lamp?", *trace)
-    assert code == 1
-    assert "other.json" in err or "Trace.to_dict" in err
-    assert not (tmp_path / "after.html").exists()

@@ -1,0 +1,303 @@
+"""A trace as one HTML page: the question, what was sent, and the curve of scores with its cut.
+
+The page is made from the plain record of `Trace.to_dict`, so a stored record can become a page, too. It has
+no scripts and loads no other files. Control characters in texts are written as escapes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import groupby
+from math import isfinite
+from typing import Any
+
+from precise_rag.errors import InputError
+from precise_rag.redaction import visible
+
+Record = Mapping[str, Any]
+
+_LONGEST_TEXT, _LONGEST_LIST = 20_000, 500
+"""Characters of one text, and entries of one list, that a page shows."""
+
+_CUT_OFF = {"length": "cut off by the length limit", "content_filter": "cut off by the content filter"}
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2430; --soft: #5d6675; --line: #dfe3ea; --paper: #ffffff;
+  --panel: #f4f6f8; --keep: #14746f; --drop: #b4bac4; --mark: #ffe08a; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e9ef; --soft: #98a2b3; --line: #353c48; --paper: #14181f; --panel: #1c222c;
+    --keep: #4fc3b8; --drop: #5b6472; --mark: #7a5c00; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 60rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
+.soft { color: var(--soft); font-size: .9rem; margin: .3rem 0; }
+.above { font-weight: 600; margin: .8rem 0 .2rem; }
+.excerpt { white-space: pre-wrap; border-left: 3px solid var(--keep); padding: 0 0 0 .8rem; margin: .5rem 0; }
+.number { color: var(--keep); margin-right: .6rem; }
+mark { background: color-mix(in srgb, var(--mark) var(--strength), transparent); color: inherit; }
+pre { font: inherit; font-size: .9rem; white-space: pre-wrap; background: var(--panel); border-radius: .4rem;
+  padding: .6rem .8rem; margin: .3rem 0; }
+details { margin: .5rem 0; }
+summary { cursor: pointer; }
+ol { list-style: none; padding: 0; }
+li { border-top: 1px solid var(--line); padding: .4rem 0; }
+li p { margin: .1rem 0; }
+.words { white-space: pre-wrap; }
+.wide { overflow-x: auto; }
+.wide > * { min-width: 44rem; }
+table { border-collapse: collapse; font-size: .9rem; width: 100%; }
+th { color: var(--soft); font-weight: 500; text-align: left; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .8rem .3rem 0; vertical-align: top; }
+svg { display: block; max-width: 100%; }
+svg text { fill: var(--soft); font-size: 12px; }
+svg .cut-label { fill: var(--ink); }
+svg .keep { fill: var(--keep); }
+svg .drop { fill: var(--drop); }
+svg .axis { stroke: var(--soft); }
+svg .cut { stroke: var(--ink); stroke-dasharray: 4 3; }
+"""
+
+
+def trace_page(record: Record) -> str:
+    """Return the page of a record made by `Trace.to_dict`. Raises InputError for any other record.
+
+    A record without texts becomes a page without texts. Long texts and lists are cut, and the page says so.
+    """
+    try:
+        question, parts = str(record.get("question", "A question")), list(_parts(record))
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the record must be one that Trace.to_dict made ({type(error).__name__}: {error})"
+        ) from error
+    title = _text(question)
+    head = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{title}</h1>",
+    )
+    return visible("\n".join((*head, *filter(None, parts), "</body></html>")))
+
+
+def _parts(record: Record) -> Iterable[str]:
+    """The parts of the page, in their order, as markup. Some may be empty."""
+    stages, calls = record["stages"], record["calls"]
+    selections = [stage for stage in stages if stage["stage"] == "selection"]
+    if calls and record.get("answer"):
+        yield f"<pre>{_text(record['answer'])}</pre>"
+    yield _soft("; ".join(record["notes"]))
+    yield _what_was_sent(record["context"])
+    for stage in _first(selections):
+        yield _selection(stage, has_round=len(selections) > 1)
+    yield _steps(stages, record["rounds"], calls)
+    for call in _first(calls):
+        yield _prompt_and_reply(call)
+    yield _soft(_pairs(record["settings"]))
+    yield _left_out(record)
+
+
+def _what_was_sent(excerpts: Sequence[Record]) -> str:
+    """The excerpts below the name of their document, with the selected sentences marked."""
+    if not excerpts:
+        return ""
+    tokens = sum(sum(excerpt["tokens"].values()) for excerpt in excerpts)
+    parts = [f"<h2>What was sent: {_counted(excerpts, 'excerpt')}, {_number(tokens, ',.0f')} tokens</h2>"]
+    for doc_id, of_document in groupby(_first(excerpts), key=lambda excerpt: excerpt["doc_id"]):
+        parts.append(f"<h3>{_text(doc_id)}</h3>")
+        above: Sequence[str] = ()
+        for excerpt in of_document:
+            if excerpt["above"] and excerpt["above"] != above:
+                parts.append(f'<p class="above">{_text(" › ".join(excerpt["above"]))}</p>')
+            above = excerpt["above"]
+            parts.append(_excerpt(excerpt))
+    return "".join(parts)
+
+
+def _excerpt(excerpt: Record) -> str:
+    page = f"page {excerpt['page']}" if excerpt["page"] else ""
+    place = f"characters {_number(excerpt['start'], ',.0f')} to {_number(excerpt['end'], ',.0f')}"
+    label = f'<b class="number" title="{place}">{_text(excerpt["number"])}</b>'
+    if page:
+        label += f'<small class="soft">{_text(page)}</small> '
+    return f'<div class="excerpt">{label}{_marked(excerpt) if "text" in excerpt else place}</div>'
+
+
+def _marked(excerpt: Record) -> str:
+    """The text of an excerpt; the better the rank of a selected sentence, the stronger its mark."""
+    text, parts, at = excerpt["text"].rstrip(), [], 0
+    for sentence in sorted(_first(excerpt["sentences"]), key=lambda one: float(one["start"])):
+        start, end = (max(at, min(sentence[side] - excerpt["start"], len(text))) for side in ("start", "end"))
+        strength = 25 + 75 / (1 + max(float(sentence["rank"]) - 1, 0) / 5)
+        why = f"rank {_number(sentence['rank'], 'g')}: {_text(sentence['reason'])}"
+        parts.append(_text(text[at:start]))
+        parts.append(
+            f'<mark style="--strength:{strength:.0f}%" title="{why}">{_text(text[start:end])}</mark>'
+        )
+        at = end
+    return "".join(parts) + _text(text[at:])
+
+
+def _selection(stage: Record, *, has_round: bool) -> str:
+    """The curve of scores, and the pieces with the reason of each decision."""
+    candidates = stage["candidates"]
+    kept = [candidate for candidate in candidates if candidate["kept"]]
+    dropped = [candidate for candidate in candidates if not candidate["kept"]]
+    where = f"Round {_text(stage['round'])}: " if has_round else ""
+    parts = [
+        f"<h2>{where}{len(kept):,} of {_counted(candidates, 'piece')} kept</h2>",
+        _soft(_pairs(stage["settings"])),
+        _score_curve([candidate for candidate in _first(candidates) if isfinite(float(candidate["score"]))]),
+        _pieces(kept),
+    ]
+    if dropped:
+        parts.append(f"<details><summary>{len(dropped):,} dropped</summary>{_pieces(dropped)}</details>")
+    return "".join(parts)
+
+
+def _pieces(candidates: Sequence[Record]) -> str:
+    items = (
+        f"<li><p><b>{_number(one['rank'], 'g')}</b> {_number(one['score'], '.4g')}</p>"
+        f'<p class="words">{_text(one.get("text", "").strip())}</p>'
+        f'<p class="soft">{_text(one["reason"])} <small>{_text(one["id"])}</small></p></li>'
+        for one in _first(candidates)
+    )
+    return f"<ol>{''.join(items)}</ol>" if candidates else ""
+
+
+def _score_curve(candidates: Sequence[Record]) -> str:
+    """Scores by rank as bars, with a dashed line after the last kept one, as SAGE draws them."""
+    if not candidates:
+        return ""
+    width, height, left, top, bottom = 720, 190, 52, 24, 24
+    scores = [float(one["score"]) for one in candidates]
+    low, high = min(0.0, *scores), max(0.0, *scores)
+    step = min((width - left) / len(candidates), 60)
+
+    def y_of(score: float) -> float:
+        return top + (height - top - bottom) * (high - score) / (high - low or 1.0)
+
+    parts = [_label(left - 6, y_of(level) + 4, f"{level:.3g}", "end") for level in sorted({low, high})]
+    every = -(-len(candidates) * 60 // width)
+    for number, (one, score) in enumerate(zip(candidates, scores, strict=True)):
+        upper, lower = sorted((y_of(score), y_of(0.0)))
+        rank = _number(one["rank"], "g")
+        parts.append(
+            f'<rect class="{"keep" if one["kept"] else "drop"}" x="{left + (number + 0.12) * step:.1f}" '
+            f'y="{upper:.1f}" width="{0.76 * step:.1f}" height="{max(lower - upper, 1):.1f}">'
+            f"<title>rank {rank}: {score:.4g}, {_text(one['reason'])}</title></rect>"
+        )
+        if number % every == 0:
+            parts.append(_label(left + (number + 0.5) * step, height - 7, rank, "middle"))
+    parts.append(_line("axis", left, y_of(0.0), width, y_of(0.0)))
+    n_kept = sum(bool(one["kept"]) for one in candidates)
+    cut = 1 + max((number for number, one in enumerate(candidates) if one["kept"]), default=-1)
+    if cut < len(candidates):
+        x = left + cut * step
+        parts.append(_line("cut", x, top - 4, x, height - bottom))
+        place, anchor = (x + 6, "start") if x < width / 2 else (x - 6, "end")
+        parts.append(_label(place, top - 8, str(candidates[cut]["reason"])[:55], anchor, css="cut-label"))
+    about = f"scores by rank, {n_kept} of {len(candidates)} kept"
+    return (
+        f'<div class="wide" tabindex="0"><svg viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{about}">{"".join(parts)}</svg></div>'
+    )
+
+
+def _line(css: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line class="{css}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _label(x: float, y: float, words: str, anchor: str, *, css: str = "") -> str:
+    return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_text(words)}</text>'
+
+
+def _steps(stages: Sequence[Record], rounds: Sequence[Record], calls: Sequence[Record]) -> str:
+    """A table of the stages, the rounds of feedback and the model calls."""
+    rows = [
+        (
+            stage["stage"] + ("" if stage["round"] is None else f", round {stage['round']}"),
+            f"{sum(bool(one['kept']) for one in stage['candidates'])} of {len(stage['candidates'])} kept",
+            _number(stage["ms"], ",.1f"),
+            "; ".join(filter(None, (_pairs(stage["settings"]), stage["note"]))),
+        )
+        for stage in _first(stages)
+    ]
+    rows += [
+        (
+            f"feedback, round {turn['round']}",
+            "no score" if turn["score"] is None else f"score {turn['score']}",
+            "",
+            f"{turn['decision']}\n{turn.get('text', '')}",
+        )
+        for turn in _first(rounds)
+    ]
+    rows += [
+        (
+            f"model: {call['role']}",
+            ", ".join(
+                (
+                    f"{_number(call['input_tokens'], ',.0f')} tokens in",
+                    f"{_number(call['output_tokens'], ',.0f')} out",
+                    "cost unknown" if call["cost"] is None else f"${_number(call['cost'], '.6f')}",
+                )
+            ),
+            _number(call["ms"], ",.1f"),
+            f"{call['model']} {call['error'] or _CUT_OFF.get(call['cut_off'], '')}",
+        )
+        for call in _first(calls)
+    ]
+    head = "".join(f"<th>{name}</th>" for name in ("step", "outcome", "ms", "remarks"))
+    body = "".join(f"<tr>{''.join(f'<td>{_text(value)}</td>' for value in row)}</tr>" for row in rows)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<h2>Steps</h2><div class="wide" tabindex="0">{table}</div>'
+
+
+def _prompt_and_reply(call: Record) -> str:
+    if "messages" not in call:
+        return ""
+    said = [(message["role"], message["content"]) for message in call["messages"]]
+    texts = (f"{_soft(name)}<pre>{_text(text)}</pre>" for name, text in (*said, ("reply", call["text"])))
+    title = f"{call['role']}, {call['prompt_version']}"
+    return f"<details><summary>{_text(title)}</summary>{''.join(texts)}</details>"
+
+
+def _left_out(record: Record) -> str:
+    """A note if texts or lists of the record were cut."""
+    lists = (record["context"], record["calls"], record["rounds"], record["stages"])
+    candidates = [stage["candidates"] for stage in record["stages"]]
+    texts = [one.get("text", "") for among in (*lists[:3], *candidates) for one in among]
+    prompts = [message["content"] for call in record["calls"] for message in call.get("messages", ())]
+    is_cut = any(len(among) > _LONGEST_LIST for among in (*lists, *candidates))
+    is_cut |= any(len(text) > _LONGEST_TEXT for text in (*texts, *prompts, record.get("answer", "")))
+    note = "This page leaves out parts of long texts and lists; the JSON of the trace has them."
+    return _soft(note) if is_cut else ""
+
+
+def _first(items: Sequence[Record]) -> Sequence[Record]:
+    return items[:_LONGEST_LIST]
+
+
+def _counted(items: Sequence[Any], noun: str) -> str:
+    return f"{len(items):,} {noun}{'' if len(items) == 1 else 's'}"
+
+
+def _pairs(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
+def _number(value: float | str, form: str) -> str:
+    """A number in this form; NaN and infinity are texts in a record. Raises ValueError for other texts."""
+    return format(float(value), form)
+
+
+def _soft(words: str) -> str:
+    """A paragraph of secondary text; empty without words."""
+    return f'<p class="soft">{_text(words)}</p>' if words else ""
+
+
+def _text(value: object) -> str:
+    """A value as escaped text, cut if it is long."""
+    text = str(value)
+    return escape(text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…")

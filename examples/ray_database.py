@@ -1,14 +1,13 @@
 """Fill a database on any number of machines: Ray's workers encode documents and add them to one index.
 
-    pip install 'precise-rag[lancedb]' 'ray[data]'
-    python examples/ray_database.py documents.jsonl rows.lance 2
+    pip install 'precise-rag[postgres]' 'ray[data]'
+    python examples/ray_database.py documents.jsonl postgresql://user@host/database 2
 
 Each line of the file is a record with "id", "text" and optionally "metadata", an object. The last argument is
 the largest number of workers. `add` leaves a document alone that is there with the same text and metadata.
 So a batch whose worker dies is simply repeated, and a second run does only what is missing.
 
-On a cluster, call `ray.init("auto")` first, and name a database that all workers reach, such as
-postgresql://user@host/db. LanceDB in an object store has no lock between machines: run one fill at a time.
+On a cluster, call `ray.init("auto")` first, and name a database that all workers reach.
 """
 
 import sys

@@ -187,7 +187,7 @@ class HybridRetriever(IndexRetriever):
     ) -> Self:
         """Return a retriever over a collection in a database, which need not exist yet.
 
-        location: "name.lance", "postgresql://…" or "qdrant:http://…"; see `load_engine`.
+        location: "postgresql://…".
         embeddings: as for `from_documents`; the one that the collection was made with.
         settings: of `DatabaseIndex`, such as `filter_statistics="matching"`.
         """

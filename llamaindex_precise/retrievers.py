@@ -239,7 +239,7 @@ class HybridRetriever(IndexRetriever):
     ) -> Self:
         """Return a retriever over a collection in a database, which need not exist yet.
 
-        location: "name.lance", "postgresql://…" or "qdrant:http://…"; see `load_engine`.
+        location: "postgresql://…".
         embed_model: as for `from_documents`; the one that the collection was made with.
         settings: of `DatabaseIndex`, such as `filter_statistics="matching"`.
         """

@@ -1,8 +1,9 @@
 """What all tests need: no model hub, and servers that end with the tests."""
 
+import itertools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -19,6 +20,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # Ray gives its workers the niceness 15, with which they hardly run beside other work; it is read at import.
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 
+_COLLECTIONS = itertools.count()
 _LONG = tuple(
     Path(__file__).parent / name
     for name in (
@@ -76,3 +78,9 @@ def postgres() -> Iterator[str]:
         yield address if "?" in address else f"{address}?application_name=tests"
     finally:
         server.cleanup()
+
+
+@pytest.fixture
+def new_location(postgres: str) -> Callable[[], str]:
+    """Makes locations, each of another collection, in a PostgreSQL server."""
+    return lambda: f"{postgres}&collection=test_{next(_COLLECTIONS)}"

@@ -6,7 +6,6 @@ from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
-from support.databases import ENGINES, new_location
 from support.frameworks import each_framework
 
 FORGED = {
@@ -18,11 +17,8 @@ FORGED = {
 
 
 @each_framework
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_retriever_over_a_database_takes_documents_filters_and_settings(
-    framework, engine, request, tmp_path
-):
-    location, make = new_location(engine, request, tmp_path)(), framework.retriever("Hybrid").from_database
+def test_a_retriever_over_a_database_takes_documents_filters_and_settings(framework, new_location):
+    location, make = new_location(), framework.retriever("Hybrid").from_database
     over = make(location, HashEncoder())
 
     def owners(retriever, wanted=None):
@@ -36,26 +32,25 @@ def test_a_retriever_over_a_database_takes_documents_filters_and_settings(
     options = {"reranker": None, "evidence": None, "selector": None, **not_me}
     whole = framework.retriever("Precise").from_index(over.index, **options)
     assert {framework.metadata(piece)["who"] for piece in framework.find(whole, "cat")} == {"you"}
-    if ":memory:" not in location:
-        others = make(location, HashEncoder(), filter_statistics="matching", **not_me)
-        assert {framework.metadata(piece)["who"] for piece in framework.find(others, "cat")} == {"you"}
-        assert isinstance(others.index, DatabaseIndex)
-        assert others.index.settings.filter_statistics == "matching"
-        with pytest.raises(InputError, match="unexpected keyword argument 'filter_statistic'"):
-            make(location, HashEncoder(), filter_statistic="matching")
+    others = make(location, HashEncoder(), filter_statistics="matching", **not_me)
+    assert {framework.metadata(piece)["who"] for piece in framework.find(others, "cat")} == {"you"}
+    assert isinstance(others.index, DatabaseIndex)
+    assert others.index.settings.filter_statistics == "matching"
+    with pytest.raises(InputError, match="unexpected keyword argument 'filter_statistic'"):
+        make(location, HashEncoder(), filter_statistic="matching")
     over.delete(["me"])
     assert owners(over) == {"you"}
 
 
 @each_framework
-@pytest.mark.parametrize("engine", ["folder", *ENGINES])
-def test_metadata_forge_neither_an_id_nor_a_source(framework, engine, request, tmp_path):
+@pytest.mark.parametrize("place", ["folder", "database"])
+def test_metadata_forge_neither_an_id_nor_a_source(framework, place, request):
     kind = framework.retriever("Hybrid")
     documents = [framework.document("The cat sleeps.", n, **m) for n, m in (("mine", {}), ("theirs", FORGED))]
-    if engine == "folder":
+    if place == "folder":
         over = kind.from_documents(documents, HashEncoder())
     else:
-        over = kind.from_database(new_location(engine, request, tmp_path)(), HashEncoder())
+        over = kind.from_database(request.getfixturevalue("new_location")(), HashEncoder())
         over.add_documents(documents)
     for wanted in ({"$eq": "mine"}, {"$lte": "mine"}, {"$contains": "min"}):
         found = framework.find_where(over, "cat", {"$id": wanted})

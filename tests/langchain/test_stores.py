@@ -17,7 +17,6 @@ from langchain_precise.papers import (
 from precise_rag import read_facts
 from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
-from support.databases import ENGINES, new_location
 
 TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
 SOURCES = [Document(TOWN, id="town", metadata={"doc_id": "mine", "year": 1911})]
@@ -203,11 +202,9 @@ def test_a_retriever_over_no_store_is_an_error():
         PreciseRetriever.from_store(in_memory(), fetch_k=0)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_documents_with_embeddings_are_not_embedded_again(engine, request, tmp_path):
+def test_documents_with_embeddings_are_not_embedded_again(new_location):
     encoder = HashEncoder()
-    place = new_location(engine, request, tmp_path)()
-    retriever = HybridRetriever.from_database(place, encoder, k=1)
+    retriever = HybridRetriever.from_database(new_location(), encoder, k=1)
     [vector] = encoder.encode(["clock"]).tolist()
     encoder.calls.clear()
     assert retriever.add_documents(SOURCES, embeddings=[vector]) == ["town"]

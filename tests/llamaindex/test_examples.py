@@ -51,16 +51,3 @@ def test_three_steps(capsys, embedding, scripted_chat):
     assert tokens[3] < tokens[0] / 2
     assert int(rows[3][2]) >= 75
     assert len(model.prompts) == 4
-
-
-@pytest.mark.filterwarnings("ignore:Payload indexes have no effect")
-def test_qdrant(capsys, embedding, scripted_chat):
-    pytest.importorskip("llama_index.vector_stores.qdrant")
-    model = scripted_chat(reply=lambda prompt: "A year.")
-    load("llamaindex_qdrant").main("How long are lost keys and telephones kept?", embedding, model)
-    shown = capsys.readouterr().out
-    assert shown.endswith("A year.\n")
-    assert len(re.findall(r"^kept ", shown, re.M)) < len(re.findall(r"^dropped ", shown, re.M))
-    assert "among the first 1 (min_k)" in shown
-    assert re.search("under min_score|after the sharp drop", shown)
-    assert "Keys and telephones are kept for a year" in model.prompts[0]

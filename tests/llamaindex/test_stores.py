@@ -18,7 +18,6 @@ from llamaindex_precise.papers import (
 from precise_rag import read_facts
 from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
-from support.databases import ENGINES, new_location
 from support.llamaindex import HashEmbedding
 
 TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
@@ -169,11 +168,9 @@ def test_a_retriever_over_no_store_is_an_error():
         PreciseRetriever.from_store(index.vector_store)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_nodes_with_embeddings_are_not_embedded_again(engine, request, tmp_path):
+def test_nodes_with_embeddings_are_not_embedded_again(new_location):
     encoder = HashEncoder()
-    place = new_location(engine, request, tmp_path)()
-    retriever = HybridRetriever.from_database(place, encoder, 1)
+    retriever = HybridRetriever.from_database(new_location(), encoder, 1)
     [vector] = encoder.encode(["clock"]).tolist()
     encoder.calls.clear()
     retriever.add_documents([TextNode(text=TOWN, id_="town", embedding=vector)])

@@ -140,9 +140,8 @@ async def test_queries_by_the_embeddings_of_a_framework_raise_one_error(vector: 
     count(WHAT, 2)
 
 
-def test_a_collection_of_a_database_stays_as_it_was(wrong: Wrong, tmp_path: Path) -> None:
-    pytest.importorskip("lancedb")
-    rows, others = tmp_path / "rows.lance", tmp_path / "others.lance"
+def test_a_collection_of_a_database_stays_as_it_was(wrong: Wrong, new_location: Callable[[], str]) -> None:
+    rows, others = new_location(), new_location()
     index = DatabaseIndex.build(LAMP, wrong, location=rows)
     before = [(c.id, c.score) for c in index.search("lamp")]
     wrong.documents = True

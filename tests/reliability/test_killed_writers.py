@@ -6,24 +6,21 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from precise_rag.errors import EmptyIndexError
 from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
-from support.databases import new_location
 from support.figures import count
 
 _WRITER = """
 import random, sys
 from precise_rag.index import DatabaseIndex
-from precise_rag.index.databases.lance import engine
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
-engine._MOST_ENTRIES = 4
 location, draw = sys.argv[1], random.Random(int(sys.argv[2]))
 index = DatabaseIndex(location, HashEncoder(16))
 WORDS = "cat dog fish owl fox hen".split()
@@ -57,12 +54,10 @@ def scores(index: DatabaseIndex) -> dict[str, dict[str, float]]:
 @pytest.mark.parametrize(
     "n_rounds", [pytest.param(4, marks=pytest.mark.slow), pytest.param(60, marks=pytest.mark.torture)]
 )
-@pytest.mark.parametrize("engine", ["lance", "postgres"])
 def test_what_a_killed_writer_leaves_scores_as_a_rebuilt_collection(
-    engine: str, n_rounds: int, request: pytest.FixtureRequest, tmp_path: Path
+    n_rounds: int, new_location: Callable[[], str]
 ) -> None:
-    new = new_location(engine, request, tmp_path)
-    location, draw = new(), random.Random(0)
+    location, draw = new_location(), random.Random(0)
     for number in range(n_rounds):
         command = [sys.executable, "-c", _WRITER, location, str(number)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -73,7 +68,7 @@ def test_what_a_killed_writer_leaves_scores_as_a_rebuilt_collection(
         process.communicate()
         left = DatabaseIndex(location, HashEncoder(16))
         documents = [left.document(identifier) for identifier in left.document_ids]
-        rebuilt = DatabaseIndex.build(documents, HashEncoder(16), location=new())
+        rebuilt = DatabaseIndex.build(documents, HashEncoder(16), location=new_location())
         expected = scores(rebuilt)
         found = scores(left)
         assert found.keys() == expected.keys()

@@ -59,8 +59,7 @@ def add_parser(subparsers: Subparsers) -> None:
         type=index_argument,
         metavar="INDEX",
         default=Path("index"),
-        help="folder of the index, or a database: NAME.lance, postgresql://… or "
-        "qdrant:http://…; "
+        help="folder of the index, or a database: postgresql://…; "
         "if it exists, the index in it is updated (default: %(default)s)",
     )
     parser.add_argument(

@@ -1,11 +1,10 @@
 """Filters: conditions on the metadata and the id of documents, to which a search keeps."""
 
-from precise_rag.filters.conditions import DOCUMENT_ID, AllOf, AnyOf, Condition, Field, Filter
+from precise_rag.filters.conditions import AllOf, AnyOf, Condition, Field, Filter
 from precise_rag.filters.parsing import as_filter, parse_assignments
 from precise_rag.filters.values import Value, field_value
 
 __all__ = [
-    "DOCUMENT_ID",
     "AllOf",
     "AnyOf",
     "Condition",

@@ -200,7 +200,7 @@ class AnyOf(_Group):
 class Field:
     """A field of the metadata; its comparisons with a value are filters.
 
-    name: name of the field, as it is in the metadata.
+    name: name of the field, as it is in the metadata; "$id" for the document's id.
     """
 
     name: str
@@ -237,10 +237,6 @@ class Field:
     def exists(self) -> Condition:
         """Whether the document has the field."""
         return Condition(self.name, "$exists", True)
-
-
-DOCUMENT_ID = Field(ID)
-"""The id of a document, as a field."""
 
 
 def _parts_of(given: Filter, kind: type[AllOf] | type[AnyOf]) -> tuple[Filter, ...]:

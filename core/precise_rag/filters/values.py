@@ -1,7 +1,6 @@
 """What filters compare: fields of the metadata, and their values in the one form that all indexes use."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from precise_rag.types import Document, finite_score
@@ -17,8 +16,6 @@ ID = "$id"
 
 OTHER: Mapping[str, Any] = {}
 """Stands for a value that no condition can have, such as NaN: the field is there, but equals nothing."""
-
-_COMPLEMENT = str.maketrans("0123456789", "9876543210")
 
 
 def is_field(name: str) -> bool:
@@ -72,17 +69,3 @@ def canonical(value: Any) -> Any:
 def field_value(document: Document, field: str) -> object:
     """The value of a document's field as filters compare it, or its id for "$id"; None if it has none."""
     return document.id if field == ID else comparable(document.metadata.get(field))
-
-
-def sortable(number: float) -> str:
-    """A number as text of ASCII; texts are in the order of the numbers, exactly.
-
-    "1" is zero; "2", then three digits for the size, then the decimals: a positive number. A negative one is
-    "0", then the complement of all these digits, then ":", which comes after every digit.
-    """
-    decimal = Decimal(repr(canonical(number)))
-    if not decimal:
-        return "1"
-    digits = "".join(map(str, decimal.as_tuple().digits)).rstrip("0")
-    text = f"{decimal.adjusted() + 500:03d}{digits}"
-    return f"2{text}" if decimal > 0 else f"0{text.translate(_COMPLEMENT)}:"

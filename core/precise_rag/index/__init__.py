@@ -7,7 +7,7 @@ sentence_search.py, sentence_index.py   what a search of sentences takes, and ho
 rows/        documents in segments, their changes, and snapshots that searches read
 arrays/      the columns and what is computed with them: vectors, words, context, groups
 storage/     the folder of a saved index: lock, manifest, checked files
-databases/   the same search over rows in LanceDB, PostgreSQL or Qdrant
+databases/   the same search over rows in PostgreSQL
 load.py, export.py                  opening what is saved; vectors for stores of the frameworks
 """
 

@@ -10,7 +10,7 @@ from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
 from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.databases import DatabaseIndex, is_database
 from precise_rag.index.databases.index import read_settings
-from precise_rag.index.databases.location import load_engine
+from precise_rag.index.databases.postgres import PostgresEngine
 from precise_rag.index.dense import DenseIndex
 from precise_rag.index.document_index import DocumentIndex
 from precise_rag.index.hybrid import HybridIndex
@@ -36,7 +36,7 @@ def load_index(
 ) -> DocumentIndex | DatabaseIndex:
     """Load a saved index of any kind, or open one in a database.
 
-    path: folder of the index; or a location such as "my.lance" or "postgresql://…", see `load_engine`.
+    path: folder of the index; or "postgresql://…" for one in a database.
     encoder: the encoder or embedding object that the index was built with, or anything else that
     `load_encoder` takes; optional if it is installed as a package.
     device: where the installed encoder runs; see `load_encoder`.
@@ -72,12 +72,12 @@ def _load_folder(
 
 
 def _open_database(location: str | Path, encoder: Any, device: str | None, settings: Any) -> DatabaseIndex:
-    engine = load_engine(location)
+    engine = PostgresEngine(str(location))
     made = read_settings(engine)
     if made is None:
         raise IndexFormatError(f"{engine.location} holds no index; build one there")
     encoder = _encoder(encoder, engine.location, made["encoder"], device)
-    return DatabaseIndex(engine, encoder, **settings)
+    return DatabaseIndex(location, encoder, **settings)
 
 
 def _encoder(given: Any, place: str, saved: Mapping[str, Any], device: str | None) -> Encoder | None:

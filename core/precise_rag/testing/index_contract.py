@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,13 +92,7 @@ def _all_same(left: Sequence[_Found], right: Sequence[_Found]) -> bool:
 
 
 class SearchContract(ABC):
-    """Base class for a pytest class that tests how an index searches and changes.
-
-    counts_are_of_one_state: whether the counts of words that a search uses are of the state that it reads;
-    without, its scores during a change are of neither state.
-    """
-
-    counts_are_of_one_state: ClassVar[bool] = True
+    """Base class for a pytest class that tests how an index searches and changes."""
 
     @abstractmethod
     def build(self, documents: Iterable[Document], encoder: HashEncoder) -> Any:
@@ -297,9 +291,8 @@ class SearchContract(ABC):
         states = [_all_found(index), _all_found(self.built([_CATS, _BANKS, _BLANK]))]
 
         def read(_: int) -> bool:
-            same = _same if self.counts_are_of_one_state else lambda a, b: a.keys() == b.keys()
             return all(
-                any(same(now, state[i]) for state in states) for i, now in enumerate(_all_found(index))
+                any(_same(now, state[i]) for state in states) for i, now in enumerate(_all_found(index))
             )
 
         def write(_: int) -> None:

@@ -14,7 +14,6 @@ from precise_rag.documents import FileReport
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.index import HybridIndex, load_index
 from precise_rag.index.storage.manifest import has_index
-from support.databases import ENGINES, new_location
 
 
 def test_indexing_again_changes_nothing_and_reports_empty_documents(folder, precise):
@@ -135,11 +134,8 @@ def test_arguments_that_cannot_work_are_refused_before_any_reading(tmp_path, pre
         precise("index", tmp_path, "--passages", "bananas")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_an_index_in_a_database_is_made_updated_and_asked(engine, folder, tmp_path, precise, request):
-    location = new_location(engine, request, tmp_path)()
-    if engine == "qdrant":  # its memory is lost between two commands
-        location = f"qdrant:{tmp_path / 'rows'}"
+def test_an_index_in_a_database_is_made_updated_and_asked(folder, precise, new_location):
+    location = new_location()
     for _ in range(2):
         code, out, err = precise("index", folder / "docs", "--out", location)
         assert code == 0, err

@@ -1,11 +1,10 @@
 """Weighted vectors, and plain similarity search over them in real vector stores.
 
-The stores: Qdrant and Chroma in memory, each through LlamaIndex and through LangChain; LanceDB on disk.
+The stores: Qdrant and Chroma in memory, each through LlamaIndex and through LangChain.
 """
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -254,12 +253,3 @@ def test_plain_search_in_a_store_finds_what_the_index_finds(
     search = store(sentences)
     for query in QUERIES:
         assert search(query) == pytest.approx(expected(query), abs=1e-4)
-
-
-def test_lancedb_on_disk(sentences: list[WeightedPiece], tmp_path: Path) -> None:
-    lancedb = pytest.importorskip("lancedb")
-    rows = [{"id": s.id, "text": s.text, "vector": s.vector, **s.metadata} for s in sentences]
-    table = lancedb.connect(tmp_path).create_table("sentences", rows)
-    for query in QUERIES:
-        found = table.search(query_vector(query)).distance_type("cosine").limit(TOP_K).to_list()
-        assert {f["id"]: 1 - f["_distance"] for f in found} == pytest.approx(expected(query), abs=1e-4)

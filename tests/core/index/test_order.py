@@ -111,18 +111,15 @@ def test_scores_are_the_same_in_many_orders(name: str) -> None:
     count("collections in other orders and in pieces, scores as at once", 60)
 
 
-@pytest.mark.parametrize("kind", ["lance", "qdrant"])
 def test_collections_of_databases_have_the_same_scores_in_any_order(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_location: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With more sentences than the sample that is read, and than the pool, which ends among equal ones."""
-    pytest.importorskip({"lance": "lancedb", "qdrant": "qdrant_client"}[kind])
     monkeypatch.setattr(search, "_SAMPLE", 100)
     found, shuffled, queries = changes(random.Random(5), 50)
     made = []
-    for name, texts in (("one", found), ("two", shuffled)):
-        place = tmp_path / f"{name}.lance" if kind == "lance" else f"qdrant:{tmp_path / name}"
-        index = DatabaseIndex(place, HashEncoder(32), returns="sentence", pool=60)
+    for texts in (found, shuffled):
+        index = DatabaseIndex(new_location(), HashEncoder(32), returns="sentence", pool=60)
         in_pieces(index.add, texts, random.Random(len(made)))
         made.append(index)
     assert len(made[0]) > 200

@@ -1,17 +1,14 @@
-"""An index whose rows live in a database.
+"""An index whose rows live in PostgreSQL.
 
 index.py     DatabaseIndex: adds, deletes, searches
-engine.py    what an engine must do, and the values that it stores and returns
+values.py    rows as they are written and read
 search.py    searches in one state of the collection
 encoding.py  documents read, encoded and checked
 sentences.py a document as rows: weighted vectors and weighted words
-document_headings.py, facets.py   headings and metadata as rows have them
-location.py  which engine a location such as "my.lance" or "postgresql://…" means
-
-Each engine is a folder: lance, postgres, qdrant.
+document_headings.py   headings as rows have them
+postgres/    the tables, and searches in one snapshot of them
 """
 
-from precise_rag.index.databases.index import DatabaseIndex
-from precise_rag.index.databases.location import is_database
+from precise_rag.index.databases.index import DatabaseIndex, is_database
 
 __all__ = ["DatabaseIndex", "is_database"]

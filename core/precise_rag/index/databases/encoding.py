@@ -9,8 +9,8 @@ import numpy as np
 from precise_rag.errors import InputError
 from precise_rag.filters.values import has_half_character
 from precise_rag.index.databases.document_headings import Headings, read_headings
-from precise_rag.index.databases.engine import StoredDocument
 from precise_rag.index.databases.sentences import digest, stored
+from precise_rag.index.databases.values import StoredDocument
 from precise_rag.index.hybrid import HybridSettings
 from precise_rag.index.queries import query_direction
 from precise_rag.index.storage.files import check_metadata

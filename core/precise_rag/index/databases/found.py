@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from precise_rag.index.databases.checked import DamagedRowError, json_object, texts, whole_numbers
-from precise_rag.index.databases.engine import FoundSentence
+from precise_rag.index.databases.values import FoundSentence
 from precise_rag.tokens import most_tokens
 from precise_rag.types import Span
 

@@ -1,26 +1,26 @@
-"""An index whose rows live in a database."""
+"""An index whose rows live in PostgreSQL."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
 from precise_rag._pickling import Portable
-from precise_rag.checks import check_methods, shown
+from precise_rag.checks import as_path, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.encoders.geometry import geometry_of
-from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
+from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.arrays.forms import ensure
 from precise_rag.index.databases.checked import readable, reading, texts, whole_numbers
 from precise_rag.index.databases.encoding import check_document, rows_of_documents
-from precise_rag.index.databases.engine import Engine, StateChangedError, StoredDocument, View
 from precise_rag.index.databases.found import consecutive
-from precise_rag.index.databases.location import load_engine
+from precise_rag.index.databases.postgres import PostgresEngine
 from precise_rag.index.databases.search import Searcher
 from precise_rag.index.databases.sentences import digest
+from precise_rag.index.databases.values import StoredDocument
 from precise_rag.index.hybrid import HybridSettings
 from precise_rag.index.queries import query_direction
 from precise_rag.index.rows.documents import unique_documents
@@ -33,21 +33,19 @@ from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stret
 
 _BATCH = 256
 """Documents that are read, encoded and written together."""
-_ATTEMPTS = 20
 _DEFAULTS = {"precision": "float16", "pool": 400}
 """Where they differ from those of HybridSettings: each row of the pool is read from the database."""
-_T = TypeVar("_T")
 _SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
 
 
 class DatabaseIndex(SentenceSearch, Portable):
-    """Sentences scored as in HybridIndex, in rows of a database.
+    """Sentences scored as in HybridIndex, in rows of a PostgreSQL database.
 
     Any number of processes may read and change the collection at once. A document is found with all of its
     sentences or not at all, and a crash leaves the old state of each document or the new one. Nothing has
     to be saved.
 
-    engine: the database, see `Engine`; or a location, see `load_engine`.
+    location: a connection URI of PostgreSQL with pgvector; see `PostgresEngine`.
     encoder: the encoder that the collection was made with, or is to be made with.
     settings: fields of `HybridSettings`, for a collection that does not exist yet; of an existing one, those
         that only a search reads may differ. `precision` "float32" or "float16" (the default here); `pool`
@@ -61,10 +59,8 @@ class DatabaseIndex(SentenceSearch, Portable):
     kind = "database"
     score_scale: ClassVar[ScoreScale] = "rank"
 
-    def __init__(self, engine: Engine | str | Path, encoder: Encoder, **settings: Any) -> None:
-        self.engine: Engine = load_engine(engine) if isinstance(engine, str | Path) else engine
-        advice = "pass a location, such as a folder or postgresql://…, or an engine"
-        check_methods("location", self.engine, ("settings", "view", "write"), advice)
+    def __init__(self, location: str | Path, encoder: Encoder, **settings: Any) -> None:
+        self.engine = PostgresEngine(str(location))
         if encoder is None:
             raise InputError("DatabaseIndex needs an encoder; pass encoder=load_encoder()")
         self.encoder = encoder
@@ -89,7 +85,7 @@ class DatabaseIndex(SentenceSearch, Portable):
         documents: Iterable[Document],
         encoder: Encoder,
         *,
-        location: Engine | str | Path,
+        location: str | Path,
         show_progress: bool = False,
         **settings: Any,
     ) -> Self:
@@ -101,7 +97,8 @@ class DatabaseIndex(SentenceSearch, Portable):
     def __len__(self) -> int:
         if not self._exists:
             return 0
-        return self._viewed(lambda view: view.count())
+        with readable(self.engine.location), self.engine.view() as view:
+            return view.count()
 
     @property
     def document_ids(self) -> tuple[str, ...]:
@@ -114,21 +111,21 @@ class DatabaseIndex(SentenceSearch, Portable):
 
         White space before the first sentence is written as spaces, and a document without sentences is empty.
         """
-
-        def read(view: View) -> Document | None:
-            metadata = view.metadata(identifier)
-            (rows,) = view.between([(identifier, 0, 2**31 - 1)], "place")
-            text = " " * rows[0].start + "".join(row.text for row in consecutive(rows)) if rows else ""
-            return None if metadata is None else Document(identifier, text, metadata)
-
-        document = self._viewed(read) if self._exists else None
-        if document is None:
-            raise InputError(f"the index has no document {shown(identifier)}")
-        return document
+        if self._exists:
+            with readable(self.engine.location), self.engine.view() as view:
+                metadata = view.metadata(identifier)
+                (rows,) = view.between([(identifier, 0, 2**31 - 1)], "place")
+                text = " " * rows[0].start + "".join(row.text for row in consecutive(rows)) if rows else ""
+            if metadata is not None:
+                return Document(identifier, text, metadata)
+        raise InputError(f"the index has no document {shown(identifier)}")
 
     def some_metadata(self, most: int = 1_000) -> list[Mapping[str, Any]]:
         """Return the metadata of at most `most` documents, whichever; their texts are not read."""
-        return self._viewed(lambda view: view.some_metadata(most)) if self._exists else []
+        if not self._exists:
+            return []
+        with readable(self.engine.location), self.engine.view() as view:
+            return view.some_metadata(most)
 
     @property
     def empty_document_ids(self) -> tuple[str, ...]:
@@ -209,7 +206,8 @@ class DatabaseIndex(SentenceSearch, Portable):
         vector = encode_queries(self.encoder, [asked.text])[0] if asked.vector is None else asked.vector
         direction = query_direction(vector, self.encoder.dimension)
         geometry = geometry_of(self.encoder)
-        return self._viewed(lambda view: self._searcher.find(view, asked, direction, geometry))
+        with readable(self.engine.location), self.engine.view() as view:
+            return self._searcher.find(view, asked, direction, geometry)
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.
@@ -219,7 +217,8 @@ class DatabaseIndex(SentenceSearch, Portable):
         """
         if not sentences or not self._exists:
             return []
-        return self._viewed(lambda view: self._searcher.around(view, sentences, reach))
+        with readable(self.engine.location), self.engine.view() as view:
+            return self._searcher.around(view, sentences, reach)
 
     def save(self, path: str | Path) -> None:
         """Do nothing: the rows are in the database. Raises InputError if `path` is another place."""
@@ -264,18 +263,6 @@ class DatabaseIndex(SentenceSearch, Portable):
         if rows:
             self.engine.write(rows)
 
-    def _viewed(self, read: Callable[[View], _T]) -> _T:
-        """Read one state of the collection."""
-        for _ in range(_ATTEMPTS):
-            try:
-                with readable(self.engine.location), self.engine.view() as view:
-                    return read(view)
-            except StateChangedError:
-                continue
-        raise DatabaseError(
-            f"{self.engine.location}: the documents change faster than they are read; try again"
-        )
-
 
 def _merged(
     location: str, made: Mapping[str, Any], encoder: Encoder, given: Mapping[str, Any]
@@ -297,7 +284,7 @@ def _merged(
     return {**without_models(saved), **given}
 
 
-def read_settings(engine: Engine) -> dict[str, Any] | None:
+def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:
     """What a collection was made with; None if there is none.
 
     Raises IndexFormatError if that is not an encoder and settings that this version knows.
@@ -310,3 +297,8 @@ def read_settings(engine: Engine) -> dict[str, Any] | None:
                 ensure(made["encoder"]["name"], "the encoder has no name")
                 usable_settings(HybridSettings, made["settings"])
         return made
+
+
+def is_database(location: str | Path) -> bool:
+    """Whether a location is a URL, and so means a database; any other is the folder of an index."""
+    return "://" in (location if isinstance(location, str) else str(as_path("location", location)))

@@ -22,8 +22,9 @@ from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.words import word_numbers
 from precise_rag.index.databases.checked import DamagedRowError
 from precise_rag.index.databases.counted import Usual, bm25, usual
-from precise_rag.index.databases.engine import FoundSentence, Pool, View
 from precise_rag.index.databases.found import consecutive, joined, passage_of
+from precise_rag.index.databases.postgres.view import PostgresView
+from precise_rag.index.databases.values import FoundSentence, Pool
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
 from precise_rag.index.rows.matching import warn_of_unknown_field
 from precise_rag.index.rows.neighbours import rows_around
@@ -64,7 +65,7 @@ class Searcher:
 
     def find(
         self,
-        view: View,
+        view: PostgresView,
         asked: SentenceQuery,
         direction: FloatArray,
         geometry: Geometry | None = None,
@@ -109,7 +110,7 @@ class Searcher:
         ]
         return _merged(candidates, rows) if asked.merge_adjacent else candidates
 
-    def around(self, view: View, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
+    def around(self, view: PostgresView, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences`; see `DatabaseIndex.neighbours`."""
         spans = {(c.doc_id, c.start, c.end) for c in sentences}
         starts = [(doc_id, start, start + 1) for doc_id, start, _ in sorted(spans)]
@@ -141,7 +142,7 @@ class Searcher:
         fused: FloatArray = weight * dense + (1 - weight) * _scaled(words, 0.0)
         return fused
 
-    def _sample(self, view: View, wanted: Filter | None) -> _Known:
+    def _sample(self, view: PostgresView, wanted: Filter | None) -> _Known:
         count = view.count()
         at, known = self._samples.get(wanted, (0, None))
         if known is None or count <= _EXACT_UP_TO or not math.isclose(count, at, rel_tol=_DRIFT):
@@ -179,7 +180,7 @@ def _scaled(scores: FloatArray, low: float) -> FloatArray:
     return scaled
 
 
-def _warn(view: View, wanted: Filter | None) -> None:
+def _warn(view: PostgresView, wanted: Filter | None) -> None:
     asked = [c.field for c in wanted.conditions() if c.operator != "$exists"] if wanted is not None else []
     for field in dict.fromkeys(asked):
         if field != ID and not view.has_field(field):

@@ -27,7 +27,7 @@ from precise_rag.index.arrays.passages import passage_ids
 from precise_rag.index.arrays.words import word_numbers
 from precise_rag.index.databases.counted import SCALES, packed
 from precise_rag.index.databases.document_headings import Headings
-from precise_rag.index.databases.engine import StoredDocument, StoredSentence
+from precise_rag.index.databases.values import StoredDocument, StoredSentence
 from precise_rag.index.hybrid import HybridSettings
 from precise_rag.sentences.words import trim_spans
 from precise_rag.titles import joined_titles, saved_titles, titles_of

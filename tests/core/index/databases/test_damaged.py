@@ -3,7 +3,6 @@
 import json
 import tracemalloc
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,19 +29,6 @@ PACKED = (
     bytes([255, 255, 255, 127] * 40),
     np.full(400, -1, "<i4").tobytes(),
 )
-LANCE = [
-    *((name, number) for name in (*PLACES, "end", "place") for number in NUMBERS),
-    *(("metadata", text) for text in TEXTS),
-    *((name, None) for name in (*PLACES, "id", "doc_id", "place", "end", "text", "above", "metadata")),
-    *((name, None) for name in ("size", "words", "scoring", "facets", "digest", "lottery", "vector")),
-    ("place", -7),
-    ("size", -1),
-    ("text", ""),
-    *(("words", text) for text in ("cat", "1e9", "-4", "9" * 30)),
-    *(("scoring", value) for value in PACKED),
-    ("counts", b"123"),
-    ("lottery", 2**31 - 1),
-]
 POSTGRES = [
     *(("sentences", name, number) for name in (*PLACES, "stop", "place") for number in NUMBERS),
     *(("documents", "metadata", text) for text in TEXTS),
@@ -104,27 +90,6 @@ def check(location: str, before: Any, damage: object) -> bool:
     return True
 
 
-def test_a_damaged_cell_in_lancedb_is_an_error(tmp_path: Path) -> None:
-    lancedb = pytest.importorskip("lancedb")
-    location = str(tmp_path / "rows.lance")
-    index = DatabaseIndex.build(DOCUMENTS, HashEncoder(16), location=location)
-    before, table = used(index), lancedb.connect(location).open_table("rows")
-    version, n_errors = table.version, 0
-    for column, value in LANCE:
-        table.update(where="doc_id = 'a' AND place = 0", values={column: value})
-        n_errors += check(location, before, (column, value))
-        if column == "words":
-            with pytest.raises(IndexFormatError, match="column 'words'"):
-                index.delete(["a"])
-        table.checkout(version)
-        table.restore()
-    assert n_errors > len(LANCE) / 2
-    assert not check(location, before, "restored")
-    table.update(where="counts IS NOT NULL", values={"counts": b"123"})
-    with pytest.raises(IndexFormatError, match="column 'counts'"):
-        DatabaseIndex(location, HashEncoder(16)).search("cat")
-
-
 def test_a_damaged_cell_in_postgresql_is_an_error(postgres: str) -> None:
     psycopg = pytest.importorskip("psycopg")
     location = f"{postgres}&collection=damaged"
@@ -183,27 +148,3 @@ def test_damaged_settings_in_postgresql_are_an_error(postgres: str) -> None:
             refused(location, unread[:9])
         write(changed(json.loads(text), ("settings", "pool"), 10**12))
         assert used(DatabaseIndex(location, HashEncoder(16)), 10**12) == before
-
-
-def test_damaged_settings_in_lancedb_are_an_error(tmp_path: Path) -> None:
-    lancedb = pytest.importorskip("lancedb")
-    pytest.importorskip("lancedb.index")
-    location = str(tmp_path / "set.lance")
-    before = used(DatabaseIndex.build(DOCUMENTS, HashEncoder(16), location=location))
-    database = lancedb.connect(location)
-    rows = database.open_table("rows").to_arrow()
-    text = rows.schema.metadata[b"precise-rag"]
-
-    def write(settings: bytes) -> None:
-        table = rows.replace_schema_metadata({b"precise-rag": settings})
-        words = lancedb.index.FTS(base_tokenizer="whitespace", stem=False, remove_stop_words=False)
-        database.create_table("rows", table, mode="overwrite").create_index("words", config=words)
-
-    for path, value in SETTINGS:
-        write(changed(json.loads(text), path, value).encode())
-        refused(location, (path, value))
-    for unread in (b"", b"{", b"[" * 100_000):
-        write(unread)
-        refused(location, unread[:9])
-    write(changed(json.loads(text), ("settings", "pool"), 10**12).encode())
-    assert used(DatabaseIndex(location, HashEncoder(16)), 10**12) == before

@@ -1,20 +1,15 @@
-"""Every database means the same by a filter as the filter itself does, and nothing else gets through it."""
+"""A database means the same by a filter as the filter itself does, and nothing else gets through it."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from precise_rag.errors import InputError
 from precise_rag.filters import Condition, Field, Filter
 from precise_rag.index import DatabaseIndex, HybridIndex
-from precise_rag.index.databases.engine import Engine
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
-from support.databases import ENGINES, new_location
-from support.figures import count
 from support.filtered import NUMBERS, OF_TENANT, filtered_documents, random_filters
 
 _MINE = [
@@ -29,19 +24,16 @@ _THEIRS = [
 Found = Callable[[Filter], set[str]]
 
 
-@pytest.fixture(params=["folder", *ENGINES, "lance, indexed", "postgres, by its indexes"])
-def found(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
+@pytest.fixture(params=["folder", "postgres", "postgres, by its indexes"])
+def found(request: pytest.FixtureRequest) -> Found:
     """Gives the ids of those `filtered_documents` that meet a filter, as each kind of index finds them."""
-    engine, _, form = request.param.partition(", ")
-    if engine == "folder":
+    if request.param == "folder":
         folder = HybridIndex.build(filtered_documents(), HashEncoder(16))
         return lambda wanted: {candidate.doc_id for candidate in folder.search("cat", 1_000, filter=wanted)}
-    location = new_location(engine, request, tmp_path)()
-    if engine == "postgres" and form:
+    location = request.getfixturevalue("location")
+    if "by its indexes" in request.param:
         location += "&options=-c%20enable_seqscan%3Doff"
     index = DatabaseIndex.build(filtered_documents(), HashEncoder(16), location=location)
-    if engine == "lance" and form:
-        index.optimize()
     vector, terms, idf = np.eye(16, dtype=np.float32)[0], np.zeros(0, np.int64), np.zeros(0, np.float32)
 
     def ids(wanted: Filter) -> set[str]:
@@ -51,31 +43,23 @@ def found(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
     return ids
 
 
-@pytest.mark.parametrize("n", [40, pytest.param(5_000, marks=pytest.mark.torture)], ids=["some", "many"])
-def test_random_filters_find_the_documents_that_meet_them_and_no_other_tenants(n: int, found: Found) -> None:
+def test_random_filters_find_the_documents_that_meet_them_and_no_other_tenants(found: Found) -> None:
     documents = filtered_documents()
 
-    @settings(max_examples=n, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
     @given(random_filters)
     def check(wanted: Filter) -> None:
         for its in (wanted, OF_TENANT & wanted):
             expected = {document.id for document in documents if its.matches(document)}
-            try:
-                ids = found(its)
-            except InputError as error:
-                if "in Qdrant takes" not in str(error):  # it orders no longer strings
-                    raise
-            else:
-                assert ids == expected
+            assert found(its) == expected
 
     check()
-    count("random filters in each engine, also and-ed to a tenant's, as by brute force", 2 * n)
 
 
-def test_numbers_are_compared_exactly(location: Callable[[], str]) -> None:
+def test_numbers_are_compared_exactly(location: str) -> None:
     """Also those that no float can tell apart."""
     documents = [Document(f"d{i}", "The cat sleeps.", {"n": number}) for i, number in enumerate(NUMBERS)]
-    index = DatabaseIndex.build(documents, HashEncoder(16), location=location())
+    index = DatabaseIndex.build(documents, HashEncoder(16), location=location)
     for number in [2**53, 2**53 + 1, -(2**53) - 1, 10**17 + 1, 0.0, 5e-324, -1.5, 1e23]:
         for operator in ("$eq", "$gt", "$gte", "$lt", "$lte"):
             wanted = Condition("n", operator, number)  # type: ignore[arg-type]
@@ -83,7 +67,7 @@ def test_numbers_are_compared_exactly(location: Callable[[], str]) -> None:
             assert {c.doc_id for c in index.search("cat", 100, filter=wanted)} == expected, wanted
 
 
-def test_no_metadata_can_be_taken_for_a_documents_id(location: Callable[[], str]) -> None:
+def test_no_metadata_can_be_taken_for_a_documents_id(location: str) -> None:
     forged = {
         "$id": "mine",
         '["$id"]': "mine",
@@ -93,27 +77,25 @@ def test_no_metadata_can_be_taken_for_a_documents_id(location: Callable[[], str]
         "place": 0,
     }
     documents = [Document("mine", "My cat."), Document("theirs", "Their cat.", forged)]
-    index = DatabaseIndex.build(documents, HashEncoder(16), location=location())
+    index = DatabaseIndex.build(documents, HashEncoder(16), location=location)
     for how in ({"$eq": "mine"}, {"$in": ["mine"]}, {"$contains": "min"}, {"$lte": "mine"}, {"$lt": "n"}):
         assert {c.doc_id for c in index.search("cat", filter={"$id": how})} == {"mine"}, how
     assert {c.doc_id for c in index.search("cat", filter={"$id": {"$gt": "mine"}})} == {"theirs"}
     assert index.document("theirs").metadata == forged
-    count("names in metadata that are the id's elsewhere, none taken for it", len(forged))
 
 
-def test_a_wildcard_is_no_other_sign(location: Callable[[], str]) -> None:
+def test_a_wildcard_is_no_other_sign(location: str) -> None:
     signs = ["%", "_", "\\", "\ue000", "\ue001", "\ue002", "\ue000\ue001", "*", "?", "'", '"', "\x1f", "\r"]
     documents = [Document(f"d{i}", "The cat sleeps.", {"a": f"x{sign}y"}) for i, sign in enumerate(signs)]
-    index = DatabaseIndex.build(documents, HashEncoder(16), location=location())
+    index = DatabaseIndex.build(documents, HashEncoder(16), location=location)
     for sign in signs:
         wanted = Field("a").contains(sign)
         expected = {document.id for document in documents if wanted.matches(document)}
         assert {c.doc_id for c in index.search("cat", 100, filter=wanted)} == expected, sign
-    count("signs with a meaning in a database's language, found as what they are", len(signs))
 
 
-def test_the_deepest_and_the_longest_filters(location: Callable[[], str]) -> None:
-    index = DatabaseIndex.build([Document("a", "The cat.", {"x": 1})], HashEncoder(), location=location())
+def test_the_deepest_and_the_longest_filters(location: str) -> None:
+    index = DatabaseIndex.build([Document("a", "The cat.", {"x": 1})], HashEncoder(), location=location)
     for start in (Field("x") == 1, Field("x") == 2):
         deep: Filter = start
         for number in range(48):
@@ -128,13 +110,13 @@ def scores(index: DatabaseIndex) -> dict[str, tuple[float, Mapping[str, float]]]
     return {candidate.id: (candidate.score, candidate.scores) for candidate in found}
 
 
-def test_texts_that_a_filter_leaves_out_change_no_score(location: Callable[[], str]) -> None:
+def test_texts_that_a_filter_leaves_out_change_no_score(new_location: Callable[[], str]) -> None:
     """With matching statistics. With shared ones, words that others use are worth less, and that is all."""
-    alone = DatabaseIndex.build(_MINE, HashEncoder(), location=location())
-    together = location()
+    alone = DatabaseIndex.build(_MINE, HashEncoder(), location=new_location())
+    together = new_location()
     index = DatabaseIndex(together, HashEncoder(), filter_statistics="matching")
     index.add([*_THEIRS, *_MINE])
-    shared = DatabaseIndex(index.engine, HashEncoder(), filter_statistics="shared")
+    shared = DatabaseIndex(together, HashEncoder(), filter_statistics="shared")
     for gone in ("mine2", "mine1"):
         expected, matching, others = scores(alone), scores(index), scores(shared)
         assert expected.keys() == matching.keys() == others.keys()
@@ -150,21 +132,6 @@ def test_texts_that_a_filter_leaves_out_change_no_score(location: Callable[[], s
             changed.add([Document("mine4", "A lion eats. The cat hides.", {"tenant": "me"})])
 
 
-def test_the_index_of_lancedb_finds_what_meets_a_filter_far_from_the_question(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A search reads one of eight partitions, in which nothing meets the filter, and then the others."""
-    kinds = pytest.importorskip("lancedb.index")
-    from precise_rag.index.databases.lance import LanceEngine
-
-    monkeypatch.setattr("precise_rag.index.databases.lance.engine._INDEXED_FROM", 1)
-    engine = LanceEngine(tmp_path / "rows.lance", nprobes=1)
-    index = far_and_near(engine)
-    index.optimize()  # which joins small partitions
-    engine._open().create_index("vector", config=kinds.IvfRq(distance_type="dot", num_partitions=8))
-    check_far_is_found(index)
-
-
 def test_the_index_of_postgres_finds_what_meets_a_filter_far_from_the_question(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +144,7 @@ def test_the_index_of_postgres_finds_what_meets_a_filter_far_from_the_question(
     check_far_is_found(index)
 
 
-def far_and_near(location: str | Engine) -> DatabaseIndex:
+def far_and_near(location: str) -> DatabaseIndex:
     """Documents around several directions, those of one of them with a field."""
     rng = np.random.default_rng(0)
     documents = [Document(f"d{i}", f"Number {i}.", {"kind": "far"} if i % 8 == 7 else {}) for i in range(900)]

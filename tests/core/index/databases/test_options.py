@@ -6,14 +6,12 @@ from precise_rag.errors import InputError
 from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
-from support.databases import new_location
 
 STORY = Document("story", "A cat sits.  A cat runs. It rained.\n\nThe sun rose. A cat sleeps.")
 
 
-@pytest.fixture(params=["lance", "postgres"])
-def index(request, tmp_path):
-    location = new_location(request.param, request, tmp_path)()
+@pytest.fixture
+def index(location):
     return DatabaseIndex.build([STORY], HashEncoder(), location=location, passages="paragraphs")
 
 

@@ -3,7 +3,7 @@
 import json
 import runpy
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,11 +12,9 @@ import pytest
 from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
 from support import ray_workers
-from support.databases import new_location
 from support.ray_workers import DOCUMENTS, MortalEncoder
 
 ray = pytest.importorskip("ray")
-pytest.importorskip("lancedb")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "ray_database.py"
@@ -60,19 +58,16 @@ def _bounded() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("engine", ["lance", "postgres"])
-def test_a_killed_worker_loses_and_doubles_nothing(
-    engine: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_a_killed_worker_loses_and_doubles_nothing(new_location: Callable[[], str], tmp_path: Path) -> None:
     fill = runpy.run_path(str(EXAMPLE))["fill"]
-    location = new_location(engine, request, tmp_path)()
+    location = new_location()
     records = [{"id": d.id, "text": d.text, "metadata": d.metadata} for d in DOCUMENTS]
     dataset = ray.data.from_items(records, override_num_blocks=4)
     marker = tmp_path / "killed"
     assert fill(dataset, location, encoder=MortalEncoder(marker)) == len(DOCUMENTS)
     assert marker.exists()
     made = DatabaseIndex(location, HashEncoder())
-    alone = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=tmp_path / "alone.lance")
+    alone = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=new_location())
     assert len(made) == len(alone)
     for query in ("Which cat sleeps?", "cat number 7", "eats"):
         expected = {c.id: c.score for c in alone.search(query, 100, returns="sentence")}
@@ -84,12 +79,12 @@ def test_a_killed_worker_loses_and_doubles_nothing(
     assert len(made) == len(alone)
 
 
-def test_json_lines_are_read_by_the_workers(tmp_path: Path) -> None:
+def test_json_lines_are_read_by_the_workers(location: str, tmp_path: Path) -> None:
     """Metadata are an object there, in which Arrow gives each record the fields of all."""
     records = [{"id": d.id, "text": d.text, "metadata": d.metadata} for d in DOCUMENTS]
     records[0]["metadata"] = {"room": "cellar"}
     (tmp_path / "documents.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    dataset, location = ray.data.read_json(str(tmp_path / "documents.jsonl")), str(tmp_path / "rows.lance")
+    dataset = ray.data.read_json(str(tmp_path / "documents.jsonl"))
     assert runpy.run_path(str(EXAMPLE))["fill"](dataset, location, encoder=HashEncoder()) == len(DOCUMENTS)
     made = DatabaseIndex(location, HashEncoder())
     assert sorted(made.document_ids) == sorted(d.id for d in DOCUMENTS)

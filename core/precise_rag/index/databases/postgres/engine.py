@@ -5,15 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from typing_extensions import override
-
-from precise_rag.errors import InputError
+from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.filters.values import compared
 from precise_rag.index.databases.checked import json_object
-from precise_rag.index.databases.engine import Engine, StoredDocument, other_version
 from precise_rag.index.databases.postgres.connections import Connections
 from precise_rag.index.databases.postgres.tables import Tables
 from precise_rag.index.databases.postgres.view import PostgresView
+from precise_rag.index.databases.values import StoredDocument
 
 _INDEXED_FROM = 20_000
 """Rows from which `optimize` builds an approximate index of the vectors."""
@@ -21,8 +19,11 @@ _GRAPH = 800
 """Bytes of a row in the graph of the vectors, beside the vector."""
 
 
-class PostgresEngine(Engine):
-    """A collection in a PostgreSQL database with pgvector 0.8 or newer; see `Engine`.
+class PostgresEngine:
+    """A collection in a PostgreSQL database with pgvector 0.8 or newer.
+
+    Writers in any number of processes may change it at once: of two that write the same document, one wins,
+    with all of its rows.
 
     location: a connection URI, with "collection=name" among its parameters for another one than "precise",
         and "max_connections=n" for another number of connections than 10; the next thread waits for one.
@@ -30,23 +31,31 @@ class PostgresEngine(Engine):
     """
 
     def __init__(self, location: str) -> None:
+        if not location.startswith(("postgresql://", "postgres://")):
+            raise InputError(
+                f"{location!r} is not a database: give postgresql://…; other stores are searched through "
+                "LlamaIndex or LangChain, by PreciseRetriever.from_store(store)"
+            )
         self._connections = Connections(location)
         self.location, self._c = self._connections.location, self._connections.collection
 
-    @override
     def settings(self) -> dict[str, Any] | None:
+        """What `create` was given; None if the collection does not exist."""
         with self._connections.transaction() as run:
             tables = Tables(run, self._c)
             if not tables.exist():
                 return None
             if tables.are_of_another_version():
                 drop = f"DROP TABLE {', '.join(tables.names)}"
-                raise other_version(self.location, f"run {drop} first, or give another ?collection=name")
+                raise IndexFormatError(
+                    f"{self.location} was built by another version of this library, with other columns; to "
+                    f"build it again, run {drop} first, or give another ?collection=name"
+                )
             row = run(f"SELECT settings FROM {self._c}_settings").fetchone()
         return None if row is None else json_object("settings", row[0])
 
-    @override
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
+        """Make the collection; does nothing if another process has just made it."""
         kind = "vector" if settings["settings"]["precision"] == "float32" else "halfvec"
         with self._connections.transaction() as run:
             run("SELECT pg_advisory_xact_lock(hashtext(%s))", [self._c])
@@ -56,26 +65,26 @@ class PostgresEngine(Engine):
             tables.create(kind, dimension)
             run(f"INSERT INTO {self._c}_settings VALUES (1, %s)", [json.dumps(settings)])
 
-    @override
     @contextmanager
     def view(self) -> Iterator[PostgresView]:
+        """Open the present state for reading."""
         with self._connections.transaction(reads=True) as run:
             yield PostgresView(run, self._c)
 
-    @override
     def digests(self, ids: Iterable[str] | None = None) -> dict[str, str]:
+        """The digests of the documents that are stored, by id; of all documents by default."""
         given = None if ids is None else list(ids)
         with self._connections.transaction(reads=True) as run:
             query = f"SELECT id, digest FROM {self._c}_documents WHERE %s::text[] IS NULL OR id = ANY(%s)"
             return dict(run(query, [given, given]).fetchall())
 
-    @override
     def sizes(self) -> dict[str, int]:
+        """The number of rows of each document, by id."""
         with self._connections.transaction(reads=True) as run:
             return dict(run(f"SELECT id, size FROM {self._c}_documents").fetchall())
 
-    @override
     def write(self, documents: Sequence[StoredDocument]) -> None:
+        """Add documents, or replace those with the same ids, all in one transaction."""
         for document in documents:
             if any("\0" in sentence.text for sentence in document.sentences) or "\0" in document.id:
                 raise InputError(
@@ -87,8 +96,11 @@ class PostgresEngine(Engine):
             tables.remove([document.id for document in documents])
             tables.insert(documents)
 
-    @override
     def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
+        """Replace the metadata of documents whose digest is still the same; their rows stay.
+
+        documents: without sentences. Returns the ids of those that another writer has replaced or deleted.
+        """
         ids = [document.id for document in documents]
         with self._connections.transaction() as run:
             Tables(run, self._c).lock(ids)
@@ -104,16 +116,15 @@ class PostgresEngine(Engine):
                 )
         return {*ids} - {document.id for document in same}
 
-    @override
     def delete(self, ids: Sequence[str]) -> None:
+        """Remove documents; unknown ids are ignored."""
         with self._connections.transaction() as run:
             tables = Tables(run, self._c)
             tables.lock(ids)
             tables.remove(ids)
 
-    @override
     def optimize(self) -> None:
-        """Indexes the vectors if there are many rows, and vacuums the tables."""
+        """Index the vectors if there are many rows, and vacuum the tables."""
         with self._connections.transaction() as run:
             count = run(f"SELECT coalesce(sum(size), 0) FROM {self._c}_documents").fetchone()[0]
             if count >= _INDEXED_FROM:
@@ -130,8 +141,8 @@ class PostgresEngine(Engine):
                 connection.execute(f"VACUUM (ANALYZE) {self._c}_{table}")
             connection.autocommit = False
 
-    @override
     def close(self) -> None:
+        """End connections."""
         self._connections.close()
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from precise_rag.filters import Condition, Filter
 from precise_rag.filters.values import ID, canonical
-from precise_rag.index.databases.facets import SIGNS
 
 Clause = tuple[str, list[Any]]
 """SQL, and the values of its placeholders."""
+
+_SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+"""The operators that compare by order."""
 
 _FEW = 20
 """Values up to which `$in` looks up each of them in the index of the fields."""
@@ -48,8 +50,8 @@ def _of_id(condition: Condition) -> Clause:
     texts = [value for value in values if isinstance(value, str)]
     if not texts:
         return "false", []
-    if condition.operator in SIGNS:
-        return f"d.id {SIGNS[condition.operator]} %s", [texts[0]]
+    if condition.operator in _SIGNS:
+        return f"d.id {_SIGNS[condition.operator]} %s", [texts[0]]
     if condition.operator == "$contains":
         return "position(%s in d.id) > 0", [texts[0]]
     return "d.id = ANY(%s)", [texts]
@@ -57,8 +59,8 @@ def _of_id(condition: Condition) -> Clause:
 
 def _of_field(condition: Condition) -> Clause:
     field, value = condition.field, condition.value
-    if condition.operator in SIGNS:
-        sign = SIGNS[condition.operator]
+    if condition.operator in _SIGNS:
+        sign = _SIGNS[condition.operator]
         if isinstance(value, str):
             return _typed("string", field, f'(d.fields->>%s) COLLATE "C" {sign} %s', field, value)
         number = str(canonical(value))  # as a number it would be a float, and compared as one

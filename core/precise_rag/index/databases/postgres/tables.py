@@ -7,7 +7,7 @@ from typing import Any
 from precise_rag._extras import require
 from precise_rag.filters.values import compared
 from precise_rag.index.arrays.draws import lottery
-from precise_rag.index.databases.engine import StoredDocument
+from precise_rag.index.databases.values import StoredDocument
 
 _TABLES = """
 CREATE TABLE {c}_settings (one int PRIMARY KEY CHECK (one = 1), settings text NOT NULL);

@@ -5,16 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from typing_extensions import override
 
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.draws import LOTTERY
 from precise_rag.index.databases.checked import json_object, texts, whole_numbers
 from precise_rag.index.databases.counted import unpacked
-from precise_rag.index.databases.engine import FoundSentence, Pool, Sample, View
 from precise_rag.index.databases.found import as_found
 from precise_rag.index.databases.postgres.filters import where_clause
 from precise_rag.index.databases.postgres.tables import Tables
+from precise_rag.index.databases.values import FoundSentence, Pool, Sample
 from precise_rag.types import FloatArray, IntArray
 
 _MOST_POSTINGS = 200_000
@@ -29,20 +28,25 @@ _SENTENCE = (
 )
 
 
-class PostgresView(View):
-    """One snapshot; see `View`. run: executes a statement in it; c: the collection."""
+class PostgresView:
+    """One snapshot of a collection; a document is in it with all of its rows or none.
+
+    `wanted` is a filter that rows must meet; None for all.
+
+    run: executes a statement in the snapshot. c: the collection.
+    """
 
     def __init__(self, run: Any, c: str) -> None:
         self._run, self._c = run, c
         self._counts: dict[Filter | None, int] = {}
         self._frequency: dict[int, int] = {}
 
-    @override
     def count(self) -> int:
+        """Number of rows."""
         return self._counted(None)
 
-    @override
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
+        """In how many rows' sentences each word is, and the number of rows."""
         among, values = self._among(wanted, "p")
         query = (
             f"SELECT p.term, count(*) FROM {self._c}_postings p WHERE p.term = ANY(%s) AND {among} "
@@ -52,8 +56,8 @@ class PostgresView(View):
         counts = [self._frequency.get(term, 0) for term in terms.tolist()]
         return np.array(counts, dtype=np.int64), self._counted(wanted)
 
-    @override
     def sample(self, n: int, wanted: Filter | None = None) -> Sample:
+        """About `n` rows at most, chosen at random."""
         among, values = self._among(wanted, "s")
         count = self._counted(wanted)
         limit = LOTTERY if count <= n else int(LOTTERY * n / count)
@@ -62,10 +66,10 @@ class PostgresView(View):
         vectors = np.array([json.loads(vector) for vector, _ in rows], dtype=np.float32)
         return Sample(vectors.reshape(len(rows), -1 if rows else 0), unpacked([its for _, its in rows]))
 
-    @override
     def pool(
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
     ) -> Pool:
+        """The `size` best rows by vector, and those by words of which at least one is in the query."""
         kind = Tables(self._run, self._c).vector_type()
         direction = json.dumps([round(float(x), 7) for x in vector])
         self._run("SELECT set_config('hnsw.ef_search', %s, true)", [str(min(size, 1_000))])
@@ -95,8 +99,8 @@ class PostgresView(View):
             unpacked(columns[4]),
         )
 
-    @override
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
+        """Rows by key, in this order."""
         query = (
             f"SELECT s.key, {_SENTENCE} FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s)"
@@ -104,10 +108,10 @@ class PostgresView(View):
         by_key = {key: as_found(*rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
         return [by_key[key] for key in keys]
 
-    @override
     def between(
         self, ranges: Sequence[tuple[str, int, int]], by: Literal["start", "place"]
     ) -> list[list[FoundSentence]]:
+        """For each (document, first, end) the rows whose start, or whose place, is in it, in order."""
         query = (
             f"SELECT r.number, {_SENTENCE} FROM unnest(%s::text[], %s::int[], %s::int[]) WITH ORDINALITY "
             f"AS r(id, low, high, number) JOIN {self._c}_documents d ON d.id = r.id "
@@ -120,18 +124,18 @@ class PostgresView(View):
             of_range[number - 1].append(as_found(*rest))
         return of_range
 
-    @override
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
+        """The metadata of a document; None if it is not there."""
         row = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
         return None if row is None else json_object("metadata", row[0])
 
-    @override
     def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
+        """The metadata of at most `most` documents, whichever."""
         rows = self._run(f"SELECT metadata FROM {self._c}_documents LIMIT %s", [most])
         return [json_object("metadata", metadata) for (metadata,) in rows]
 
-    @override
     def has_field(self, field: str) -> bool:
+        """Whether a document has a field in its metadata."""
         query = f"SELECT EXISTS (SELECT 1 FROM {self._c}_documents WHERE fields ? %s)"
         return bool(self._run(query, [field]).fetchone()[0])
 

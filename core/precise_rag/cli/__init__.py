@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import precise_rag
 from precise_rag.cli.output import drop_unwritten, flush, warn
 from precise_rag.errors import PreciseRagError
-from precise_rag.viz.terminal import visible
+from precise_rag.redaction import visible
 
 __all__ = ["main"]
 

@@ -28,10 +28,10 @@ from precise_rag.errors import InputError
 from precise_rag.filters import parse_assignments
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
+from precise_rag.redaction import visible, visible_line
 from precise_rag.selection import GradientSelector, ProbabilitySelector
 from precise_rag.structure.tables import BETWEEN_CELLS
 from precise_rag.trace import Bill, PriceTable, Trace
-from precise_rag.viz.terminal import visible, visible_line
 
 _NO_MODEL = (
     "Shown is the context for a language model. For an answer, name one with --llm (its key: OPENAI_API_KEY; "

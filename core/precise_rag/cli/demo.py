@@ -20,6 +20,7 @@ from precise_rag.cli.output import (
     is_terminal,
     print_json,
     selection_record,
+    shorten,
     show,
     temporary_page,
 )
@@ -29,10 +30,9 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Encoder
+from precise_rag.redaction import visible_line
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Document, Selection
-from precise_rag.viz.page import shorten
-from precise_rag.viz.terminal import visible_line
 
 QUESTIONS = {
     "What happens to a saved exception if the finally clause executes a return statement?": (

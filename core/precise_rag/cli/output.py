@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from precise_rag.errors import InputError
+from precise_rag.redaction import visible, visible_line
 from precise_rag.types import Selection
-from precise_rag.viz.page import shorten
-from precise_rag.viz.terminal import visible, visible_line
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -26,6 +25,11 @@ else:
     Subparsers = Any
 
 _LONGEST_ERROR = 2_000
+
+
+def shorten(text: str, length: int) -> str:
+    """Return `text`, cut to at most `length` characters with an ellipsis."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def show(text: object = "") -> None:

@@ -11,12 +11,12 @@ from precise_rag.cli.given_documents import (
     path_argument,
 )
 from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, show_styled
+from precise_rag.redaction import visible, visible_line
 from precise_rag.segmentation import Segmentation, Segmenter, SegmenterOptions
 from precise_rag.segmentation.options import CutReason
 from precise_rag.structure import Block
 from precise_rag.titles import HEADER_PATH
 from precise_rag.types import Chunk, Document
-from precise_rag.viz.terminal import visible, visible_line
 
 _REASONS: Mapping[CutReason, str] = {
     "heading": "a heading begins",

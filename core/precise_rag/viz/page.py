@@ -6,7 +6,7 @@ A page works on its own: it has no scripts, and loads no fonts, images or other 
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
-from precise_rag.viz.terminal import visible
+from precise_rag.redaction import visible
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2430; --soft: #667085; --line: #dfe3ea; --paper: #ffffff;

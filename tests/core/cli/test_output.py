@@ -14,7 +14,7 @@ from precise_rag.cli.output import (
     write_file,
 )
 from precise_rag.errors import InputError
-from precise_rag.viz.terminal import visible, visible_line
+from precise_rag.redaction import visible, visible_line
 
 
 def test_the_cut_is_shown_once_with_its_reason(capsys):

@@ -4,7 +4,7 @@
 
 Both frameworks with their own defaults: LlamaIndex SentenceSplitter() and similarity_top_k 2, LangChain
 RecursiveCharacterTextSplitter() and k 4, a vector store with the default encoder, over the documents of a set
-in seeded order up to --characters; and each line of docs/guides/migration.md that needs no further package,
+in seeded order up to --characters; and each line of docs/migration.md that needs no further package,
 over the chunks of the stock splitter and of ours. "top 10 and …" is the same app with the larger number that
 the page says, and the part. The questions are about documents that no model of ours was trained on.
 

@@ -1,4 +1,4 @@
-"""The app of LangChain: each line of its table in docs/guides/migration.md that needs no more packages."""
+"""The app of LangChain: each line of its table in docs/migration.md that needs no more packages."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,50 +1,91 @@
-"""The Python on the pages runs as written, and the command lines are understood."""
+"""The README and the pages of docs: their Python runs, their commands are understood, their links hold."""
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+import precise_rag.errors
 from precise_rag.cli import build_parser
+from support.chat_server import ChatServer, says
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *ROOT.glob("*/README.md")]
+OURS = re.compile(r"https://github\.com/precise-rag/precise-rag/(?:blob|tree)/main/(.*)")
 
 
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
+def blocks(page: Path, language: str) -> list[str]:
+    """The blocks of code of a page in a language, below as many empty lines as stand above them."""
+    text = page.read_text("utf-8")
+    found = re.finditer(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return ["\n" * (text[: match.start()].count("\n") + 1) + match[1] for match in found]
 
 
-@pytest.mark.parametrize(
-    "pages",
-    [
-        ["quickstart.md", "guides/deployment.md"],
-        ["guides/retrieval.md"],
-        ["guides/retrieval.md", "guides/bring.md"],
-    ],
-    ids=lambda pages: pages[-1],
-)
-def test_the_python_on_the_pages_runs_in_order(pages, tmp_path, monkeypatch):
+def anchors(page: Path) -> set[str]:
+    """The places in a page that a link may name."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) for title in titles}
+
+
+@pytest.fixture
+def frameworks(monkeypatch):
+    """Settings of LlamaIndex as they were; a chat server that answers `OpenAIChat`."""
+    settings = pytest.importorskip("llama_index.core").Settings
+    dispatcher = pytest.importorskip("llama_index.core.instrumentation").get_dispatcher()
+    monkeypatch.setattr(settings, "_llm", None)
+    monkeypatch.setattr(dispatcher, "event_handlers", [])
+    replies = [says("Ilse Brandt [1]."), says('{"reason": "right", "score": 10, "adjustment": 0}')]
+    with ChatServer(replies) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.stem)
+def test_the_python_on_the_page_runs(page, frameworks, tmp_path, monkeypatch):
+    pytest.importorskip("langchain_core")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for page in pages:
-        for block in blocks(page, "python"):
-            exec(compile(block, page, "exec"), names)
-    assert (tmp_path / "my-index" / "manifest.json").is_file()
+    names: dict[str, object] = {"__name__": "page"}
+    for code in blocks(page, "python"):
+        exec(compile(code, page, "exec"), names)
 
 
 def test_every_command_line_is_understood():
-    lines = [line for block in blocks("cli.md", "bash") for line in block.splitlines()]
-    assert len(lines) > 10
-    for line in lines:
-        program, *arguments = shlex.split(line.partition(" > ")[0])
-        assert program == "precise"
-        build_parser().parse_args(arguments)
+    lines = [line for page in PAGES for block in blocks(page, "bash") for line in block.splitlines()]
+    commands = [line for line in lines if line.startswith("precise ")]
+    assert len(commands) > 10
+    for line in commands:
+        build_parser().parse_args(shlex.split(line, comments=True)[1:])
 
 
-def test_every_command_has_a_row():
-    table = (DOCS / "cli.md").read_text("utf-8")
-    usage = build_parser().format_help()
-    commands = re.findall(r"^    (\w+) ", usage, re.MULTILINE)
-    assert len(commands) >= 7
-    assert [command for command in commands if f"| `precise {command}` |" not in table] == []
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_every_link_leads_to_a_place_that_there_is(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        ours = OURS.fullmatch(link)
+        if link.startswith("http") and not ours:
+            continue
+        assert page != README or ours, f"{link}: on a package index only whole addresses lead anywhere"
+        path, _, anchor = (ours[1] if ours else link).partition("#")
+        target = (ROOT if ours else page.parent) / path if path else page
+        assert target.exists(), link
+        assert not anchor or target.suffix != ".md" or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_what_the_page_names_exists(page):
+    text = page.read_text("utf-8")
+    for module in re.findall(r"python -m ((?:benchmarks|training)(?:\.\w+)*)", text):
+        assert importlib.util.find_spec(module), module
+    for error in re.findall(r"`(\w+Error|BudgetExceeded|MissingExtra)`", text):
+        assert hasattr(precise_rag.errors, error), error
+    for path in re.findall(r"`((?:core|docs|tests|examples|benchmarks|training)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_the_readme_is_one_page():
+    assert len(README.read_text("utf-8").splitlines()) <= 100

@@ -5,7 +5,7 @@
 The questions are those of `questions.py`, searched and reranked by the library as it is: train again
 after a change of the search or of the default reranker. Both logistic regressions are fitted together,
 by cross-entropy of each sentence near a found one; questions weigh the same within a set, and so do sets.
-The card is docs/models/evidence.md.
+The card is docs/models.md.
 """
 
 from collections.abc import Mapping, Sequence

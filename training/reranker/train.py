@@ -6,7 +6,7 @@ The data are lists of `training/candidate_lists.py`: from the training splits, a
 documents of four development sets. A quarter of these documents is kept out to calibrate with. Weak lists,
 of questions made from training documents, weigh as much as all of these together. What the retrieval's own
 scores weigh is fitted with networks that were not trained on the set they score.
---vectors and --cache keep the slow parts between runs. The card is docs/models/reranker.md.
+--vectors and --cache keep the slow parts between runs. The card is docs/models.md.
 """
 
 from collections.abc import Sequence

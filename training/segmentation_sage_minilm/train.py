@@ -6,7 +6,7 @@ DATA is the folder of the training files. A sample of their documents is used, b
 sentences takes hours without a GPU; held-out documents are drawn more often. A quarter of the documents have
 their headings among the sentences. The sentences are encoded in int8. The head is trained as by
 `precise train --family sage --words --splice 0.4 --learning-rate 0.002 --epochs 10`. The card is
-docs/models/segmentation-sage-minilm.md.
+docs/models.md.
 """
 
 import argparse

@@ -7,7 +7,7 @@
 DATA is the folder of the training files. The first step trains on text without headings, the second goes on
 with the headings of half of the documents and with text joined from several documents, the third with the
 headings of a tenth, so that sections are found where no heading shows them. The card is
-docs/models/segmentation-small.md.
+docs/models.md.
 """
 
 import argparse

@@ -1,1 +1,1 @@
-"""The models that ship with the package; docs/models describes each."""
+"""The models that ship with the package; docs/models.md describes each."""

@@ -56,7 +56,7 @@ class PackagedReranker:
     retrieval counts as much as new collections need. Where the query is mostly in another script than Latin,
     dense scores of encoders for English mean little and are not read. The order of the list, to which the
     index has given its own weights, stands for them. Where most candidates are in another language than
-    English, the log-odds are scaled and shifted, which keeps the order. See docs/models/reranker.md.
+    English, the log-odds are scaled and shifted, which keeps the order. See docs/models.md.
 
     folder: a saved model; default: the one in the package.
     longest_text: tokens of the longest text to score whole; `rerank` splits longer ones into sentences.

@@ -31,13 +31,14 @@ test: $(VENV)/dev  ## set up and run the tests
 test-quick: $(VENV)/dev  ## test the core without what is slow: frameworks, databases, encoders, rerankers, commands, evaluation
 	$(BIN)/python -m pytest -m 'not slow and not torture and not long' tests/core tests/surface
 
-check: $(VENV)/dev  ## format, lint, types, import rules
+check: $(VENV)/dev  ## format, lint, types, import rules, sizes
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks training
 	$(BIN)/lint-imports
+	$(BIN)/python tests/check_sizes.py
 
 format: $(VENV)/dev  ## format the code and fix what lint can fix
 	$(BIN)/ruff format .

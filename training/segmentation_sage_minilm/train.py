@@ -1,12 +1,11 @@
-"""Train the packaged segmentation model `sage-minilm` on a sample of every domain.
+"""Train the head of the packaged segmentation model `sage-minilm` on a sample of every domain.
 
     python -m training.segmentation_sage_minilm.train DATA OUT [--cache vectors.sqlite]
 
 DATA is the folder of the training files. A sample of their documents is used, because encoding all
 sentences takes hours without a GPU; held-out documents are drawn more often. A quarter of the documents have
-their headings among the sentences. The sentences are encoded in int8. The head is trained as by
-`precise train --family sage --words --splice 0.4 --learning-rate 0.002 --epochs 10`. The card is
-docs/models.md.
+their headings among the sentences. The sentences are encoded in int8. `blend` adds the scores of `small`. The
+card is docs/models.md.
 """
 
 import argparse
@@ -22,8 +21,6 @@ from precise_rag.segmentation.networks import SageConfig
 from precise_rag.segmentation.training.fitting import TrainingSettings
 from precise_rag.segmentation.training.labelled_documents import LabelledDocument, is_held_out, read_labelled
 from precise_rag.segmentation.training.train import train_sage
-
-MODULE = "training.segmentation_sage_minilm.train"
 
 SENTENCES = {
     "train_docs_openstax": 64_800,
@@ -96,9 +93,11 @@ def without_headings(document: LabelledDocument) -> LabelledDocument:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m " + MODULE, description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m training.segmentation_sage_minilm.train", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("data", type=Path, metavar="DATA", help="folder of the training files")
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the head")
     parser.add_argument(
         "--cache", type=Path, default=Path("vectors.sqlite"), help="file that keeps vectors (%(default)s)"
     )
@@ -108,16 +107,8 @@ def main() -> None:
     encoder = CachedEncoder(int8, args.cache)
     settings = TrainingSettings(epochs=10, learning_rate=2e-3, splice=0.4)
     config = SageConfig(dimension=encoder.dimension)
-    report = train_sage(
-        [document for document in sample(args.data) if len(document.sentences) > 1],
-        args.out,
-        settings,
-        encoder=encoder,
-        config=config,
-        words="segmentation-small",
-        command=f"python -m {MODULE} DATA OUT",
-    )
-    print({name: value for name, value in report.items() if name != "domains"})
+    documents = [document for document in sample(args.data) if len(document.sentences) > 1]
+    print(train_sage(documents, args.out, settings, encoder=encoder, config=config))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Train the packaged segmentation model `small`, with `precise train`.
+"""Train the packaged segmentation model `small`.
 
     python -m training.segmentation_small.train DATA FIRST
     python -m training.segmentation_small.train DATA SECOND --start FIRST --headings 0.5
@@ -11,8 +11,12 @@ docs/models.md.
 """
 
 import argparse
-import subprocess
 from pathlib import Path
+
+from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+from precise_rag.segmentation.training.fitting import TrainingSettings
+from precise_rag.segmentation.training.labelled_documents import read_labelled
+from precise_rag.segmentation.training.train import train_small
 
 FILES = (
     "train_docs_cpp",
@@ -40,7 +44,10 @@ FILES = (
 )
 """Training files, without Brown, Choi and RGB, whose licences forbid commercial use."""
 
-FURTHER = {"0.5": ("--epochs", "3", "--splice", "0.2"), "0.1": ("--epochs", "2", "--splice", "0.15")}
+FURTHER = {
+    0.5: TrainingSettings(epochs=3, splice=0.2, learning_rate=1e-3),
+    0.1: TrainingSettings(epochs=2, splice=0.15, learning_rate=1e-3),
+}
 """Settings of the second step and of the third, by their share of documents with headings."""
 
 
@@ -51,15 +58,15 @@ def main() -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="folder of the training files")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
     parser.add_argument("--start", type=Path, metavar="MODEL", help="a further step, from this model")
-    parser.add_argument("--headings", choices=FURTHER, help="share of the documents with headings, in it")
+    parser.add_argument(
+        "--headings", type=float, choices=FURTHER, help="share of the documents with headings, in it"
+    )
     args = parser.parse_args()
-    files = [f"{name}.jsonl.gz" for name in FILES]
-    options = ["--encoder", "all-MiniLM-L6-v2", "--epochs", "4", "--headings", "0"]
-    if args.start:
-        options = ["--start", str(args.start.resolve()), "--headings", args.headings or "0.5"]
-        options += [*FURTHER[args.headings or "0.5"], "--learning-rate", "0.001"]
-    options += ["--out", str(args.out.resolve()), "--seed", "0"]
-    subprocess.run(["precise", "train", *files, *options], cwd=args.data, check=True)
+    headings = (args.headings or 0.5) if args.start else 0.0
+    documents = list(read_labelled(*(args.data / f"{name}.jsonl.gz" for name in FILES), headings=headings))
+    settings = FURTHER[headings] if args.start else TrainingSettings(epochs=4)
+    encoder = None if args.start else load_encoder(DEFAULT_ENCODER)
+    print(train_small(documents, args.out, settings, encoder=encoder, start=args.start))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,17 @@
 """`precise train PATH…`: train a segmentation model on documents with paragraphs and sections."""
 
 import argparse
-import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.cli.given_documents import add_reading_options, path_argument
+from precise_rag.cli.given_documents import path_argument
 from precise_rag.cli.output import Subparsers, check_writable, make_folder, print_json, show, warn
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.segmentation.pretrained import PACKAGED, model_folder
-from precise_rag.segmentation.training.labelled_documents import read_dataset, read_labelled
+from precise_rag.segmentation.pretrained import model_folder
+from precise_rag.segmentation.training.labelled_documents import read_labelled
 
 _FINE_TUNING_BATCH = 256
 """Sentences per step with --fine-tune: the encoder's activations of all of them are in memory at once."""
@@ -41,25 +39,12 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="PATH",
         help="folders, or .txt, .md, .jsonl or .jsonl.gz files",
     )
-    add_reading_options(parser)
-    parser.add_argument(
-        "--dataset",
-        metavar="NAME",
-        help="Hugging Face dataset with a text column: NAME or NAME:CONFIGURATION",
-    )
-    parser.add_argument(
-        "--limit",
-        type=int,
-        metavar="N",
-        default=10_000,
-        help="most documents to read from the dataset (default: %(default)s)",
-    )
     parser.add_argument(
         "--out",
         type=path_argument,
         metavar="DIR",
         required=True,
-        help="folder for the model; an interrupted run in it is resumed",
+        help="folder for the model",
     )
     parser.add_argument(
         "--family",
@@ -91,13 +76,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "--pair",
         action="store_true",
         help="sage: use the paper's head, which sees one pair of sentences at a time",
-    )
-    parser.add_argument(
-        "--words",
-        action="store_const",
-        const=PACKAGED["small"],
-        help="sage: combine the scores with those of the packaged small model, weighted on the held-out "
-        "documents; these must not be documents that the small model was trained on",
     )
     parser.add_argument(
         "--splice",
@@ -144,7 +122,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train the model, save it with its card, and print its results on the held-out documents."""
+    """Train the model, save it, and print its results on the held-out documents."""
     require("torch", extra="torch")
     from precise_rag.segmentation.networks import SageConfig
     from precise_rag.segmentation.training.fitting import TrainingSettings
@@ -152,17 +130,10 @@ def run(args: argparse.Namespace) -> int:
 
     names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "splice", "seed")
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    documents = list(
-        read_labelled(
-            *args.paths, headings=args.headings, follow_links=args.follow_links, max_bytes=args.max_bytes
-        )
-    )
-    if args.dataset:
-        documents.extend(read_dataset(args.dataset, args.limit))
+    documents = list(read_labelled(*args.paths, headings=args.headings))
     if not documents:
         raise InputError(
-            "there are no documents to train on; name files or folders of documents with paragraphs, "
-            "or a --dataset"
+            "there are no documents to train on; name files or folders of documents with paragraphs"
         )
     start = _start(args)
     defaults: dict[str, float] = {"batch_size": _FINE_TUNING_BATCH} if args.fine_tune else {}
@@ -173,9 +144,8 @@ def run(args: argparse.Namespace) -> int:
     settings = TrainingSettings(**defaults | chosen)
     sentences = sum(len(document.sentences) for document in documents)
     make_folder(args.out)
-    check_writable(args.out / "README.md")
+    check_writable(args.out / "config.json")
     warn(f"{len(documents):,} documents, {sentences:,} sentences")
-    command = f"precise {shlex.join(sys.argv[1:])}"
     encoder = (
         load_encoder(args.encoder or DEFAULT_ENCODER, device=args.device) if _needs_encoder(args) else None
     )
@@ -188,7 +158,6 @@ def run(args: argparse.Namespace) -> int:
             encoder=encoder,
             start=None if start is None else model_folder(start),
             device=args.device,
-            command=command,
         )
     else:
         assert encoder is not None
@@ -199,17 +168,14 @@ def run(args: argparse.Namespace) -> int:
             encoder=encoder,
             config=SageConfig(dimension=encoder.dimension, context=not args.pair),
             fine_tune=args.fine_tune,
-            words=args.words,
             device=args.device,
-            command=command,
         )
     if args.json:
         print_json(report)
     else:
         show(
             f"{args.out}: best epoch {report['epoch']}; area under the curve on held-out documents: "
-            f"paragraph breaks {report['paragraph_auc']:.3f}, section breaks {report['section_auc']:.3f}; "
-            f"see {args.out / 'README.md'}"
+            f"paragraph breaks {report['paragraph_auc']:.3f}, section breaks {report['section_auc']:.3f}"
         )
         if start is not None:
             show(_compared(report, start, args.out))

@@ -87,7 +87,6 @@ class SageModel:
         Raises ModelError if a file is missing, damaged or foreign.
         """
         config, tensors = load_checkpoint(folder)
-        config = {"curve": 0, **config}  # heads of earlier versions have none
         check_config(folder, config, _RULES if encoder is None else {**_RULES, "encoder": TEXT})
         if "words" in config:
             check_config(folder, config["words"], _WORDS)

@@ -20,7 +20,7 @@ def document(number: int) -> dict:
     for topic in chance.sample(TOPICS, 3):
         sentences = [f"{sentence}." for sentence in topic.split("|") * 2]
         sections.append({"paragraphs": [" ".join(sentences[:3]), " ".join(sentences[3:])]})
-    return {"id": str(number), "domain": "toy", "license": "CC0 1.0", "sections": sections}
+    return {"id": str(number), "domain": "toy", "sections": sections}
 
 
 @pytest.fixture(scope="session")

@@ -46,13 +46,12 @@ class TrainingCorpus:
     """The labels of d documents with n sentences together.
 
     starts: (d + 1,) first sentence of each document. targets: (n, 2) int8 labels of paragraph and
-    section ends; UNKNOWN after the last sentence of a document. domains, held_out: (d,) domain of each
-    document, and whether it is held out.
+    section ends; UNKNOWN after the last sentence of a document. held_out: (d,) whether each document is
+    held out.
     """
 
     starts: IntArray
     targets: LabelArray
-    domains: tuple[str, ...]
     held_out: npt.NDArray[np.bool_]
 
     @classmethod
@@ -63,9 +62,8 @@ class TrainingCorpus:
         for start, document in zip(starts, documents, strict=False):
             gaps = slice(start, start + len(document.paragraph))
             targets[gaps, 0], targets[gaps, 1] = document.paragraph, document.section
-        domains = tuple(document.domain for document in documents)
         chosen = np.array([is_held_out(document.id, held_out, seed) for document in documents])
-        return cls(starts, targets, domains, chosen)
+        return cls(starts, targets, chosen)
 
     def batches(
         self, size: int, window: int, rng: np.random.Generator, *, splice: float = 0.0

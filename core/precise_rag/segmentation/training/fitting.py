@@ -1,18 +1,15 @@
-"""The training loop: early stopping on held-out documents, and checkpoints to resume from."""
+"""The training loop, with early stopping on held-out documents."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,9 +18,6 @@ from precise_rag.errors import InputError
 from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus, area_under_curve
 from precise_rag.segmentation.training.labelled_documents import UNKNOWN
 from precise_rag.types import FloatArray
-
-_LONG = ("domains", "documents")
-"""Figures that a progress bar leaves out."""
 
 _WARM_UP = 0.1
 """Share of the steps in which the learning rate rises."""
@@ -83,18 +77,15 @@ def fit(
     forward: Forward,
     corpus: TrainingCorpus,
     settings: TrainingSettings,
-    checkpoint: Path,
     *,
     is_trained: bool = False,
     show_progress: bool = True,
 ) -> dict[str, Any]:
     """Fit a network, leave it with the weights of its best epoch, and return their held-out figures.
 
-    network: has the parameters. forward: runs it on a batch. checkpoint: folder for the state after
-    each epoch. is_trained: whether the network is a trained one, which is then epoch 0, with figures under
-    "start". It is the best unless an epoch is surely better, see `surely_better`. A run that finds a
-    checkpoint of the same settings resumes from it, and ends with the same weights as an uninterrupted run.
-    Raises InputError if the settings differ.
+    network: has the parameters. forward: runs it on a batch. is_trained: whether the network is a trained
+    one, which is then epoch 0, with figures under "start". It is the best unless an epoch is surely better,
+    see `surely_better`.
     """
     rng = np.random.default_rng(settings.seed)
     torch.manual_seed(settings.seed)
@@ -103,14 +94,13 @@ def fit(
         for _ in range(settings.epochs)
     ]
     optimizer = torch.optim.AdamW(_groups(network, settings), lr=settings.learning_rate, weight_decay=0.0)
-    state = _Checkpoint(checkpoint, network, optimizer, settings)
-    history = state.resume()
-    if is_trained and not history:
+    history: list[dict[str, Any]] = []
+    best_weights: dict[str, Tensor] = {}
+    if is_trained:
         history.append({"epoch": 0, **held_out_figures(network, forward, corpus, settings)})
-        state.save(history)
-    n_done = history[-1]["epoch"] if history else 0
-    step, n_steps = sum(map(len, plan[:n_done])), sum(map(len, plan))
-    for epoch in range(n_done, settings.epochs):
+        best_weights = _copied_weights(network)
+    step, n_steps = 0, sum(map(len, plan))
+    for epoch in range(settings.epochs):
         if _stalled(history, settings.patience):
             break
         torch.manual_seed(settings.seed + epoch)
@@ -131,9 +121,10 @@ def fit(
             bar.set_postfix(loss=f"{loss.item():.4f}")
         figures = held_out_figures(network, forward, corpus, settings)
         history.append({"epoch": epoch + 1, "train_loss": total / len(plan[epoch]), **figures})
-        bar.write(json.dumps({k: v for k, v in history[-1].items() if k not in _LONG}))
-        state.save(history)
-    state.load_best()
+        bar.write(json.dumps({k: v for k, v in history[-1].items() if k != "documents"}))
+        if best_epoch(history) is history[-1]:
+            best_weights = _copied_weights(network)
+    network.load_state_dict(best_weights)
     best, start = ({**figures} for figures in (best_epoch(history), history[0]))
     for figures in (best, start):
         figures.pop("documents", None)
@@ -176,16 +167,7 @@ def surely_better(before: FloatArray, after: FloatArray) -> bool:
 def held_out_figures(
     network: nn.Module, forward: Forward, corpus: TrainingCorpus, settings: TrainingSettings
 ) -> dict[str, Any]:
-    """Return the loss and the areas under the curve on the held-out documents, in all and by domain."""
-    logits, loss = held_out_logits(network, forward, corpus, settings)
-    documents = _losses_by_document(logits, corpus, settings.loss)
-    return {"loss": loss, **areas_by_domain(logits, corpus), "documents": documents}
-
-
-def held_out_logits(
-    network: nn.Module, forward: Forward, corpus: TrainingCorpus, settings: TrainingSettings
-) -> tuple[FloatArray, float]:
-    """Return the (n, 2) logits of the held-out documents, NaN elsewhere, and the mean loss."""
+    """Return the mean loss, the areas under the curve and the loss of each document that is held out."""
     network.eval()
     logits = np.full(corpus.targets.shape, np.nan, dtype=np.float32)
     losses = []
@@ -194,7 +176,11 @@ def held_out_logits(
             out = forward(batch, 0.0)
             losses.append(_loss(out, batch, settings.loss).item())
             logits[batch.sentences] = out[torch.from_numpy(batch.places)].cpu().numpy()
-    return logits, float(np.mean(losses)) if losses else float("nan")
+    return {
+        "loss": float(np.mean(losses)),
+        **_areas(logits, corpus),
+        "documents": _losses_by_document(logits, corpus, settings.loss),
+    }
 
 
 def _losses_by_document(logits: FloatArray, corpus: TrainingCorpus, kind: str) -> list[float]:
@@ -212,15 +198,9 @@ def _losses_by_document(logits: FloatArray, corpus: TrainingCorpus, kind: str) -
     return losses
 
 
-def areas_by_domain(logits: FloatArray, corpus: TrainingCorpus) -> dict[str, Any]:
-    """Return the areas under the curve of the rows that have logits, in all and under "domains"."""
-    names = np.repeat(np.array(corpus.domains, dtype=object), np.diff(corpus.starts))
-    seen = ~np.isnan(logits[:, 0])
-    domains = {name: _areas(logits, corpus, seen & (names == name)) for name in sorted(set(names[seen]))}
-    return {**_areas(logits, corpus, seen), "domains": domains}
-
-
-def _areas(logits: Any, corpus: TrainingCorpus, chosen: Any) -> dict[str, float]:
+def _areas(logits: FloatArray, corpus: TrainingCorpus) -> dict[str, float]:
+    """Return the areas under the curve of the rows that have logits, and their number."""
+    chosen = ~np.isnan(logits[:, 0])
     areas = {}
     for column, name in enumerate(("paragraph_auc", "section_auc")):
         known = chosen & (corpus.targets[:, column] != UNKNOWN)
@@ -263,58 +243,5 @@ def _stalled(history: list[dict[str, Any]], patience: int) -> bool:
     return len(losses) > patience and min(losses[-patience:]) > min(losses[:-patience])
 
 
-class _Checkpoint:
-    """Saved state: weights and optimiser of the last epoch, weights of the best one, and the history."""
-
-    def __init__(
-        self, folder: Path, network: nn.Module, optimizer: torch.optim.Optimizer, settings: TrainingSettings
-    ) -> None:
-        self.folder, self.network, self.optimizer, self.settings = folder, network, optimizer, settings
-
-    def resume(self) -> list[dict[str, Any]]:
-        record = self.folder / "history.json"
-        if not record.exists():
-            return []
-        try:
-            return self._resume(record)
-        except InputError:
-            raise
-        except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
-            raise InputError(
-                f"the run in {self.folder} cannot be resumed ({error}); pass another folder, or delete it"
-            ) from error
-
-    def _resume(self, record: Path) -> list[dict[str, Any]]:
-        saved = json.loads(record.read_text())
-        if saved["settings"] != asdict(self.settings):
-            raise InputError(
-                f"settings must be those of the run in {self.folder} to resume it, {saved['settings']}; "
-                "pass these settings, or another folder"
-            )
-        self.network.load_state_dict(load_file(self.folder / "last.safetensors"))
-        packed = load_file(self.folder / "optimizer.safetensors")
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, value in packed.items():
-            place, _, key = name.partition(".")
-            state.setdefault(int(place), {})[key] = value
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
-        history: list[dict[str, Any]] = saved["history"]
-        return history
-
-    def save(self, history: list[dict[str, Any]]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        weights = {
-            name: value.detach().cpu().contiguous() for name, value in self.network.state_dict().items()
-        }
-        if best_epoch(history) is history[-1]:
-            save_file(weights, self.folder / "best.safetensors")
-        save_file(weights, self.folder / "last.safetensors")
-        state = self.optimizer.state_dict()["state"]
-        packed = {f"{place}.{key}": value for place, values in state.items() for key, value in values.items()}
-        save_file(packed, self.folder / "optimizer.safetensors")
-        record = self.folder / "history.json.new"
-        record.write_text(json.dumps({"settings": asdict(self.settings), "history": history}, indent=1))
-        record.replace(self.folder / "history.json")
-
-    def load_best(self) -> None:
-        self.network.load_state_dict(load_file(self.folder / "best.safetensors"))
+def _copied_weights(network: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().clone() for name, value in network.state_dict().items()}

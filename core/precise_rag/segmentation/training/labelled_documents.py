@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._extras import require
-from precise_rag.documents import MAX_FILE_BYTES, document_files, read_json_lines, read_text
-from precise_rag.documents.kinds import TRAINING
 from precise_rag.errors import InputError
 from precise_rag.segmentation.readable import as_heading
 from precise_rag.sentences import split_sentences
@@ -25,6 +23,7 @@ LabelArray = npt.NDArray[np.int8]
 UNKNOWN = -1
 """Label of a gap of which the source says nothing."""
 
+_SUFFIXES = (".txt", ".md", ".jsonl", ".jsonl.gz")
 _BLANK_LINES = re.compile(r"(?:\r?\n[ \t]*){2,}")
 _DIALOGUE_LENGTH = 1.5
 """Sentences per paragraph; documents with fewer are transcripts, whose paragraphs mark speakers."""
@@ -37,7 +36,7 @@ class LabelledDocument:
     """The n sentences of a document, with the labels of the gaps between them.
 
     paragraph, section: (n - 1,) int8: 1 if a paragraph or section ends after sentence i, 0 if not,
-    UNKNOWN if the source does not say. domain, license: as in the source.
+    UNKNOWN if the source does not say. domain: a group of documents, as in the source.
     """
 
     id: str
@@ -45,45 +44,25 @@ class LabelledDocument:
     sentences: tuple[str, ...]
     paragraph: LabelArray
     section: LabelArray
-    license: str = ""
 
 
-def read_labelled(
-    *paths: str | Path,
-    headings: float = 0.0,
-    follow_links: bool = False,
-    max_bytes: int = MAX_FILE_BYTES,
-) -> Iterator[LabelledDocument]:
+def read_labelled(*paths: str | Path, headings: float = 0.0) -> Iterator[LabelledDocument]:
     """Read labelled documents from files and folders: .jsonl(.gz), .txt and .md.
 
     A .jsonl record has `"sections": [{"paragraphs": […]}]`, or a `"text"` with blank lines between
     paragraphs, as in text files. Optional fields: `"heading"` of a section, `"unit": "sentence"` if each
-    paragraph is one sentence, `"domain"` to group the report, `"license"`. Documents of fewer than two
-    sentences are left out.
+    paragraph is one sentence, `"domain"`. Documents of fewer than two sentences, and hidden files of
+    folders, are left out.
     headings: share of the documents, by a hash of their ids, whose headings are among the sentences, each
     marked as in Markdown; default 0.
-    follow_links, max_bytes: see `read_documents`.
     Raises InputError if a path is missing, a file cannot be read or a record has neither field.
     """
     for path in map(Path, paths):
-        for file, _ in document_files(path, follow_links=follow_links, suffixes=TRAINING):
-            yield from (d for d in _read(file, max_bytes, headings) if len(d.sentences) > 1)
-
-
-def read_dataset(name: str, limit: int) -> Iterator[LabelledDocument]:
-    """Read the first `limit` documents of a Hugging Face dataset that has a "text" column.
-
-    name: "owner/dataset" or "owner/dataset:configuration". Needs the extra "train" and, unless the
-    dataset is cached, a network.
-    """
-    path, _, configuration = name.partition(":")
-    library = require("datasets", extra="train")
-    rows = library.load_dataset(path, configuration or None, split="train", streaming=True)
-    for number, row in enumerate(islice(rows, limit)):
-        identifier = str(row.get("id", number))
-        labelled = label_sections(identifier, name, [_BLANK_LINES.split(str(row["text"]))])
-        if len(labelled.sentences) > 1:
-            yield labelled
+        for file in _files(path):
+            try:
+                yield from (d for d in _read(file, headings) if len(d.sentences) > 1)
+            except (OSError, UnicodeDecodeError, EOFError) as error:
+                raise InputError(f"{file} cannot be read: {error}") from error
 
 
 def is_held_out(identifier: str, share: float, seed: int = 0) -> bool:
@@ -92,19 +71,52 @@ def is_held_out(identifier: str, share: float, seed: int = 0) -> bool:
     return int.from_bytes(digest, "big") < share * 2**32
 
 
-def _read(file: Path, max_bytes: int, share: float) -> Iterator[LabelledDocument]:
+def _files(path: Path) -> list[Path]:
+    """Return the file, or those of a folder and its folders, in order."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise InputError(f"there is no file or folder {path}")
+    files = sorted(
+        file
+        for file in path.rglob("*")
+        if file.name.endswith(_SUFFIXES)
+        and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+    )
+    if not files:
+        raise InputError(f"{path} contains no file that ends in {', '.join(_SUFFIXES)}")
+    return files
+
+
+def _read(file: Path, share: float) -> Iterator[LabelledDocument]:
     if file.name.endswith((".txt", ".md")):
-        yield label_sections(file.name, file.suffix[1:], [_BLANK_LINES.split(read_text(file, max_bytes))])
+        text = file.read_text(encoding="utf-8-sig")
+        yield label_sections(file.name, file.suffix[1:], [_BLANK_LINES.split(text)])
         return
-    for number, place, record in read_json_lines(file, max_bytes=max_bytes):
+    for number, record in _records(file):
         identifier = str(record.get("id", f"{file.name}#{number}"))
         domain = str(record.get("domain", file.name.split(".")[0]))
         if record.get("lang", "en") != "en":
             domain = "multilingual"
         headings = _headings(record) if is_held_out(identifier, share, _HEADINGS_SEED) else ()
-        sections = _sections(record, place)
-        labelled = label_sections(identifier, domain, sections, record.get("unit"), headings=headings)
-        yield replace(labelled, license=str(record.get("license", "")))
+        sections = _sections(record, f"{file}, line {number}")
+        yield label_sections(identifier, domain, sections, record.get("unit"), headings=headings)
+
+
+def _records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the object of each line of JSON that is not blank."""
+    with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{file}, line {number}: no JSON ({error})") from error
+            if not isinstance(record, dict):
+                raise InputError(f"{file}, line {number}: must be an object, got {type(record).__name__}")
+            yield number, record
 
 
 def _sections(record: dict[str, Any], place: str) -> list[list[str]]:

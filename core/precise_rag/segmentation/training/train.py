@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -16,7 +17,6 @@ from precise_rag.encoded import encode_documents
 from precise_rag.encoders.local import LocalEncoder
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
-from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.networks import (
     SageConfig,
@@ -29,17 +29,9 @@ from precise_rag.segmentation.networks import (
 )
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
-from precise_rag.segmentation.training.blending import blend_by_halves, fit_blend_weights
-from precise_rag.segmentation.training.card import write_card
 from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus
 from precise_rag.segmentation.training.fine_tuning import embed, trainable
-from precise_rag.segmentation.training.fitting import (
-    Forward,
-    TrainingSettings,
-    areas_by_domain,
-    fit,
-    held_out_logits,
-)
+from precise_rag.segmentation.training.fitting import Forward, TrainingSettings, fit
 from precise_rag.segmentation.training.labelled_documents import LabelledDocument
 from precise_rag.segmentation.word_pieces import WordPieces, train_word_pieces
 from precise_rag.types import FloatArray, IntArray
@@ -54,18 +46,17 @@ def train_small(
     encoder: Encoder | None = None,
     start: Path | None = None,
     device: str | None = None,
-    command: str = "",
     show_progress: bool = True,
 ) -> dict[str, Any]:
     """Train a model of the family `small` and return its held-out figures.
 
-    documents: the training data. folder: for the model, its card and a checkpoint to resume from.
-    settings: of the run. vocabulary_size: word pieces; default 24,000.
+    documents: the training data. folder: for the model. settings: of the run.
+    vocabulary_size: word pieces; default 24,000.
     encoder: its vectors of the word pieces, reduced by principal components, are the first token
     vectors; default: random ones. start: folder of a model of this family to go on from, with its word
     pieces and sizes; default: none. It is kept if no epoch is better on the held-out documents, and the
     report has its figures under "start". device: such as "cpu"; default: CUDA if there is one.
-    command: for the card. show_progress: show progress bars; default True.
+    show_progress: show progress bars; default True.
     """
     place = best_device(device)
     corpus = _corpus(documents, settings)
@@ -75,7 +66,7 @@ def train_small(
         word_pieces, network = given.word_pieces, small_network(given.config, given.tensors)
         ids, offsets, _ = word_pieces.encode(text for document in documents for text in document.sentences)
     else:
-        word_pieces = _word_pieces(documents, corpus, folder / "checkpoint", vocabulary_size)
+        word_pieces = _word_pieces(documents, corpus, vocabulary_size)
         ids, offsets, _ = word_pieces.encode(text for document in documents for text in document.sentences)
         network = _new_network(word_pieces, ids, encoder, show_progress)
     network.to(place)
@@ -96,13 +87,11 @@ def train_small(
         forward,
         corpus,
         settings,
-        folder / "checkpoint",
         is_trained=start is not None,
         show_progress=show_progress,
     )
     config = {"family": "small", "options": {}, **asdict(network.config), "training": asdict(settings)}
     SmallModel.save(folder, config, small_tensors(network), word_pieces)
-    write_card(folder, "small", documents, report, settings, command)
     return report
 
 
@@ -129,20 +118,15 @@ def train_sage(
     encoder: Encoder,
     config: SageConfig | None = None,
     fine_tune: bool = False,
-    words: str | None = None,
     device: str | None = None,
-    command: str = "",
     show_progress: bool = True,
 ) -> dict[str, Any]:
     """Train a model of the family `sage` on an encoder's vectors and return its held-out figures.
 
-    documents, folder, settings, command, show_progress: as for `train_small`.
+    documents, folder, settings, show_progress: as for `train_small`.
     encoder: makes the sentence vectors. config: sizes of the head; default: `SageConfig`'s.
     fine_tune: also train the encoder, except its token vectors, on the device where it was loaded, and
     save it with the head. Default False: each sentence is encoded once, before training.
-    words: name of a packaged small model to blend with; default: none. The weights are fitted on the
-    held-out documents, so `held_out` and `seed` must be those that it was trained with. The figures are
-    then of weights fitted on the other half of these documents.
     device: where the head is trained without fine_tune, such as "cpu"; default: CUDA if there is one.
     Raises InputError if fine_tune is set and the encoder is not a sentence-transformers model.
     """
@@ -150,7 +134,6 @@ def train_sage(
     torch.manual_seed(settings.seed)
     network = SageNetwork(config or SageConfig(dimension=encoder.dimension))
     texts = [text for document in documents for text in document.sentences]
-    checkpoint = folder / "checkpoint"
     source = getattr(encoder, "source", encoder.name)
     if fine_tune:
         if not isinstance(encoder, LocalEncoder):
@@ -162,43 +145,18 @@ def train_sage(
         source = "encoder"
         with trainable(module):
             forward = _forward_fine_tuned(network, module, texts)
-            report = fit(trained, forward, corpus, settings, checkpoint, show_progress=show_progress)
+            report = fit(trained, forward, corpus, settings, show_progress=show_progress)
     else:
-        trained = network.to(best_device(device))
-        forward = _forward_frozen(network, _vectors(texts, encoder, checkpoint, show_progress))
-        report = fit(network, forward, corpus, settings, checkpoint, show_progress=show_progress)
-    tensors = sage_tensors(network)
+        network.to(best_device(device))
+        vectors = encode_documents(encoder, texts, show_progress=show_progress).astype(np.float16)
+        forward = _forward_frozen(network, vectors)
+        report = fit(network, forward, corpus, settings, show_progress=show_progress)
     fields = {"family": "sage", "encoder": source, "options": {}, **asdict(network.config)}
-    if words is not None:
-        small = SmallModel.load(packaged_model(words))
-        head, _ = held_out_logits(trained, forward, corpus, settings)
-        tensors["blend"], areas = _blend_with_small(head, small, documents, corpus)
-        report = {**report, **areas}
-        fields["words"] = {"model": words, "weights_sha256": small.weights_sha256}
     if fine_tune:
         module.save_pretrained(str(folder / source))
         fields["encoder_name"] = SentenceTransformerEncoder(folder / source).name
-    SageModel.save(folder, {**fields, "training": asdict(settings)}, tensors)
-    write_card(folder, "sage", documents, report, settings, command)
+    SageModel.save(folder, {**fields, "training": asdict(settings)}, sage_tensors(network))
     return report
-
-
-def _blend_with_small(
-    head: FloatArray, small: SmallModel, documents: Sequence[LabelledDocument], corpus: TrainingCorpus
-) -> tuple[FloatArray, dict[str, Any]]:
-    """Return the (3, 2) weights of the head's and the small model's logits, and the areas of the blend."""
-    small_logits = np.full_like(head, np.nan)
-    half = np.zeros(len(head), dtype=np.int64)
-    for number, place in enumerate(np.flatnonzero(corpus.held_out).tolist()):
-        rows = slice(int(corpus.starts[place]), int(corpus.starts[place + 1]))
-        small_logits[rows] = np.vstack([small.predict(documents[place].sentences).logits, np.zeros((1, 2))])
-        half[rows] = number % 2
-    seen = ~np.isnan(head[:, 0])
-    blended = np.full_like(head, np.nan)
-    blended[seen] = blend_by_halves(head[seen], small_logits[seen], corpus.targets[seen], half[seen])
-    return fit_blend_weights(head[seen], small_logits[seen], corpus.targets[seen]), areas_by_domain(
-        blended, corpus
-    )
 
 
 def best_device(name: str | None = None) -> torch.device:
@@ -245,13 +203,8 @@ def _corpus(documents: Sequence[LabelledDocument], settings: TrainingSettings) -
     return corpus
 
 
-def _word_pieces(
-    documents: Sequence[LabelledDocument], corpus: TrainingCorpus, checkpoint: Path, size: int
-) -> WordPieces:
+def _word_pieces(documents: Sequence[LabelledDocument], corpus: TrainingCorpus, size: int) -> WordPieces:
     """Train the word pieces, on fewer sentences of large domains so that small ones count."""
-    file = checkpoint / "vocabulary.txt"
-    if file.exists():
-        return WordPieces(file.read_text(encoding="utf-8").split("\n"))
     sentences = Counter(d.domain for d in documents for _ in d.sentences)
     typical = sorted(sentences.values())[len(sentences) // 2]
     texts = (
@@ -260,28 +213,10 @@ def _word_pieces(
         if not held_out
         for text in document.sentences[:: max(1, sentences[document.domain] // (4 * typical))]
     )
-    word_pieces = train_word_pieces(texts, size)
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(word_pieces.pieces), encoding="utf-8")
-    return word_pieces
+    return train_word_pieces(texts, size)
 
 
-def _vectors(texts: Sequence[str], encoder: Encoder, checkpoint: Path, show_progress: bool) -> FloatArray:
-    """Encode the sentences, or read their (n, d) float16 vectors from the checkpoint."""
-    file = checkpoint / "vectors.npy"
-    if not file.exists():
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        np.save(file, encode_documents(encoder, texts, show_progress=show_progress).astype(np.float16))
-    vectors: FloatArray = np.load(file, mmap_mode="r")
-    if len(vectors) != len(texts):
-        raise InputError(
-            f"{file} must have a row for each of the {len(texts)} sentences, got {len(vectors)}; "
-            "use another folder"
-        )
-    return vectors
-
-
-def _forward_frozen(network: SageNetwork, vectors: FloatArray) -> Forward:
+def _forward_frozen(network: SageNetwork, vectors: npt.NDArray[np.float16]) -> Forward:
     def forward(batch: Batch, dropout: float) -> Tensor:
         device = network.out.weight.device
         rows = torch.from_numpy(vectors[batch.sentences].astype(np.float32)).to(device)

@@ -1,14 +1,11 @@
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.segmentation.training import labelled_documents
 from precise_rag.segmentation.training.labelled_documents import (
     UNKNOWN,
     label_sections,
-    read_dataset,
     read_labelled,
 )
 
@@ -43,17 +40,21 @@ def test_read_labelled_reads_every_format(tmp_path: Path, toy_file: Path) -> Non
     assert (text.id, text.domain, text.paragraph.tolist()) == ("a.txt", "txt", [0, 1])
     assert (record.id, record.domain, record.paragraph.tolist()) == ("b.jsonl#1", "multilingual", [1, 0])
     toys = list(read_labelled(toy_file))
-    assert (len(toys), toys[0].license, len(toys[0].sentences)) == (60, "CC0 1.0", 18)
+    assert (len(toys), toys[0].domain, len(toys[0].sentences)) == (60, "toy", 18)
     (tmp_path / "c.jsonl").write_text('{"title": "no text"}\n')
     with pytest.raises(InputError, match="line 1"):
         list(read_labelled(tmp_path))
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="there is no file or folder"):
         list(read_labelled(tmp_path / "none"))
 
 
-def test_read_dataset_takes_the_first_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [{"text": f"First {k}. Second.\n\nThird."} for k in range(9)]
-    library = SimpleNamespace(load_dataset=lambda *args, **options: iter(rows))
-    monkeypatch.setattr(labelled_documents, "require", lambda *args, **options: library)
-    found = list(read_dataset("wikipedia:en", 2))
-    assert [document.paragraph.tolist() for document in found] == [[0, 1]] * 2
+@pytest.mark.parametrize(
+    "written", [b"\xff\xfe\x00", b"a\0b", b"[" * 50_000, b"[1]", b'{"sections": [1]}'], ids=range(5)
+)
+def test_a_file_that_is_no_list_of_records_is_named(tmp_path: Path, written: bytes) -> None:
+    (tmp_path / "bad.jsonl").write_bytes(written)
+    with pytest.raises(InputError, match=r"bad\.jsonl"):
+        list(read_labelled(tmp_path))
+    (tmp_path / "bad.jsonl").unlink()
+    with pytest.raises(InputError, match=r"contains no file that ends in \.txt"):
+        list(read_labelled(tmp_path))

@@ -54,12 +54,3 @@ def test_numpy_and_torch_agree_on_the_sage_head(
     np.testing.assert_allclose(found, expected[places[:-1]].numpy(), atol=0.01)
     monkeypatch.setattr("precise_rag.segmentation.features._BLOCK", 7)
     np.testing.assert_allclose(model.predict(sentences).logits, found, atol=1e-4)
-
-
-def test_a_head_without_a_curve_in_its_config_is_read(tmp_path: Path) -> None:
-    encoder = HashEncoder()
-    network = SageNetwork(SageConfig(dimension=encoder.dimension, curve=0, hidden=16))
-    fields = {"family": "sage", "encoder": "hash", **asdict(network.config)}
-    del fields["curve"]
-    SageModel.save(tmp_path, fields, sage_tensors(network))
-    assert len(SageModel.load(tmp_path, encoder=encoder).predict(["a", "b", "c"]).logits) == 2

@@ -1,4 +1,4 @@
-import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from precise_rag import Segmenter
-from precise_rag.errors import InputError, ModelError
+from precise_rag.cli import main
+from precise_rag.errors import InputError
 from precise_rag.segmentation.pretrained import load_model
-from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.training import train
 from precise_rag.segmentation.training.fitting import TrainingSettings
 from precise_rag.segmentation.training.labelled_documents import read_labelled
@@ -33,26 +33,6 @@ def test_principal_components_keep_the_widest_directions() -> None:
     assert abs(np.corrcoef(reduced[:, 0], rows[:, 0])[0, 1]) > 0.99
     with pytest.raises(InputError, match="at least 7"):
         principal_components(rows, 7)
-
-
-def test_a_head_can_be_blended_with_the_packaged_small_model(tmp_path: Path, toy_file: Path) -> None:
-    encoder, documents = HashEncoder(), list(read_labelled(toy_file))
-    settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=1e-3, epochs=2, splice=0.3)
-    options = {"encoder": encoder, "words": "segmentation-small", "show_progress": False}
-    report = train_sage(documents, tmp_path, settings, **options)
-    assert report["section_auc"] > 0.8
-    model = SageModel.load(tmp_path, encoder=encoder)
-    sentences = documents[0].sentences
-    small, weights = load_model("small")[0].predict(sentences).logits, model._tensors["blend"]
-    model._small = None
-    expected = weights[0] * model.predict(sentences).logits + weights[1] * small + weights[2]
-    together = Segmenter.from_pretrained(tmp_path, encoder=encoder).model.predict(sentences).logits
-    np.testing.assert_allclose(together, expected, atol=1e-5)
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["words"]["weights_sha256"] = "0" * 64
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="train the model again"):
-        load_model(tmp_path, encoder=encoder)
 
 
 @pytest.mark.parametrize("family", ["small", "sage"])
@@ -91,3 +71,23 @@ def test_sage_learns_on_frozen_vectors(tmp_path: Path, toy_file: Path, loss: str
     many = list(segmenter.segment_many(["The cat slept. The car starts again.", "Serve the soup hot."]))
     assert len(many) == 2
     assert len(encoder.calls) - calls == 3
+
+
+def test_training_goes_on_from_the_packaged_model_and_says_which_to_use(
+    tmp_path: Path, toy_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The best epoch is chosen on held-out documents, and the packaged model is one of them."""
+    out = tmp_path / "better"
+    assert main(["train", str(toy_file), "--out", str(out), "--epochs", "3", "--batch-size", "128"]) == 0
+    told = capsys.readouterr().out
+    losses = re.search(f"use {out}: its loss on the held-out documents is (.*), that of small (.*) [(]", told)
+    assert losses is not None
+    assert float(losses[1]) < float(losses[2])
+
+    worse = tmp_path / "worse"
+    arguments = ["train", str(toy_file), "--out", str(worse), "--batch-size", "128", "--learning-rate", "30"]
+    assert main(arguments) == 0
+    assert "use small: no epoch was better on the held-out documents" in capsys.readouterr().out
+    sentences = ["The lamp is lit at dusk.", "Ilse keeps it.", "The ferry sails at nine."]
+    kept, packaged = (load_model(one)[0].predict(sentences).logits for one in (worse, "small"))
+    np.testing.assert_allclose(kept, packaged, atol=1e-2)

@@ -1,7 +1,6 @@
 """Tools for LlamaIndex's agents whose long results are cut down to what answers."""
 
 import inspect
-import json
 from asyncio import to_thread
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -104,8 +103,8 @@ class _PrunedTool(FunctionTool):
         if output.is_error:
             return output
         blocks = [
-            TextBlock(text=self._pruner.prune(_as_json(block.text, output.raw_output), question))
-            if isinstance(block, TextBlock) and self._pruner.is_long(block.text)
+            TextBlock(text=self._pruner.prune(block.text, question))
+            if isinstance(block, TextBlock)
             else block
             for block in output.blocks
         ]
@@ -141,13 +140,3 @@ def _as_tool(given: Any) -> AsyncBaseTool:
 
 def _named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     return {**{str(place): value for place, value in enumerate(args)}, **kwargs}
-
-
-def _as_json(text: str, value: Any) -> str:
-    """A result that is written as Python's lists and dictionaries, as JSON."""
-    if not isinstance(value, dict | list) or text != str(value):
-        return text
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return text

@@ -100,11 +100,11 @@ async def test_a_long_result_is_cut_and_its_rest_is_read(is_async):
     assert state["messages"][-1].content == "It is /dev/sdb1."
 
 
-def test_json_stays_json_and_short_results_stay_as_they_are():
+def test_lists_are_cut_between_their_elements_and_short_results_stay():
     model = calls(("list_items", {}), ("read_file", {"path": "note.txt"}))
     state = build(model).invoke({"messages": [("user", "Which item was discontinued?")]})
     items, note = results(state)
-    assert RECORDS[77] in json.loads(items.content)
+    assert RECORDS[77] in json.loads(items.content.partition("\n")[0])
     assert estimate_tokens(items.content) <= 300
     assert note.content == "  short, and with space \n"
 

@@ -1,6 +1,5 @@
 """Agents of LlamaIndex, real ones, whose tools return much."""
 
-import json
 import re
 
 import pytest
@@ -90,10 +89,10 @@ async def test_an_agent_that_reasons_in_text_reads_the_cut_result(scripted_chat)
     assert "handled request 390" not in model.prompts[-1]
 
 
-async def test_json_stays_json_where_a_tool_returns_values():
+async def test_values_that_a_tool_returns_are_cut_between_its_records():
     listed, _ = pruned(list_items)
     output = await listed.acall(question="Which item was discontinued?")
-    assert RECORDS[77] in json.loads(output.content)
+    assert str(RECORDS[77]) in output.content
     assert estimate_tokens(output.content) <= 300
     assert output.raw_output == RECORDS
 

@@ -1,56 +1,36 @@
 """A long text, such as the result of a tool, cut down to what answers a question."""
 
+import json
 import re
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import accumulate, pairwise
+from collections.abc import Collection, Sequence
+from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from precise_rag.checks import check_number, check_text
 from precise_rag.evidence.extractor import EvidenceExtractor
-from precise_rag.evidence.json_units import (
-    Element,
-    longest_string,
-    parted,
-    read_json,
-    units_of,
-    value_of,
-    words_of,
-    written,
-)
-from precise_rag.excerpts import excerpts_of
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
-from precise_rag.selection import ProbabilitySelector, ratio_scores
+from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import Candidate, Excerpt, FloatArray, ScoreScale, Selection, Span, check_query
+from precise_rag.types import Candidate, Decision, Excerpt, Span, check_query
 
-_LONG, _FEW = 400, 2
-"""Characters of a sentence that is looked at again, and records that make it a list of them."""
-_UNIT = 32
-"""Most tokens of an element of JSON that is scored as one."""
-_LEAST, _AROUND = 32, 40
-"""Fewest tokens of a result, and what the rest of a JSON text around its longest string may have."""
-_REPEATED, _SAME_SHAPE = 10, 3
-"""So many units that differ in numbers only are a log's: of them so few are scored, beside those with a
-number of the question."""
-_RECORD = re.compile(r"\},?\s*(?=\{)")
-_LINE = re.compile(r"\n+")
-_NUMBER = re.compile(r"\d+")
+_LONG = 400
+_BREAK = re.compile(r"(?:\n|\\n)+|\},\s*(?=\{)")
+"""Where sentences of more than 400 characters are cut: line ends, also as JSON has them, and records."""
+_STRING_OR_LIST = re.compile(r'"(?:[^"\\]++|\\.)*+"|\[\s*', re.DOTALL)
+_COMMA = re.compile(r"\s*,?\s*")
+_DECODER = json.JSONDecoder(strict=False)
 
 
 class Pruned(NamedTuple):
     """What is left of a text.
 
     text: the excerpts in their order. "[… 120-3400]" stands for the characters 120 to 3400 of the whole
-        text, which are left out. A text that fits is whole. JSON and JSON lines are cut at the bounds of
-        their elements and stay JSON: the mark is then an element of a list, or the value of the key "…".
-    excerpts: the slices of the whole text that are in `text`, in its order; none if the text is whole.
+        text, which are left out. A text that fits is whole. In JSON, whole elements of the outermost lists
+        are left out, and the mark is an element in their place; without such lists, or if the best element
+        does not fit, JSON is cut like any other text.
+    excerpts: the slices of the whole text that are kept, in its order; none if the text is whole.
     n_tokens, n_tokens_before: estimated tokens of `text`, and of the whole text.
     """
 
@@ -71,164 +51,89 @@ def prune(text: str, question: str, max_tokens: int = 400, *, reranker: Any = "d
     """
     check_text("text", text)
     check_query(question)
-    check_number("max_tokens", max_tokens, least=_LEAST, whole=True)
+    check_number("max_tokens", max_tokens, least=32, whole=True)
     before = estimate_tokens(text)
     if before <= max_tokens:
         return Pruned(text, (), before, before)
-    tree = read_json(text, _UNIT, UnitSplitter().split)
-    string = None if tree is None else longest_string(text, tree)
-    if tree is not None and string is not None and string.parts:
-        shown, excerpts = _pruned_string(text, tree, string, question, max_tokens, reranker)
-        return Pruned(shown, excerpts, estimate_tokens(shown), before)
-    mark = estimate_tokens(_mark(len(text), len(text)))
-    selector = ProbabilitySelector(max_tokens=max_tokens - mark)  # there may be one hole more than excerpts
-    units = [] if tree is None else list(units_of(tree))
-    listed = _ListedUnits([words_of(text, unit) for unit in units])
-    read, splitter = (text, UnitSplitter()) if tree is None else (listed.text, listed)
-    extractor = EvidenceExtractor(_ByShape(load_reranker(reranker)), selector, splitter=splitter)
-    whole = Candidate("text", 0, len(read), read, 0.0, "rank")
-    excerpts = extractor.extract(question, [whole], lambda piece: mark).excerpts
-    if tree is None:
-        shown = _shown(text, excerpts)
-    else:
-        shown, excerpts = _shown_json(text, tree, listed.placed(text, units, excerpts), max_tokens)
+    cut = text, question, max_tokens, calibrated(load_reranker(reranker))
+    shown, excerpts = _cut_json(*cut) or _cut(*cut)
     return Pruned(shown, excerpts, estimate_tokens(shown), before)
 
 
-class UnitSplitter:
-    """Splits text into sentences; a long one, of a log or JSON, at its records or lines."""
-
-    name = "units-1"
-
-    def split(self, text: str) -> list[Span]:
-        """Return the spans, which cover the text."""
-        return [part for span in default_sentence_splitter().split(text) for part in _units(text, span)]
-
-
-class _ByShape:
-    """A calibrated reranker that scores a few of many units that differ in their numbers only.
-
-    A log repeats its lines with other numbers. The others of a shape have the probability 0.
-    """
-
-    score_scale: ScoreScale = "probability"
-    is_calibrated = True
-
-    def __init__(self, reranker: Reranker) -> None:
-        self._reranker = calibrated(reranker)
-        self.name = self._reranker.name
-
-    @property
-    def reads_around(self) -> bool:
-        """Whether the reranker reads the text around candidates; see `with_text_around`."""
-        return getattr(self._reranker, "reads_around", False)
-
-    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """Return (n,) probabilities."""
-        asked = set(_NUMBER.findall(query))
-        shapes = [_NUMBER.sub("0", candidate.text) for candidate in candidates]
-        sizes, seen = Counter(shapes), Counter[str]()
-        rows = []
-        for row, (candidate, shape) in enumerate(zip(candidates, shapes, strict=True)):
-            seen[shape] += 1
-            is_repeated = sizes[shape] >= _REPEATED and seen[shape] > _SAME_SHAPE
-            if not is_repeated or asked.intersection(_NUMBER.findall(candidate.text)):
-                rows.append(row)
-        ranked = {c.id: c for c in rerank(query, [candidates[row] for row in rows], self._reranker)}
-        scores = np.zeros(len(candidates), dtype=np.float32)
-        scores[rows] = ratio_scores([ranked[candidates[row].id] for row in rows])
-        return scores
-
-
-class _ListedUnits:
-    """Splits a text of given units, one a line, into them. text: that text."""
-
-    name = "listed-1"
-
-    def __init__(self, units: Sequence[str]) -> None:
-        self.text = "".join(f"{unit}\n" for unit in units)
-        ends = list(accumulate(len(unit) + 1 for unit in units))
-        self.spans = [Span(start, end) for start, end in pairwise([0, *ends])]
-
-    def split(self, text: str) -> list[Span]:
-        """Return the spans of the units."""
-        return list(self.spans)
-
-    def placed(self, whole: str, units: Sequence[Element], excerpts: Sequence[Excerpt]) -> list[Excerpt]:
-        """Return the units that the excerpts hold, at their places in the whole text, best first."""
-        starts = [span.start for span in self.spans]
-        rows = {
-            bisect_right(starts, decision.candidate.start) - 1: (decision, excerpt)
-            for excerpt in excerpts
-            for decision in excerpt.sentences
-        }
-        return [
-            replace(
-                excerpt,
-                start=units[row].start,
-                end=units[row].end,
-                text=whole[units[row].start : units[row].end],
-                score=decision.candidate.score,
-                sentences=(decision,),
-            )
-            for row, (decision, excerpt) in sorted(rows.items(), key=lambda item: item[1][0].rank)
-        ]
-
-
-def _units(text: str, span: Span) -> Iterator[Span]:
-    start, end = span
-    if end - start > _LONG:
-        body = text[start:end]
-        ends = [start + match.end() for match in _RECORD.finditer(body)]
-        if len(ends) < _FEW:
-            ends = [start + match.end() for match in _LINE.finditer(body)]
-        for place in ends:
-            if start < place < end:
-                yield Span(start, place)
-                start = place
-    yield Span(start, end)
-
-
-def _shown(text: str, excerpts: Sequence[Excerpt]) -> str:
-    """The excerpts, in the order of the text, with a mark for each hole that has visible characters."""
+def _cut(text: str, question: str, max_tokens: int, reranker: Reranker) -> tuple[str, tuple[Excerpt, ...]]:
+    """The evidence in a text, with a mark for each hole that has visible characters."""
+    mark = estimate_tokens(_mark(len(text), len(text)))
+    selector = ProbabilitySelector(max_tokens=max_tokens - mark)  # there may be one hole more than excerpts
+    extractor = EvidenceExtractor(reranker, selector, splitter=UnitSplitter())
+    whole = Candidate("text", 0, len(text), text, 0.0, "rank")
+    excerpts = extractor.extract(question, [whole], lambda piece: mark).excerpts
     parts, end = [], 0
     for excerpt in excerpts:
         parts += [_hole(text, end, excerpt.start), text[excerpt.start : excerpt.end].strip("\r\n")]
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))
-    return "\n".join(part for part in parts if part)
+    return "\n".join(part for part in parts if part), excerpts
 
 
-def _shown_json(
-    text: str, tree: Element, units: list[Excerpt], max_tokens: int
-) -> tuple[str, tuple[Excerpt, ...]]:
-    """The best of the units that fit, as JSON, and they in the order of the text."""
-    while True:
-        shown = written(text, tree, {Span(one.start, one.end) for one in units}, _mark)
-        if not units or estimate_tokens(shown) <= max_tokens:
-            return shown, tuple(sorted(units, key=lambda one: one.start))
-        units = units[
-            : -max(1, len(units) // 50)
-        ]  # of very many more at once: each look costs the whole text
+def _cut_json(
+    text: str, question: str, max_tokens: int, reranker: Reranker
+) -> tuple[str, tuple[Excerpt, ...]] | None:
+    """The best elements of the outermost lists that fit; None without lists, or if the best is too long."""
+    lists = _outermost_lists(text)
+    left = max_tokens - estimate_tokens(_with_marks(text, lists, ()))
+    if not any(lists) or left < 1:
+        return None
+    around = estimate_tokens(f', "{_mark(len(text), len(text))}"')
+    ranked = rerank(question, [_element(text, span, around) for span in chain(*lists)], reranker)
+    best = ProbabilitySelector(max_tokens=left).select(ranked, query=question).decisions
+    if not best[0].kept:
+        return None
+    excerpts = sorted((_excerpt(text, one) for one in best if one.kept), key=lambda one: one.start)
+    return _with_marks(text, lists, {Span(one.start, one.end) for one in excerpts}), tuple(excerpts)
 
 
-def _pruned_string(
-    text: str, tree: Element, string: Element, question: str, max_tokens: int, reranker: Any
-) -> tuple[str, tuple[Excerpt, ...]]:
-    """JSON that is mostly one string, such as a fetched page, whose text is cut as a text of its own."""
-    value = value_of(text, string)
-    escaped = estimate_tokens(text[string.start : string.end]) / max(1, estimate_tokens(value))
-    pruned = prune(value, question, max(_LEAST, round((max_tokens - _AROUND) / escaped)), reranker=reranker)
-    excerpts = pruned.excerpts
-    if pruned.text == value:
-        whole = Candidate("text", 0, len(value), value, 1.0, "probability")
-        excerpts = excerpts_of(Selection.of([(whole, True, "it fits")]))
-    tree, places = parted(text, tree, string, [Span(one.start, one.end) for one in excerpts])
-    placed = [
-        replace(one, start=start, end=end, text=text[start:end])
-        for one, (start, end) in zip(excerpts, places, strict=True)
-    ]
-    return _shown_json(text, tree, sorted(placed, key=lambda one: -one.score), max_tokens)
+def _element(text: str, span: Span, around: int) -> Candidate:
+    """An element of JSON without escapes. around: tokens of what is written between it and the next one."""
+    written = text[span.start : span.end]
+    words = json.dumps(json.loads(written, strict=False), ensure_ascii=False)
+    return Candidate("text", *span, words, 0.0, "rank", n_tokens=estimate_tokens(written) + around)
+
+
+def _excerpt(text: str, decision: Decision) -> Excerpt:
+    start, end, score = decision.candidate.start, decision.candidate.end, decision.candidate.score
+    return Excerpt("text", start, end, text[start:end], score, "probability", sentences=(decision,))
+
+
+def _outermost_lists(text: str) -> list[list[Span]]:
+    """The places of the elements of each outermost list of a JSON text; none of another text."""
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return []
+    lists: list[list[Span]] = []
+    place = 0
+    while found := _STRING_OR_LIST.search(text, place):
+        place = found.end()
+        if found[0][0] == "[":
+            elements = []
+            while text[place] != "]":
+                _, end = _DECODER.raw_decode(text, place)
+                elements.append(Span(place, end))
+                place = _COMMA.match(text, end).end()  # type: ignore[union-attr]  # it matches nothing, too
+            lists.append(elements)
+    return lists
+
+
+def _with_marks(text: str, lists: Sequence[Sequence[Span]], kept: Collection[Span]) -> str:
+    """A JSON text with a mark in place of each run of elements that are not kept."""
+    parts, end = [], 0
+    for elements in lists:
+        for is_kept, group in groupby(elements, lambda element: element in kept):
+            run = list(group)
+            if not is_kept:
+                parts += [text[end : run[0].start], f'"{_mark(run[0].start, run[-1].end)}"']
+                end = run[-1].end
+    return "".join(parts) + text[end:]
 
 
 def _hole(text: str, start: int, end: int) -> str:
@@ -237,3 +142,18 @@ def _hole(text: str, start: int, end: int) -> str:
 
 def _mark(start: int, end: int) -> str:
     return f"[… {start}-{end}]"
+
+
+class UnitSplitter:
+    """Splits text into sentences; a long one, of a log or JSON, at its lines and records."""
+
+    name = "units-2"
+
+    def split(self, text: str) -> list[Span]:
+        """Return the spans, which cover the text."""
+        spans = []
+        for start, end in default_sentence_splitter().split(text):
+            breaks = _BREAK.finditer(text, start, end) if end - start > _LONG else ()
+            places = dict.fromkeys([start, *(found.end() for found in breaks), end])
+            spans += [Span(*place) for place in pairwise(places)]
+        return spans

@@ -9,12 +9,19 @@ torch = pytest.importorskip("torch")
 
 # ruff: noqa: E402
 from precise_rag.encoders.load import minilm_encoder
-from precise_rag.rerank.pair_network import PairNetwork, TransformerConfig
+from precise_rag.rerank.pair_network import PairNetwork, TransformerConfig, copy_layers, minilm
 from precise_rag.rerank.pairs import Piece, PieceTokens
-from training.joint_layers import LowerLayers, start_from_package
 from training.reranker_cascade.build import write
 from training.reranker_cascade.examples import Example
-from training.reranker_cascade.train import Pool, Tokens, as_read, batch_loss, batches, pair_logits
+from training.reranker_cascade.train import (
+    LowerLayers,
+    Pool,
+    Tokens,
+    as_read,
+    batch_loss,
+    batches,
+    pair_logits,
+)
 
 
 def tokens(*rows: list[int]) -> PieceTokens:
@@ -112,7 +119,7 @@ def test_no_example_is_lost_between_batches() -> None:
 def test_the_loss_on_a_gpu_is_that_on_a_cpu() -> None:
     torch.manual_seed(0)
     network = PairNetwork(TransformerConfig(n_layers=2, n_apart=1))
-    start_from_package(network, [])
+    copy_layers(network, minilm())
     batch = [Tokens([1, 2], tokens([3, 4], [5, 6, 7]), np.array([True, False]))]
     there = batch_loss(network, LowerLayers(network), batch).item()
     network.cuda()

@@ -2,13 +2,16 @@
 
     python -m training.reranker_cascade.train STATE --lists LISTS [--minutes N] [--leave-out SET…]
 
-The layers that read both texts begin as those in the package; with --start
-where an earlier training ended. The learning rate falls to 0 within the minutes. New files of lists join
-with the next round. STATE is a folder; `network.pt` there has the trained tensors, for `calibrate.py`.
+The layers that read both texts begin as those in the package; with --start where an earlier training ended.
+The embeddings and lower layers are MiniLM's and stay as they are. On a CPU they are read in int8, as they
+will run, so that the upper layers learn from the states that they will get. The learning rate falls to 0
+within the minutes. New files of lists join with the next round. STATE is a folder; `network.pt` there has the
+trained tensors, for `calibrate.py`.
 """
 
-from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,17 +20,28 @@ import torch
 from tokenizers import Tokenizer
 from torch.nn import functional as F
 
+from precise_rag.checkpoints.quantized import dequantized
+from precise_rag.checkpoints.saved import load_checkpoint
+from precise_rag.encoders.load import minilm_encoder
 from precise_rag.encoders.sentence_transformer import fast_precision
+from precise_rag.encoders.token_ids import TokenIds
+from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.pair_network import PairNetwork, Pairs, TransformerConfig, token_ids
-from precise_rag.rerank.pairs import Piece, PieceTokens, tokens_of_pieces
+from precise_rag.rerank.pair_network import (
+    PairNetwork,
+    Pairs,
+    TransformerConfig,
+    copy_layers,
+    minilm,
+    padded,
+    token_ids,
+)
+from precise_rag.rerank.pairs import PieceTokens, tokens_of_pieces
 from precise_rag.rerank.text_above import with_headings
-from precise_rag.types import Candidate, FloatArray
+from precise_rag.types import Candidate
 from training.human_questions import SETS
-from training.joint_layers import LowerLayers, add_options, start_from_package, train
 from training.reranker_cascade.build import read
 from training.reranker_cascade.examples import Example
-from training.reranker_cascade.monitor import monitored
 
 ROUND = 1_024
 """Examples that are drawn, and put into batches, at a time."""
@@ -54,6 +68,13 @@ WIDER, FEWEST = 1.4, 6
 
 LEVEL = 0.25
 """Weight of each pair's cross-entropy beside the listwise loss."""
+
+WARM_UP = 60
+DROPOUT = 0.1
+SAVE_EVERY = 50
+"""Steps between two savings."""
+
+_TRAINED = ("together.", "sides", "across", "head.")
 
 
 class Tokens(NamedTuple):
@@ -162,6 +183,50 @@ def endless(
         yield from batches(pool.drawn(random), tokenizer, random)
 
 
+def start_from_package(network: PairNetwork) -> Tokenizer:
+    """Give a network the weights of the package; returns the tokenizer."""
+    torch.manual_seed(0)
+    encoder = minilm()
+    copy_layers(network, encoder)
+    tensors = dequantized(load_checkpoint(packaged_model("reranker-cascade"))[1])
+    packaged = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
+    network.load_state_dict({**network.state_dict(), **packaged})
+    for part in (network.words, network.places, network.norm, network.apart):
+        part.requires_grad_(False)
+    return encoder.tokenizer
+
+
+def trained_tensors(network: PairNetwork) -> dict[str, torch.Tensor]:
+    """Return the tensors that differ from MiniLM's."""
+    return {name: tensor for name, tensor in network.state_dict().items() if name.startswith(_TRAINED)}
+
+
+class LowerLayers:
+    """The layers that read each text apart, and are not trained.
+
+    network: on a GPU its own are taken; on a CPU those that ONNX Runtime reads in int8.
+    """
+
+    def __init__(self, network: PairNetwork) -> None:
+        self._network = network
+        self._device = network.sides.device
+        is_on_cpu = self._device.type == "cpu"
+        self._int8 = minilm_encoder().lower_layers(network.config.n_apart, "int8") if is_on_cpu else None
+
+    def states(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the (n, l, width) states of texts, which are token ids, and the mask, false at padding."""
+        ids, mask = padded(rows)
+        if self._int8 is None:
+            ids, mask = ids.to(self._device), mask.to(self._device)
+            with torch.no_grad():
+                return self._network.encode(ids, mask), mask
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+        tokens = TokenIds(np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]), offsets)
+        states = torch.zeros(*ids.shape, self._network.config.width)
+        states[mask] = torch.from_numpy(self._int8.states(tokens, self._network.config.n_apart))
+        return states, mask
+
+
 def pair_logits(network: PairNetwork, lower: LowerLayers, batch: Sequence[Tokens]) -> torch.Tensor:
     """Return the logits of all candidates in a batch; those of similar length are read together."""
     of = torch.arange(len(batch)).repeat_interleave(torch.tensor([len(t.candidates.rows) for t in batch]))
@@ -206,27 +271,79 @@ def batch_loss(network: PairNetwork, lower: LowerLayers, batch: Sequence[Tokens]
     return order / len(batch) + LEVEL * F.binary_cross_entropy_with_logits(logits, truth)
 
 
+def train(
+    network: PairNetwork, lower: LowerLayers, batches: Iterable[Sequence[Tokens]], options: Namespace
+) -> None:
+    """Train a network; `network.pt` in the folder has the trained tensors. batches: without end."""
+    options.state.mkdir(parents=True, exist_ok=True)
+    torch.set_flush_denormal(True)
+    if options.start:
+        network.load_state_dict({**network.state_dict(), **torch.load(options.start, map_location="cpu")})
+    network.train()
+    hooks = [
+        part.register_forward_hook(_with_dropout)
+        for layer in network.together
+        for part in (layer.out, layer.down)
+    ]
+    parameters = {
+        "layers": list(network.together.parameters()),
+        "head": list(network.head.parameters()),
+        "gates": [network.sides, network.across],
+    }
+    every = [p for several in parameters.values() for p in several]
+    optimizer = torch.optim.AdamW(
+        [{"params": several, "lr": RATES[name]} for name, several in parameters.items()],
+        betas=(0.9, 0.98),
+        weight_decay=0.01,
+    )
+    started, losses = time.time(), []
+    for step, batch in enumerate(batches, 1):
+        minutes = (time.time() - started) / 60
+        left = 1 - minutes / options.minutes
+        if left <= 0:
+            break
+        for group, rate in zip(optimizer.param_groups, RATES.values(), strict=True):
+            group["lr"] = options.rate * rate * left * min(1.0, step / WARM_UP)
+        loss = batch_loss(network, lower, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(every, 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+        if step % SAVE_EVERY == 0:
+            cpu = time.process_time() / 60
+            mean = np.mean(losses[-SAVE_EVERY:])
+            print(f"step {step}, {minutes:.1f} min, {cpu:.1f} CPU-min: loss {mean:.4f}", flush=True)
+            torch.save(trained_tensors(network), options.state / "network.pt")
+    torch.save(trained_tensors(network), options.state / "network.pt")
+    for hook in hooks:
+        hook.remove()
+    network.eval()
+    print(f"done: {len(losses)} steps", flush=True)
+
+
+def _with_dropout(_module: torch.nn.Module, _given: object, out: torch.Tensor) -> torch.Tensor:
+    return F.dropout(out, DROPOUT)
+
+
 def main() -> None:
     parser = ArgumentParser(prog="python -m training.reranker_cascade.train", description=__doc__)
-    add_options(parser)
+    parser.add_argument("state", type=Path, metavar="STATE", help="folder that keeps the network")
     parser.add_argument("--lists", type=Path, required=True, help="folder of build.py")
+    parser.add_argument("--start", type=Path, help="network.pt to go on from")
+    parser.add_argument("--device", default="cpu", help="where it is trained, such as cuda (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the examples (%(default)s)")
+    parser.add_argument("--minutes", type=float, default=60, help="of training (%(default)s)")
+    parser.add_argument("--rate", type=float, default=1.0, help="share of the learning rates (%(default)s)")
     parser.add_argument(
         "--leave-out", nargs="*", default=[], choices=SETS, metavar="SET", help="such as train/nq"
     )
     options = parser.parse_args()
     network = PairNetwork(TransformerConfig())
-    tokenizer = start_from_package(network, ["reranker-cascade"])
+    tokenizer = start_from_package(network)
     lower = LowerLayers(network.to(options.device))
     examples = endless(options.lists, tokenizer, np.random.default_rng(options.seed), options.leave_out)
-    train(network, examples, lambda batch: batch_loss(network, lower, batch), RATES, options)
-
-    def logits(question: str, pieces: Sequence[Piece]) -> FloatArray:
-        asked = token_ids(tokenizer, [question], QUESTION_TOKENS)[0]
-        given = Tokens(asked, tokens_of_pieces(tokenizer, pieces), np.zeros(len(pieces), dtype=bool))
-        with torch.inference_mode():
-            return pair_logits(network, lower, [given]).cpu().numpy()
-
-    print(monitored(logits, options.lists), flush=True)
+    train(network, lower, examples, options)
 
 
 if __name__ == "__main__":

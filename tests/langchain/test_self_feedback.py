@@ -231,5 +231,5 @@ def test_choices_and_the_ledger(make_chain):
     output = chain.invoke({"input": QUESTION, "options": ["Runa Stell", "Ada Brandt"]})
     assert output["choice"] == 1
     ledger = Ledger()
-    ledger.add(output)
+    ledger.add(output["trace"])
     assert (ledger.questions, ledger.total.calls) == (1, 2)

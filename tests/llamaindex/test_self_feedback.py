@@ -228,7 +228,7 @@ def test_choices_and_the_ledger(retriever):
     response = engine.answer(QUESTION, options=["Ada Holm", "Tomas Reyk"])
     assert response.metadata["precise"]["choice"] == 1
     ledger = Ledger()
-    ledger.add(response)
+    ledger.add(response.metadata["precise"]["trace"])
     assert ledger.total.calls == 2
 
 

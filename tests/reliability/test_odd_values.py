@@ -105,7 +105,6 @@ def test_a_trace_with_odd_values_can_be_written() -> None:
     trace.add(CallRecord("answer", "v", "m", math.inf, cost=math.nan))
     record = json.loads(trace.to_json().encode("utf-8"))
     assert record["settings"]["number"] == 3
-    assert record["settings"]["circular"]["self"] == "[the value contains itself]"
     assert record["stages"][0]["candidates"][0]["score"] == "inf"
     for include_text in (True, False):
         trace.to_html(include_text).encode("utf-8")

@@ -108,9 +108,10 @@ def _what_was_sent(excerpts: Sequence[Record]) -> str:
         parts.append(f"<h3>{_text(doc_id)}</h3>")
         above: Sequence[str] = ()
         for excerpt in of_document:
-            if excerpt["above"] and excerpt["above"] != above:
-                parts.append(f'<p class="above">{_text(" › ".join(excerpt["above"]))}</p>')
-            above = excerpt["above"]
+            titles = excerpt.get("above", ())
+            if titles and titles != above:
+                parts.append(f'<p class="above">{_text(" › ".join(titles))}</p>')
+            above = titles
             parts.append(_excerpt(excerpt))
     return "".join(parts)
 

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from precise_rag._processes import ProcessLock
 from precise_rag.errors import InputError
-from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.trace.prices import cost_efficiency
 from precise_rag.trace.record import Trace
 
@@ -43,14 +42,20 @@ class Ledger:
     def add(self, source: Any) -> None:
         """Add the calls of one answered question.
 
-        source: a Trace, what `Trace.to_dict` returns, or what has one: an Answer, the output of
-        `SelfFeedbackChain`, or the response of `SelfFeedbackQueryEngine`.
-        Raises InputError for anything else.
+        source: a Trace, an Answer, or a record of `Trace.to_dict`. Raises InputError for anything else.
         """
-        calls = _calls(source)
+        trace = getattr(source, "trace", source)
+        try:
+            calls = (trace.to_dict() if isinstance(trace, Trace) else trace)["calls"]
+            bills = [((call["model"], call["role"]), _bill(call)) for call in calls]
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                "a ledger takes a Trace, an Answer, or a record of Trace.to_dict, got "
+                f"{type(source).__name__} ({type(error).__name__}: {error})"
+            ) from error
         with self._lock:
             self.questions += 1
-            for key, bill in calls:
+            for key, bill in bills:
                 self._bills[key] = self._bills.get(key, Bill()).plus(bill)
 
     @property
@@ -91,38 +96,9 @@ class Ledger:
         }
 
 
-def _calls(source: Any) -> list[tuple[tuple[str, str], Bill]]:
-    """Return model and role, and the bill, of each call."""
-    if isinstance(source, Trace):
-        return [
-            ((call.model, call.role), _bill(call.input_tokens, call.output_tokens, call.cost))
-            for call in source.calls
-        ]
-    if isinstance(source, Mapping):
-        if isinstance(source.get("calls"), list):
-            return [_read_call(call) for call in source["calls"]]
-        inner = source.get("trace") or source.get(FACTS_KEY)
-    else:
-        inner = getattr(source, "trace", None) or getattr(source, "metadata", None)
-    if not isinstance(inner, Trace | Mapping):
-        raise InputError(
-            f"a ledger takes a Trace, or an answer, output or response that has one, got "
-            f"{type(source).__name__}"
-        )
-    return _calls(inner)
-
-
-def _read_call(call: Mapping[str, Any]) -> tuple[tuple[str, str], Bill]:
-    try:
-        bill = _bill(int(call["input_tokens"]), int(call["output_tokens"]), call["cost"])
-        return (str(call["model"]), str(call["role"])), bill
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"the trace has a call that cannot be read: {error!r}") from error
-
-
-def _bill(input_tokens: int, output_tokens: int, cost: float | None) -> Bill:
-    used_nothing = not input_tokens and not output_tokens
-    return Bill(1, input_tokens, output_tokens, 0.0 if used_nothing else cost)
+def _bill(call: Mapping[str, Any]) -> Bill:
+    used = call["input_tokens"], call["output_tokens"]
+    return Bill(1, *used, call["cost"] if any(used) else 0.0)
 
 
 def _sum(bills: Mapping[tuple[str, str], Bill], *, model: str | None = None, role: str | None = None) -> Bill:

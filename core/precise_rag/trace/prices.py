@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from precise_rag.checks import check_number
-from precise_rag.documents import read_text
 from precise_rag.errors import InputError
 
 _VERSION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$")
@@ -62,7 +61,10 @@ class PriceTable:
         if not isinstance(prices, Mapping):
             raise InputError(f"prices must be a mapping from names to Price, got {type(prices).__name__}")
         for model, price in prices.items():
-            _check_price(model, price)
+            if not isinstance(price, Price):
+                raise InputError(f"the price of {model!r} must be a Price, got {type(price).__name__}")
+            for name, dollars in price._asdict().items():
+                check_number(f"the {name} price of {model!r}", dollars, least=0)
         self._prices = dict(prices)
 
     @classmethod
@@ -74,10 +76,16 @@ class PriceTable:
 
         Raises InputError for a file that cannot be read.
         """
-        prices = _parsed(files("precise_rag.trace").joinpath("prices.toml").read_text("utf-8"), "prices.toml")
-        if path is not None:
-            prices |= _parsed(read_text(Path(path)), str(path))
-        return cls(prices)
+        prices = _parsed(files("precise_rag.trace").joinpath("prices.toml").read_text("utf-8"))
+        if path is None:
+            return cls(prices)
+        try:
+            return cls(prices | _parsed(Path(path).read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(
+                f"{path} is not a price table ({error}); expected a table for each model: "
+                '["model-name"] with input and output in dollars per million tokens'
+            ) from error
 
     def price(self, model: str) -> Price | None:
         """Return the price of a model, or None if the table has none."""
@@ -89,23 +97,5 @@ class PriceTable:
         return None if price is None else call_cost(input_tokens, output_tokens, price)
 
 
-def _parsed(text: str, name: str) -> dict[str, Price]:
-    try:
-        prices = {model: Price(row["input"], row["output"]) for model, row in tomllib.loads(text).items()}
-        if not isinstance(prices, Mapping):
-            raise InputError(f"prices must be a mapping from names to Price, got {type(prices).__name__}")
-        for model, price in prices.items():
-            _check_price(model, price)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{name} is not a price table ({error}); expected a table for each model: "
-            '["model-name"] with input and output in dollars per million tokens'
-        ) from error
-    return prices
-
-
-def _check_price(model: str, price: Price) -> None:
-    if not isinstance(price, Price):
-        raise InputError(f"the price of {model!r} must be a Price, got {type(price).__name__}")
-    for name, dollars in price._asdict().items():
-        check_number(f"the {name} price of {model!r}", dollars, least=0)
+def _parsed(text: str) -> dict[str, Price]:
+    return {model: Price(row["input"], row["output"]) for model, row in tomllib.loads(text).items()}

@@ -5,25 +5,36 @@ A Trace collects records and decides nothing. Exports hold no keys and passwords
 and servers: only ids, scores, decisions, names, counts and times remain.
 """
 
+import json
 import logging
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 from precise_rag.excerpts import PieceTokens, no_piece_tokens
 from precise_rag.pages import page_at
+from precise_rag.redaction import redacted
 from precise_rag.titles import joined_titles, new_sections, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.trace.html import trace_page
-from precise_rag.trace.plain import plain, to_json
 from precise_rag.types import Candidate, Decision, Excerpt, Judgement, Message, Selection
 
 _log = logging.getLogger(__name__)
 
+_TEXTS = frozenset({"question", "answer", "text", "messages", "judgement_text", "above"})
+"""Names of the values that an export without text leaves out."""
+
+_QUOTING = frozenset({"note", "notes", "reason", "error", "decision"})
+"""Names of words that may quote a text after a colon or bracket; without text only the part before stays."""
+
 _QUOTES = re.compile(r"(?<!\s)\s*+[:(]")
+
+_DEEPEST, _LARGEST = 12, 2**63
 
 SCHEMA_VERSION = 1
 """Version of the form of `Trace.to_dict`."""
@@ -51,10 +62,10 @@ class StageRecord:
             "round": self.round,
             "ms": round(self.ms, 3),
             "settings": self.settings,
-            "note": _without_text(self.note, include_text),
-            "candidates": [_decision(decision, include_text) for decision in self.selection.decisions],
+            "note": self.note,
+            "candidates": [_decision(decision) for decision in self.selection.decisions],
         }
-        return _plain_record(record)
+        return _exported(record, include_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +99,13 @@ class CallRecord:
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the record as plain values."""
-        record: dict[str, Any] = {
-            "role": self.role,
-            "round": self.round,
-            "prompt_version": self.prompt_version,
-            "model": self.model if include_text else self.requested_model or self.model,
-            "ms": round(self.ms, 3),
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "usage_estimated": self.usage_estimated,
-            "cost": self.cost,
-            "error": _without_text(self.error, include_text),
-            "cut_off": self.cut_off,
-        }
-        if include_text:
-            record["messages"] = [message._asdict() for message in self.messages]
-            record["text"] = self.text
-        return _plain_record(record)
+        record = asdict(self)
+        requested_model = record.pop("requested_model")
+        if not include_text:  # the name that the server gave is its text
+            record["model"] = requested_model or self.model
+        record["ms"] = round(self.ms, 3)
+        record["messages"] = [message._asdict() for message in self.messages]
+        return _exported(record, include_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +127,18 @@ class RoundRecord:
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the record as plain values."""
         judged = self.judgement
-        record: dict[str, Any] = {
+        record = {
             "round": self.number,
             "step": self.step,
-            "kept": list(self.kept),
+            "kept": self.kept,
             "score": judged.score if judged else None,
             "adjustment": judged.adjustment if judged else None,
             "judgement": judged.status if judged else None,
-            "decision": _without_text(self.decision, include_text),
+            "decision": self.decision,
+            "text": self.text,
+            "judgement_text": judged.raw if judged else "",
         }
-        if include_text:
-            record["text"] = self.text
-            record["judgement_text"] = judged.raw if judged else ""
-        return _plain_record(record)
+        return _exported(record, include_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +157,14 @@ class ExcerptRecord:
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the record as plain values."""
         one = self.excerpt
-        record: dict[str, Any] = {
+        record = {
             "number": self.number,
             "doc_id": one.doc_id,
             "start": one.start,
             "end": one.end,
             "page": page_at(one.metadata, one.start),
-            "above": [],
+            "above": titles_above(one),
+            "text": one.text,
             "tokens": {
                 "text": estimate_tokens(one.text),
                 "titles": self.title_tokens,
@@ -175,14 +176,12 @@ class ExcerptRecord:
                     "end": decision.candidate.end,
                     "rank": decision.rank,
                     "score": decision.candidate.score,
-                    "reason": _without_text(decision.reason, include_text),
+                    "reason": decision.reason,
                 }
                 for decision in one.sentences
             ],
         }
-        if include_text:
-            record |= {"text": one.text, "above": list(titles_above(one))}
-        return _plain_record(record)
+        return _exported(record, include_text)
 
 
 Record = StageRecord | CallRecord | RoundRecord
@@ -259,12 +258,7 @@ class Trace:
     def send(self, excerpts: Sequence[Excerpt], piece_tokens: PieceTokens = no_piece_tokens) -> None:
         """Set `context`: the excerpts that are sent. piece_tokens: what is written around each."""
         self.context = tuple(
-            ExcerptRecord(
-                number,
-                excerpt,
-                estimate_tokens(joined_titles(titles)),
-                piece_tokens(excerpt),
-            )
+            ExcerptRecord(number, excerpt, estimate_tokens(joined_titles(titles)), piece_tokens(excerpt))
             for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), 1)
         )
 
@@ -278,23 +272,25 @@ class Trace:
         started = time.perf_counter()
         yield stage
         ms = (time.perf_counter() - started) * 1e3
-        self.add(StageRecord(name, _selection(stage.outcome), ms, settings, round, stage.note))
+        outcome = stage.outcome
+        selection = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome, "candidate")
+        self.add(StageRecord(name, selection, ms, settings, round, stage.note))
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the whole trace as plain values; the records of each kind are in the order of events."""
-        record: dict[str, Any] = {"schema": SCHEMA_VERSION}
-        if include_text:
-            record |= {"question": self.question, "answer": self.answer}
-        record |= {
+        record = {
+            "schema": SCHEMA_VERSION,
+            "question": self.question,
+            "answer": self.answer,
             "settings": self.settings,
             "ms": round(self.ms, 3),
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "usage_estimated": any(call.usage_estimated for call in self.calls),
             "cost": self.cost,
-            "notes": [_without_text(note, include_text) for note in self.notes],
+            "notes": self.notes,
         }
-        return _plain_record(record) | {
+        return _exported(record, include_text) | {
             "context": [excerpt.to_dict(include_text) for excerpt in self.context],
             "stages": [stage.to_dict(include_text) for stage in self.stages],
             "rounds": [turn.to_dict(include_text) for turn in self.rounds],
@@ -302,33 +298,18 @@ class Trace:
         }
 
     def to_json(self, include_text: bool = True, *, indent: int | None = 2) -> str:
-        """Return `to_dict` as JSON. Values that JSON cannot represent become strings."""
-        return to_json(self.to_dict(include_text), indent=indent)
+        """Return `to_dict` as JSON that can be written as UTF-8: lone surrogates are escaped."""
+        text = json.dumps(self.to_dict(include_text), ensure_ascii=False, indent=indent, allow_nan=False)
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     def to_html(self, include_text: bool = True) -> str:
         """Return an HTML page: the question, what was sent, and the scores with their cut."""
         return trace_page(self.to_dict(include_text))
 
 
-def _plain_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as plain values without keys and passwords."""
-    return {name: plain(value) for name, value in record.items()}
-
-
-def _without_text(words: str, include_text: bool) -> str:
-    """Return `words`; without text, only the part before a colon or bracket, since the rest may quote."""
-    return words if include_text else _QUOTES.split(words, maxsplit=1)[0]
-
-
-def _selection(outcome: Selection | Sequence[Candidate]) -> Selection:
-    if isinstance(outcome, Selection):
-        return outcome
-    return Selection.keep_all(outcome, "candidate")
-
-
-def _decision(decision: Decision, include_text: bool) -> dict[str, Any]:
+def _decision(decision: Decision) -> dict[str, Any]:
     candidate = decision.candidate
-    record: dict[str, Any] = {
+    return {
         "rank": decision.rank,
         "id": candidate.id,
         "score": candidate.score,
@@ -336,8 +317,46 @@ def _decision(decision: Decision, include_text: bool) -> dict[str, Any]:
         "scores": candidate.scores,
         "n_tokens": candidate.n_tokens,
         "kept": decision.kept,
-        "reason": _without_text(decision.reason, include_text),
+        "reason": decision.reason,
+        "text": candidate.text,
     }
-    if include_text:
-        record["text"] = candidate.text
-    return record
+
+
+def _exported(record: Mapping[Any, Any], include_text: bool, depth: int = 0) -> dict[str, Any]:
+    """The record as values that JSON can represent, without keys and passwords, and perhaps without text."""
+    return {
+        redacted(_words(name)): _plain(value, name, include_text, depth + 1)
+        for name, value in record.items()
+        if include_text or name not in _TEXTS
+    }
+
+
+def _plain(value: Any, name: Any, include_text: bool, depth: int) -> Any:
+    """A value of a record. Never raises: a number or any other value that JSON lacks becomes a text.
+
+    name: of the value. depth: of the mappings and lists around it; at most `_DEEPEST` of them are shown.
+    """
+    if isinstance(value, str):
+        is_quoting = name in _QUOTING and not include_text
+        return redacted(_QUOTES.split(value, maxsplit=1)[0] if is_quoting else str(value))
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        if depth > _DEEPEST:
+            return f"[{type(value).__name__}]"
+        if isinstance(value, Mapping):
+            return _exported(value, include_text, depth)
+        return [_plain(item, name, include_text, depth + 1) for item in value]
+    if isinstance(value, Integral) and -_LARGEST < int(value) < _LARGEST:
+        return int(value)
+    with suppress(OverflowError, ValueError):
+        if isinstance(value, Real) and math.isfinite(value):
+            return float(value)
+    return redacted(_words(value))
+
+
+def _words(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # a value whose text cannot be made is shown by its type
+        return f"[{type(value).__name__}]"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from precise_rag.errors import ModelError as ModelError
     from precise_rag.errors import PreciseRagError as PreciseRagError
     from precise_rag.errors import ScoreScaleError as ScoreScaleError
-    from precise_rag.errors import WorkerError as WorkerError
     from precise_rag.evidence import EvidenceExtractor as EvidenceExtractor
     from precise_rag.evidence import EvidenceGrower as EvidenceGrower
     from precise_rag.evidence import ToolResultPruner as ToolResultPruner
@@ -115,7 +114,6 @@ _MODULE = {
     "ToolResultPruner": "evidence",
     "Trace": "trace",
     "WordSentenceIndex": "index",
-    "WorkerError": "errors",
     "ProbabilitySelector": "selection",
     "load_encoder": "encoders",
     "load_index": "index",

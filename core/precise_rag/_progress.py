@@ -1,7 +1,5 @@
 """Progress bars that take no lock unless they are shown."""
 
-import sys
-import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, Self, TypeVar
 
@@ -44,17 +42,3 @@ def progress_bar(items: Iterable[T] | None = None, *, shown: bool, **options: An
     from tqdm import tqdm
 
     return tqdm(items, **options)
-
-
-def renew_bar_locks() -> None:
-    """Give tqdm a lock of this process; its default one may be held by another thread or process."""
-    module = sys.modules.get("tqdm.std")
-    if module is None:
-        return
-    root, default = module.tqdm, module.TqdmDefaultWriteLock
-    classes = [root]
-    for cls in classes:
-        classes += cls.__subclasses__()
-        own = vars(cls).get("_lock")
-        if isinstance(own, default) or (own is None and cls is root):
-            cls.set_lock(threading.RLock())

@@ -12,7 +12,6 @@
     │   ├── IndexLockedError                another process or thread is writing the index
     │   └── IndexChangedError               the folder holds another index than the one that was loaded
     ├── DatabaseError (OSError)             a database cannot be reached, or cannot do what it is asked for
-    ├── WorkerError (RuntimeError)          a worker process died, or cannot use what it inherited
     └── LLMError (RuntimeError)             a language model call returned no usable reply
         ├── LLMConnectionError              the server cannot be reached, or its reply stalled
         ├── LLMAuthenticationError          the server rejected the key: status 401 or 403
@@ -79,10 +78,6 @@ class IndexChangedError(IndexWriteError):
 
 class DatabaseError(PreciseRagError, OSError):
     """A database cannot be reached, or cannot do what it is asked for."""
-
-
-class WorkerError(PreciseRagError, RuntimeError):
-    """A worker process died, or cannot use what it inherited from its parent."""
 
 
 class LLMError(PreciseRagError, RuntimeError):

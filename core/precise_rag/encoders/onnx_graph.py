@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._processes import PerProcess, native_work
+from precise_rag._processes import PerProcess
 from precise_rag.checkpoints.saved import Tensors
 from precise_rag.types import FloatArray
 
@@ -102,7 +102,7 @@ class Session:
     def run_several(self, outputs: Sequence[str], inputs: Mapping[str, Any]) -> list[FloatArray]:
         """Return some outputs, in their order; only the operators that they need run."""
         running, caller = _running.get(set), get_ident()
-        with _slots.get(lambda: BoundedSemaphore(usable_threads())), native_work():
+        with _slots.get(lambda: BoundedSemaphore(usable_threads())):
             session = self._session
             if running and self._load_alone is not None:
                 session = self._alone.get(self._load_alone)
@@ -133,8 +133,7 @@ def _load(model: bytes, weights: Tensors, threads: int, for_one_run: bool = Fals
         options.add_session_config_entry("session.disable_prepacking", "1")
     values = [ort.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
     options.add_external_initializers(list(weights), values)
-    with native_work():
-        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def usable_threads() -> int:

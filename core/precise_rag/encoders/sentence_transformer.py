@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import ProcessLock, native_work
+from precise_rag._processes import ProcessLock
 from precise_rag._progress import progress_bar
 from precise_rag.encoded import encoded_rows
 from precise_rag.encoders.bert_files import float32_folder
@@ -101,7 +101,7 @@ class SentenceTransformerEncoder(LocalEncoder):
         bar = progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text")
         with bar as progress, fast_precision(device.type):
             for batch in batches_by_length(lengths, limit):
-                with self._lock, native_work(device.type):
+                with self._lock:
                     batches.append(leaving(encode(batch.tolist())))
                 order.append(batch)
                 if len(order) == _WAITING:
@@ -122,7 +122,7 @@ class SentenceTransformerEncoder(LocalEncoder):
             if self._model is None:
                 sentence_transformers = require("sentence_transformers", extra="torch")
                 readable = nullcontext(self.source) if self._folder is None else float32_folder(self._folder)
-                with native_work(self.device), readable as source:
+                with readable as source:
                     model = _load(sentence_transformers, source, self.device)
                     self._tokenizer = _plain_tokenizer(model)
                     self._inputs = ModelInputs.of(model, self._tokenizer)
@@ -138,10 +138,9 @@ def leaving(rows: Any) -> Any:
 def arrived(parts: Sequence[Any], device: Any) -> FloatArray:
     """Wait for a device, and return the rows of tensors that were `leaving` it."""
     torch = require("torch", extra="torch")
-    with native_work(device.type):
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        rows: FloatArray = torch.cat(list(parts)).numpy()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    rows: FloatArray = torch.cat(list(parts)).numpy()
     return rows
 
 

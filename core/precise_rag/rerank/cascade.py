@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag._pickling import Shared
-from precise_rag._processes import PerProcess, native_work
+from precise_rag._processes import PerProcess
 from precise_rag.checkpoints.checks import check_config, numbers, whole
 from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint
@@ -183,9 +183,7 @@ class CascadeReranker(Shared):
 
     def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
         """Return the cross-encoder's (n,) logits of pieces of text."""
-        scorer = self._scorer.get(self._load)
-        with native_work(scorer.device_type):
-            return scorer.logits(query, pieces)
+        return self._scorer.get(self._load).logits(query, pieces)
 
     def _load(self) -> PairScorer | OnnxPairScorer:
         config = TransformerConfig(n_layers=self._config["n_layers"], n_apart=self._config["n_apart"])
@@ -195,8 +193,7 @@ class CascadeReranker(Shared):
         from precise_rag.rerank.pair_network import PairScorer
 
         try:
-            with native_work(self._device):
-                return PairScorer(config, dequantized(self._tensors), self._device)
+            return PairScorer(config, dequantized(self._tensors), self._device)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(f"the tensors in {self._folder} do not fit its config: {error}") from error
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._pickling import Shared
-from precise_rag._processes import ProcessLock, native_work
+from precise_rag._processes import ProcessLock
 from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.errors import InputError, ModelError
 from precise_rag.tokens import readable_texts
@@ -56,7 +56,7 @@ class CrossEncoderReranker(Shared):
             return np.zeros(0, dtype=np.float32)
         nn = require("torch", extra="torch").nn
         query, *texts = readable_texts([query, *(c.text for c in candidates)])
-        with self._lock, native_work(self._device):
+        with self._lock:
             scores = self._model.predict(
                 [(query, text) for text in texts],
                 batch_size=self._batch_size,

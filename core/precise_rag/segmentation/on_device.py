@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import native_work
 from precise_rag.encoders.devices import has_gpu
 from precise_rag.errors import InputError
 from precise_rag.segmentation.features import REACH
@@ -77,8 +76,7 @@ class SageOnDevice:
 def _placed(network: Any, device: str) -> tuple[Any, Any, Any]:
     torch = require("torch", extra="torch")
     place = torch.device(device)
-    with native_work(place.type):
-        return network.to(place).eval(), torch, place
+    return network.to(place).eval(), torch, place
 
 
 def _run(torch: Any, network: Any, device: Any, given: tuple[Any, ...]) -> FloatArray:
@@ -87,7 +85,7 @@ def _run(torch: Any, network: Any, device: Any, given: tuple[Any, ...]) -> Float
     Empty places follow the last sentence, so that the windows after it end there.
     """
     n = len(given[-1])
-    with native_work(device.type), torch.inference_mode():
+    with torch.inference_mode():
         tensors = [torch.from_numpy(np.ascontiguousarray(rows)).to(device) for rows in given]
         logits: FloatArray = network(*tensors, n + REACH)[:n].float().cpu().numpy()
     return logits

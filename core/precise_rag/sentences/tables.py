@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from precise_rag._processes import of_one_process
 from precise_rag._progress import progress_bar
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.protocols import Encoder, SentenceSplitter
@@ -36,24 +35,13 @@ def build_tables(
     splitter: splits the text; default `load_sentence_splitter()`.
     show_progress: whether to show a progress bar.
     vectors: False leaves the vectors out; the encoder then only counts tokens.
-    Returns an iterator over one table per document, in order.
+    Yields one table per document, in order.
 
     Sentences are encoded without surrounding white space and without the rules of tables, and only once per
     batch if they repeat.
     While one batch is encoded, another thread splits the next one and counts its tokens.
     """
-    return of_one_process(
-        _built(documents, encoder, splitter or load_sentence_splitter(), show_progress, vectors)
-    )
-
-
-def _built(
-    documents: Iterable[Document],
-    encoder: Encoder | None,
-    splitter: SentenceSplitter,
-    show_progress: bool,
-    vectors: bool,
-) -> Iterator[SentenceTable]:
+    splitter = splitter or load_sentence_splitter()
     total = len(documents) if isinstance(documents, Sized) else None
     batches = in_batches(documents, _BATCH_CHARACTERS)
     with (

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import native_work
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import BoolArray
 from precise_rag.types import FloatArray, IntArray
@@ -76,9 +75,8 @@ class FaissRows:
         faiss = require("faiss", extra="faiss")
         try:
             index = faiss.index_factory(vectors.shape[1], backend.factory, faiss.METRIC_INNER_PRODUCT)
-            with native_work():
-                index.train(vectors)
-                index.add(vectors)
+            index.train(vectors)
+            index.add(vectors)
         except (RuntimeError, TypeError) as error:
             raise InputError(
                 f"faiss cannot build {backend.factory!r} from {len(vectors)} vectors of length "
@@ -118,9 +116,8 @@ class FaissRows:
         if not wanted:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
         while True:
-            with native_work():
-                searched = self.searched if fetched <= _MOST_ON_GPU else self.index
-                scores, rows = searched.search(direction[None], fetched)
+            searched = self.searched if fetched <= _MOST_ON_GPU else self.index
+            scores, rows = searched.search(direction[None], fetched)
             reached = rows[0] >= 0
             near, products = rows[0][reached], scores[0][reached]
             if matching is not None:

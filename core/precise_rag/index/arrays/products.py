@@ -9,7 +9,6 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from precise_rag._extras import require
-from precise_rag._processes import native_work
 from precise_rag.errors import InputError
 from precise_rag.index.arrays import rough
 from precise_rag.index.arrays.collection import Columns
@@ -149,8 +148,7 @@ class TorchProducts(Products):
 
     @override
     def all(self, query: FloatArray) -> FloatArray:
-        with native_work(self.vectors.device.type):
-            scores: FloatArray = self._scores(query).cpu().numpy()
+        scores: FloatArray = self._scores(query).cpu().numpy()
         return scores
 
     @override
@@ -168,12 +166,11 @@ class TorchProducts(Products):
         """Only the best rows are copied from the device."""
         if rows is not None:
             return _best(rows, self.of_rows(rows, query), top_k)
-        with native_work(self.vectors.device.type):
-            scores = self._scores(query)
-            threshold = scores.topk(min(top_k, len(scores))).values[-1]
-            reached = (scores >= threshold).nonzero()[:, 0]
-            rows_reached: npt.NDArray[np.int64] = reached.cpu().numpy()
-            values: FloatArray = scores[reached].cpu().numpy()
+        scores = self._scores(query)
+        threshold = scores.topk(min(top_k, len(scores))).values[-1]
+        reached = (scores >= threshold).nonzero()[:, 0]
+        rows_reached: npt.NDArray[np.int64] = reached.cpu().numpy()
+        values: FloatArray = scores[reached].cpu().numpy()
         order = np.argsort(-values, kind="stable")[:top_k]
         return rows_reached[order], values[order]
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import simsimd
 
-from precise_rag._processes import native_work
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.forms import Form, check_parts, ensure, least_of
 from precise_rag.types import FloatArray, IntArray
@@ -98,9 +97,8 @@ def code_products(
     rest = np.asarray(query, dtype=np.float32)[None]
     for _ in range(parts):
         part, scale = rounded(rest)
-        with native_work():
-            for place, some in _pieces(codes, rows):
-                total[place] += np.asarray(simsimd.cdist(part, some, "dot", out_dtype="float32"))[0] * scale
+        for place, some in _pieces(codes, rows):
+            total[place] += np.asarray(simsimd.cdist(part, some, "dot", out_dtype="float32"))[0] * scale
         rest = rest - part * scale[:, None]
     return total
 

@@ -9,7 +9,6 @@ from llama_index.core.schema import BaseComponent
 
 from llamaindex_precise.words import WANTED, WORDS
 from precise_rag._arguments import check_names, own_errors
-from precise_rag._pickling import check_picklable
 from precise_rag.errors import InputError
 
 
@@ -60,7 +59,6 @@ class SettingsComponent(BaseComponent):
         settings = {
             name: getattr(self, name) for name in type(self).model_fields if name != "callback_manager"
         }
-        check_picklable(self, settings, "pass it by name, or make the component in the worker process")
         return _rebuild, (type(self), settings)
 
 

@@ -25,7 +25,6 @@ from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.stores import StoreSource
 from llamaindex_precise.words import own_words
 from precise_rag._arguments import check_search_options
-from precise_rag._pickling import Portable
 from precise_rag.checks import check_methods
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import EmptyIndexError, InputError
@@ -45,7 +44,7 @@ from precise_rag.types import Candidate, FloatArray, Selection, check_query
 dispatcher = get_dispatcher(__name__)
 
 
-class IndexRetriever(Portable, BaseRetriever):
+class IndexRetriever(BaseRetriever):
     """Base of the retrievers: searches a core index and returns new nodes.
 
     Each node points to its document (SOURCE), has exact offsets into it, its metadata and excluded
@@ -247,7 +246,7 @@ class HybridRetriever(IndexRetriever):
         return cls(index, similarity_top_k, search_kwargs, callback_manager, filters=filters)
 
 
-class PreciseRetriever(Portable, BaseRetriever):
+class PreciseRetriever(BaseRetriever):
     """Retriever that runs the whole path: search, reranking, filters and selection.
 
     It returns excerpts: verbatim parts of the documents in the order of the text, the document with the best

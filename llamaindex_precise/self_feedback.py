@@ -31,7 +31,6 @@ from llamaindex_precise.events import observing
 from llamaindex_precise.retrievers import query_vector
 from llamaindex_precise.source import RetrieverSource, SentenceSource, source_of
 from llamaindex_precise.words import own_words
-from precise_rag._pickling import Portable
 from precise_rag.answer import Answer
 from precise_rag.context import context_passages
 from precise_rag.errors import InputError
@@ -57,7 +56,7 @@ class AnswerFacts(dict[str, Any]):
         return str(self["note"])
 
 
-class SelfFeedbackQueryEngine(Portable, BaseQueryEngine):
+class SelfFeedbackQueryEngine(BaseQueryEngine):
     """Query engine that has its answer judged and tries again with more or less context (SAGE, section VI).
 
     It configures one `PreciseRAG`, which reranks, drops repetitions, grows and selects evidence, answers and

@@ -7,6 +7,7 @@ thread was computing, because these are used instead:
     ProcessLock    a lock that is free in the child
     PerProcess     a value that each process makes for itself
     side_by_side   calls at the same time, in threads
+    Shared         an object that threads share: a copy is the object itself
 """
 
 import os
@@ -80,6 +81,16 @@ class PerProcess(Generic[T]):
         self._lock.renew()
         _abandoned.append(self._value)
         self._value = None
+
+
+class Shared:
+    """Base of objects that threads share and that do not change: a copy is the object itself."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
 
 def side_by_side(*calls: Callable[[], Any]) -> list[Any]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
-from precise_rag._pickling import Portable
 from precise_rag.checks import check_text, items_of, shown
 from precise_rag.errors import InputError, LLMError
 from precise_rag.llm import Budget, load_llm
@@ -30,7 +29,7 @@ HISTORY_TOKENS = 2_000
 _RANK_OFFSET = 60
 
 
-class QueryRewriter(Portable):
+class QueryRewriter:
     """Rewrites questions for search with a language model.
 
     llm: any model that `load_llm` accepts; default: that of the pipeline.

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from precise_rag._pickling import Portable
 from precise_rag.candidate_filters.relevance_parsing import Relevance, parse_score
 from precise_rag.candidate_filters.relevance_scoring import Ask, Scoring, score_in_batches, score_one_by_one
 from precise_rag.candidate_filters.threshold import DynamicThreshold, Threshold
@@ -61,7 +60,7 @@ class RelevanceSettings:
             check_number(name, getattr(self, name), least=1, whole=True)
 
 
-class RelevanceFilter(Portable):
+class RelevanceFilter:
     """Keeps the candidates that a language model scores as relevant.
 
     llm: any model that `load_llm` accepts; default: that of the pipeline.

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from precise_rag._pickling import Portable
 from precise_rag._progress import progress_bar
 from precise_rag.encoded import encoded_rows
 from precise_rag.tokens import estimate_token_counts, readable_texts
@@ -25,7 +24,7 @@ def is_framework_embedding(source: object) -> bool:
     return any(hasattr(source, many) and hasattr(source, one) for many, one, _ in _METHODS)
 
 
-class FrameworkEncoder(Portable):
+class FrameworkEncoder:
     """An encoder that uses a LlamaIndex or LangChain embedding object.
 
     The vectors are scaled to unit length. Token counts are estimates, because embedding objects do

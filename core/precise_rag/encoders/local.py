@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from precise_rag._pickling import Shared
-from precise_rag._processes import ProcessLock
+from precise_rag._processes import ProcessLock, Shared
 from precise_rag.encoders.packaged import (
     MINILM,
     MINILM_SHA256,

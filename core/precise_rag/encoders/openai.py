@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._pickling import Shared
-from precise_rag._processes import PerProcess
+from precise_rag._processes import PerProcess, Shared
 from precise_rag._progress import progress_bar
 from precise_rag.checks import check_number, check_text
 from precise_rag.encoded import encoded_rows

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from precise_rag._pickling import Shared
-from precise_rag._processes import side_by_side
+from precise_rag._processes import Shared, side_by_side
 from precise_rag.encoders.local import LocalEncoder
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray, IntArray

@@ -8,7 +8,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from precise_rag._pickling import Portable, check_picklable
 from precise_rag.checks import as_path, check_text
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
@@ -29,7 +28,7 @@ from precise_rag.rerank.adapted import Adaptation
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 
 
-class DocumentIndex(Searched, Portable):
+class DocumentIndex(Searched):
     """A searchable collection of documents, kept in memory and saved in a folder.
 
     It is put together from a scheme, which makes rows of documents and scores them (`scheme_type`), and from
@@ -53,11 +52,6 @@ class DocumentIndex(Searched, Portable):
         self._rows = DocumentRows(self.scheme)
         self._loaded_from: tuple[Path, set[str]] | None = None
         self.adaptation: Adaptation | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        parts = {"encoder": self.encoder, "settings": self.settings}
-        check_picklable(self, parts, "save it, and load it in the worker: load_index(path, encoder)")
-        return dict(self.__dict__)
 
     @classmethod
     def build(

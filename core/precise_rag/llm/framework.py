@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag._pickling import Portable
 from precise_rag.llm.failures import raises_llm_errors
 from precise_rag.llm.finish import NOT_CUT, CutOff, read, reported_cut_off
 from precise_rag.llm.structured import SchemaCalls, reply_tool, structured_model, tool_reply
@@ -21,7 +20,7 @@ from precise_rag.redaction import remember_environment
 from precise_rag.types import Completion, Message
 
 
-class LlamaIndexLLM(Portable):
+class LlamaIndexLLM:
     """A LlamaIndex LLM. Its own token counts are used; without them, estimates.
 
     max_reply_tokens: (attribute) the model's `max_tokens`, if it has one.
@@ -115,7 +114,7 @@ class LlamaIndexLLM(Portable):
         )
 
 
-class LangChainLLM(Portable):
+class LangChainLLM:
     """A LangChain chat model or runnable. Its own token counts are used; without them, estimates.
 
     max_reply_tokens: (attribute) the model's `max_tokens`, if it has one.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from precise_rag._pickling import Portable
 from precise_rag._worker import Worker
 from precise_rag.errors import InputError
 from precise_rag.llm.failures import raises_llm_errors
@@ -15,7 +14,7 @@ from precise_rag.redaction import remember_environment
 from precise_rag.types import Completion, Message
 
 
-class FunctionLLM(Portable):
+class FunctionLLM:
     """A function as an LLM: see `load_llm` for its arguments. Its tokens are estimated."""
 
     def __init__(self, function: Callable[..., Any]) -> None:

@@ -14,8 +14,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from precise_rag._extras import require
-from precise_rag._pickling import Shared
-from precise_rag._processes import PerProcess, ProcessLock
+from precise_rag._processes import PerProcess, ProcessLock, Shared
 from precise_rag.checks import check_number, check_text
 from precise_rag.errors import (
     ContentFilterError,

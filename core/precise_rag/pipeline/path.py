@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from precise_rag._pickling import Portable
 from precise_rag._processes import PerProcess, side_by_side
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
@@ -39,7 +38,7 @@ _AROUND = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalPath(Portable):
+class RetrievalPath:
     """What retrieves: an index and the stages that follow it, of which None is left out.
 
     index: what is searched; None if every question comes with its candidates.

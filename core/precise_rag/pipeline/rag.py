@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, Self, Unpack, overload
 
 from precise_rag._arguments import named_by
-from precise_rag._pickling import Portable
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
 from precise_rag.context import context_passages, passage_tokens
@@ -33,7 +32,7 @@ from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Document, FloatArray, Selection
 
 
-class PreciseRAG(Portable):
+class PreciseRAG:
     """Retrieves the few sentences that answer a question, and answers it from them.
 
     index: what is searched: any index, or another object with `search(query, top_k)`, and `asearch` if it

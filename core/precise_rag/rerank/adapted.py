@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._pickling import Portable
 from precise_rag.checks import as_path
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import Reranker
@@ -137,7 +136,7 @@ def identity(reranker: Reranker) -> tuple[str, str]:
     return reranker.name, str(getattr(reranker, "weights_sha256", ""))
 
 
-class AdaptedReranker(Portable):
+class AdaptedReranker:
     """A reranker whose probabilities were fitted to questions about a collection.
 
     Its probability of a candidate is a logistic regression over the reranker's own. Where the questions say

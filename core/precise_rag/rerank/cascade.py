@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag._extras import require
-from precise_rag._pickling import Shared
-from precise_rag._processes import PerProcess
+from precise_rag._processes import PerProcess, Shared
 from precise_rag.checkpoints.checks import check_config, numbers, whole
 from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint

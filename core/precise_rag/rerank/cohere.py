@@ -6,8 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._pickling import Shared
-from precise_rag._processes import PerProcess
+from precise_rag._processes import PerProcess, Shared
 from precise_rag.checks import check_number, check_text
 from precise_rag.errors import (
     LLMAuthenticationError,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._pickling import Shared
-from precise_rag._processes import ProcessLock
+from precise_rag._processes import ProcessLock, Shared
 from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.errors import InputError, ModelError
 from precise_rag.tokens import readable_texts

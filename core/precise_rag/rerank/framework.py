@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._pickling import Portable
 from precise_rag.errors import InputError
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
@@ -27,7 +26,7 @@ def is_framework_reranker(source: object) -> bool:
     return hasattr(source, "postprocess_nodes") or hasattr(source, "compress_documents")
 
 
-class FrameworkReranker(Portable):
+class FrameworkReranker:
     """A LlamaIndex postprocessor or LangChain compressor as a reranker.
 
     reranker: the object. What it does not return, as of its `top_n`, ranks behind what it returns. Its class

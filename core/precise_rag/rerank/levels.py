@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._pickling import Portable
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
@@ -34,7 +33,7 @@ class Judged(NamedTuple):
     levels: FloatArray
 
 
-class LevelledReranker(Portable):
+class LevelledReranker:
     """A reranker with the order of another one and the probabilities of a calibrated one.
 
     Scores of rerankers mean different things: logits, probabilities for another kind of text, numbers

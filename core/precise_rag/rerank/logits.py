@@ -5,14 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from precise_rag._pickling import Portable
 from precise_rag.protocols import Reranker
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.rerank.long_texts import score_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 
-class LogitReranker(Portable):
+class LogitReranker:
     """A reranker that gives the log-odds of another one's probabilities, over those of chance.
 
     SAGE compares logits of its reranker with their predecessors (Figs. 8 and 9). They are positive for what

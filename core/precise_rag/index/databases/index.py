@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
-from precise_rag._pickling import Portable
 from precise_rag.checks import as_path, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.encoders.geometry import geometry_of
@@ -38,7 +37,7 @@ _DEFAULTS = {"precision": "float16", "pool": 400}
 _SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
 
 
-class DatabaseIndex(SentenceSearch, Portable):
+class DatabaseIndex(SentenceSearch):
     """Sentences scored as in HybridIndex, in rows of a PostgreSQL database.
 
     Any number of processes may read and change the collection at once. A document is found with all of its

@@ -65,12 +65,6 @@ def named_by(words: Words, *groups: type) -> Callable[[F], F]:
     return decorate
 
 
-def with_option_words(kind: type[T]) -> type[T]:
-    """Return the class; its constructor names the right option in place of a word in `OPTION_WORDS`."""
-    kind.__init__ = named_by(OPTION_WORDS)(kind.__init__)  # type: ignore[method-assign]
-    return kind
-
-
 def check_search_options(call: str, search: Callable[..., Any], given: Iterable[str]) -> None:
     """Raise InputError for an option that the search of an index does not take.
 

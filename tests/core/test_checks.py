@@ -4,10 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag.candidate_filters import DynamicThreshold, RedundancyFilter
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
-from precise_rag.selection import GradientSelector, ProbabilitySelector
 
 
 @pytest.mark.parametrize("value", [0, 0.5, np.float32(1.0), np.int64(3)])
@@ -41,23 +39,3 @@ def test_any_other_value_is_named_with_the_rule(value: Any, options: dict[str, A
 
 def test_none_passes_where_it_means_something() -> None:
     check_number("x", None, least=1, none="no limit")
-
-
-@pytest.mark.parametrize(
-    ("kind", "former", "now"),
-    [
-        (ProbabilitySelector, "ratio", "share_of_best"),
-        (ProbabilitySelector, "floor", "min_score"),
-        (GradientSelector, "floor", "min_score"),
-        (DynamicThreshold, "floor", "min_score"),
-        (RedundancyFilter, "threshold", "similarity_threshold"),
-    ],
-)
-def test_an_option_under_a_former_name_says_the_present_one(kind: Any, former: str, now: str) -> None:
-    with pytest.raises(InputError, match=f"{kind.__name__} has no argument '{former}'; write {now}="):
-        kind(**{former: 0.5})
-
-
-def test_an_unknown_option_is_told_which_there_are() -> None:
-    with pytest.raises(InputError, match="GradientSelector has no argument 'colour'; it takes min_k"):
-        GradientSelector(colour=3)  # type: ignore[call-arg]

@@ -93,7 +93,6 @@ WRONG = [
     (lambda: EvidenceCompressor(**WRONG_WORDS["threshold"]), "'threshold'; write min_score="),
     (lambda: RedundancyCompressor(**WRONG_WORDS["encoder"]), "'encoder'; write embeddings="),
     (lambda: GreedySemanticTextSplitter(encoder=ENCODER), "'encoder'; write embeddings="),
-    (lambda: GreedySemanticTextSplitter(ENCODER, nonsense=1), "GreedySegmenter has no argument 'nonsense'"),
     (lambda: LlamaIndexHybrid.from_documents(NODES, embeddings=ENCODER), "write embed_model="),
     (lambda: LlamaIndexRetriever.from_documents(NODES, ENCODER, k=3), "'k'; write similarity_top_k="),
     (lambda: LlamaIndexHybrid.from_index(INDEX, top_k=3), "'top_k'; write similarity_top_k="),
@@ -109,7 +108,7 @@ WRONG = [
     (lambda: SemanticSegmentationNodeParser(**WRONG_WORDS["embeddings"]), "'embeddings'; write embed_model="),
     (
         lambda: PreciseRAG(INDEX, **WRONG_WORDS["nonsense"]),
-        "PreciseRAG has no argument 'nonsense'; it takes index, llm",
+        "PreciseRAG has no argument 'nonsense'; its stages are rewriter",
     ),
 ]
 

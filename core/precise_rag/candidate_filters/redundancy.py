@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from precise_rag._arguments import with_option_words
 from precise_rag.candidate_filters.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
 from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
@@ -24,7 +23,6 @@ from precise_rag.types import Candidate, FloatArray, Selection, best_first
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
 
 
-@with_option_words
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundancyFilter:
     """Drops each candidate that repeats one with a better score.

@@ -12,7 +12,6 @@ from math import sqrt
 from statistics import fmean
 from typing import NamedTuple
 
-from precise_rag._arguments import with_option_words
 from precise_rag.checks import check_number, items_of
 from precise_rag.errors import InputError
 
@@ -24,7 +23,6 @@ class Threshold(NamedTuple):
     reason: str
 
 
-@with_option_words
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicThreshold:
     """A threshold at the mean of the scores, plus their standard deviation if that is small.

@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 
-from precise_rag._arguments import with_option_words
 from precise_rag.checks import check_number
 from precise_rag.evidence.model import REACH, EvidenceModel, Growth, evidence_model
 from precise_rag.evidence.needs import needs
@@ -17,7 +16,6 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch
 _HAS_PROBABILITIES = ("probability", "logit")
 
 
-@with_option_words
 class EvidenceGrower:
     """Stage that adds the sentences around the found ones that probably belong to the same evidence.
 

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack, overload
 
-from precise_rag._arguments import named_by
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
 from precise_rag.context import context_passages, passage_tokens
@@ -77,7 +76,6 @@ class PreciseRAG:
     Raises InputError for a stage that is none of these, and for one that asks a model without one.
     """
 
-    @named_by({}, Stages)
     def __init__(
         self,
         index: Source | None,

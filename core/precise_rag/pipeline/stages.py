@@ -76,8 +76,11 @@ def make_stages(preset: PresetName, index: Any, given: Mapping[str, Part]) -> di
     """Return the stages by their names in `Stages`; None for those that are left out.
 
     index: what is searched, for the stages of the preset.
-    Raises InputError for a stage that is none.
+    Raises InputError for a stage that is none, and for the name of none.
     """
+    for name in given:
+        if name not in CALLS:
+            raise InputError(f"PreciseRAG has no argument {name!r}; its stages are {', '.join(CALLS)}")
     return {name: _made(name, preset, index, given.get(name, "default")) for name in CALLS}
 
 

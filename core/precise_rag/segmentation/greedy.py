@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._arguments import named_by
 from precise_rag.checks import check_methods, check_number
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders.geometry import cosine_like
@@ -31,7 +30,6 @@ class GreedySegmenter:
     paper does not say what to do.
     """
 
-    @named_by({})
     def __init__(
         self,
         encoder: Encoder,

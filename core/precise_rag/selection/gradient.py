@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from precise_rag._arguments import with_option_words
 from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.selection.ratios import ratio_scores
@@ -39,7 +38,6 @@ def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: 
     return len(scores)
 
 
-@with_option_words
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientSelector:
     """Selector that keeps the best candidates up to the first sharp drop of the score.

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from precise_rag._arguments import with_option_words
 from precise_rag.checks import check_number
 from precise_rag.selection.names import name_bearers
 from precise_rag.selection.ratios import ratio_scores
@@ -15,7 +14,6 @@ Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 
 
-@with_option_words
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbabilitySelector:
     """Selector that keeps candidates while they are worth their tokens.

@@ -69,17 +69,6 @@ def _transcript() -> str:
     return "\n".join(turns) + "\n"
 
 
-def _mail() -> str:
-    parts = []
-    for number, name in enumerate(("Ilse", "Jonas", "Maria", "Anna")):
-        parts += [f"From: {name} <{name}@brandt.example>\nTo: all@brandt.example\nDate: Mon, 2 Mar 2020"]
-        parts[-1] += f"\nSubject: Traps, part {number}"
-        parts += ["Dear all,", _prose(number, 6), "Three things are left:"]
-        parts += ["\n".join(f"- {_FACTS[(number + i) % 8]}" for i in range(3)), f"Best,\n{name}"]
-        parts += [f"On Sunday {name} wrote:", "\n".join(f"> {_FACTS[(number + i) % 8]}" for i in range(4))]
-    return "\n\n".join(parts) + "\n"
-
-
 def _chat() -> str:
     names = ("ilse", "jonas_b", "maria")
     lines = [f"[2024-03-01 {9 + i // 60:02}:{i % 60:02}] {names[i % 3]}: {_prose(i, 1)}" for i in range(90)]
@@ -114,7 +103,6 @@ DOCUMENTS = {
     "html": _html(),
     "numbered": _numbered(),
     "transcript": _transcript(),
-    "mail": _mail(),
     "chat": _chat(),
     "report": _report(),
     "pages": _pages(),

@@ -11,7 +11,6 @@ from precise_rag.metadata_keys import BOXES_KEY, PAGES_KEY
 from precise_rag.pages import Box, boxes_of, page_at
 from precise_rag.structure import read_structure
 from precise_rag.structure.blocks import heading_title
-from precise_rag.structure.code import language_of
 
 
 class Place(NamedTuple):
@@ -43,7 +42,7 @@ def place_of(piece: Any) -> Place:
     return Place(
         piece.doc_id,
         page_at(metadata, piece.start),
-        _headings(metadata.get("headings"), piece.start) or _around(piece),
+        _headings(metadata.get("headings"), piece.start),
         boxes_of(metadata, piece.start, piece.end),
     )
 
@@ -59,13 +58,6 @@ def places(text: str, pages: Sequence[int] = (), boxes: str = "") -> Mapping[str
     facts: dict[str, Any] = {"headings": headings} if headings else {}
     facts |= {PAGES_KEY: list(pages)} if pages else {}
     return facts | ({BOXES_KEY: boxes} if boxes else {})
-
-
-def _around(piece: Any) -> tuple[str, ...]:
-    """What an index knows of the headings of source code, without the name of the file."""
-    above = tuple(getattr(getattr(piece, "excerpt", piece), "above", ()))
-    name = piece.doc_id.rpartition("/")[2]
-    return above[1:] if above[:1] == (name,) and language_of(name) else ()
 
 
 def _headings(headings: Any, start: int) -> tuple[str, ...]:

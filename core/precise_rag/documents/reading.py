@@ -15,7 +15,6 @@ from precise_rag.documents.places import places
 from precise_rag.documents.records import from_record, json_documents, names_record, read_json_lines
 from precise_rag.documents.tables import table_documents
 from precise_rag.errors import InputError, MissingExtra
-from precise_rag.structure.code import has_parser, language_of
 from precise_rag.types import Document
 
 _FIRST_BYTES = 4096
@@ -164,8 +163,6 @@ def _documents(file: Path, name: str, how: _How, remarks: list[str]) -> Iterator
     text, encoding = decode(data, file)
     if not encoding.startswith("utf-8"):
         remarks.append(f"read as {encoding}")
-    if (language := language_of(file.name)) and not has_parser(language):
-        remarks.append(f"its functions are not told apart; for {language}: pip install 'precise-rag[code]'")
     for document in _of_text(text, kind, file, name, how):
         yield document, str(file)
 

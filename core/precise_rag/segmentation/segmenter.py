@@ -21,7 +21,7 @@ from precise_rag.segmentation.streaming import check_texts, segment_tables, with
 from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import split_structured
-from precise_rag.structure import Structure, TextFormat, structure_of
+from precise_rag.structure import Structure, TextFormat, read_structure
 from precise_rag.titles import with_header_path
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
 
@@ -129,8 +129,7 @@ class Segmenter:
     def explain(self, text: str | Document, table: SentenceTable | None = None) -> Segmentation:
         """Return the sentences, scores and cuts of a text, from which `segment` makes its chunks."""
         body = text.text if isinstance(text, Document) else text
-        about = text.metadata if isinstance(text, Document) else {}
-        structure = structure_of(body, about, self.options.text_format)
+        structure = read_structure(body, self.options.text_format)
         spans = self._spans(body, structure, table)
         sentences = [body[start:end] for start, end in spans.tolist()]
         if not sentences:

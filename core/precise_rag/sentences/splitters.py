@@ -21,7 +21,7 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between words if possible."""
 
-_RULES = 7
+_RULES = 8
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ = 2048

@@ -12,7 +12,7 @@ from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.blocks import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.sentences.words import without_rules
-from precise_rag.structure import structure_of
+from precise_rag.structure import read_structure
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import Document, IntArray, SentenceTable
 
@@ -93,7 +93,7 @@ def _split(documents: list[Document], encoder: Encoder | None, splitter: Sentenc
     spans, paragraphs, places = [], [], []
     row_of: dict[str, int] = {}
     for document in documents:
-        sentences = split_structured(document.text, structure_of(document.text, document.metadata), splitter)
+        sentences = split_structured(document.text, read_structure(document.text), splitter)
         spans.append(np.array(sentences, dtype=np.int64).reshape(-1, 2))
         paragraphs.append(paragraph_ids(document.text, sentences))
         read = (without_rules(document.text[start:end]) for start, end in sentences)

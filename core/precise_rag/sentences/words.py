@@ -10,10 +10,10 @@ from precise_rag.types import IntArray
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>")
 _UNSEEN = re.compile(
     r"<!--(?:(?!--)[^\n]){0,300}-->"
-    r"|(?m:^[ \t]{0,40}(?:\.\. _[^\n]{1,200}:|\.\. index::[^\n]{0,300}|\[\[[^\[\]\n]{1,100}\]\])[ \t]{0,40}$)"
+    r"|(?m:^[ \t]{0,40}(?:\.\. _[^\n]{1,200}:|\.\. index::[^\n]{0,300})[ \t]{0,40}$)"
 )
-"""A comment on one line, or a line of reStructuredText or AsciiDoc that names a place or adds to an index."""
-_UNSEEN_STARTS = ("<!--", ".. ", "[[")
+"""A comment on one line, or a line of reStructuredText that names a place or adds to an index."""
+_UNSEEN_STARTS = ("<!--", ".. ")
 _WORD = re.compile(r"[^\W_]")
 _LAST_WORD = re.compile(r"[^\W_](?=[\W_]*+\Z)")
 _RULE_MARKS = r"\-=+*_~#^:.─-╿—–"
@@ -71,7 +71,7 @@ def _without_unseen(text: str, start: int, end: int) -> tuple[int, int]:
     """The part without comments, names of places and loose tags at its ends; as it is if it has no word."""
     piece = text[start:end]
     head, tail = piece[:_TAG_LENGTH].lstrip(), piece[-_TAG_LENGTH:].rstrip()
-    marks = head.startswith(("<", *_UNSEEN_STARTS)) or tail.endswith((">", ":", "]]"))
+    marks = head.startswith(("<", *_UNSEEN_STARTS)) or tail.endswith((">", ":"))
     if not (marks or ".. index::" in tail) or not has_words(piece):
         return start, end
     unseen = [(match.start(), match.end()) for match in _UNSEEN.finditer(piece)]

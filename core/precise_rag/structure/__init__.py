@@ -1,7 +1,6 @@
 """The structure of a text: headings, lists, tables, code, quotes and turns, read from its marks."""
 
 from precise_rag.structure.blocks import Block, BlockKind, Structure, TextFormat, heading_title
-from precise_rag.structure.code import structure_of
 from precise_rag.structure.reading import read_structure
 
-__all__ = ["Block", "BlockKind", "Structure", "TextFormat", "heading_title", "read_structure", "structure_of"]
+__all__ = ["Block", "BlockKind", "Structure", "TextFormat", "heading_title", "read_structure"]

@@ -35,13 +35,6 @@ class Block(NamedTuple):
     level: int
 
 
-class TitleAt(NamedTuple):
-    """From where on titles stand above a text, outermost first; at `start` itself the last does not yet."""
-
-    start: int
-    path: tuple[str, ...]
-
-
 class _Heading(NamedTuple):
     start: int
     level: int
@@ -82,15 +75,6 @@ class Structure:
             if block.kind == "heading"
         )
         return cls(text_format, blocks, headings, tuple(_paths(headings)), tuple(_bodies(text, blocks)))
-
-    @classmethod
-    def of_titles(
-        cls, text: str, text_format: TextFormat, starts: Sequence[BlockStart], titles: Sequence[TitleAt]
-    ) -> Structure:
-        """Build the structure of a text whose titles are known, ascending by where they begin."""
-        blocks = cls.of(text, text_format, starts).blocks
-        headings = tuple(_Heading(title.start, 0, "") for title in titles)
-        return cls(text_format, blocks, headings, tuple(title.path for title in titles))
 
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from precise_rag.structure.blocks import TextFormat
-from precise_rag.structure.marks import ASCIIDOC_LINE, ASCIIDOC_MACRO
 
 _READ = 200_000
 """Characters that are looked at."""
@@ -26,7 +25,6 @@ _RESTRUCTURED = re.compile(
     r"(?m)^[ \t]{0,40}\.\. [\w:.+-]{1,60}::|^\.\. _[^\n:]{1,100}:|:[a-z:]{2,30}:`[^`\n]{1,200}`"
     r"|(?<!`)``[^`\n]{1,200}``(?!`)|^([~^\"'*+#.])\1{3,}[ \t]{0,20}$|::[ \t]{0,20}\n[ \t]{0,20}\n[ \t]"
     r"|^[ \t]{0,40}\+[-=+]{3,500}[ \t]{0,20}$"
-    rf"|^(?:{ASCIIDOC_LINE})|^\S[^\n]{{0,100}}::$|{ASCIIDOC_MACRO}"
 )
 _MARKDOWN_HEADING = re.compile(r"(?m)^#{1,6}[ \t]+\S")
 _HTML_HEADING = re.compile(r"</h[1-6]>", re.IGNORECASE)
@@ -42,7 +40,7 @@ Markdown: tables are often written with tags in it."""
 def detect_format(text: str) -> TextFormat:
     """Return the format of a text: "html" by its tags, "markdown" by its marks, else "text".
 
-    reStructuredText and AsciiDoc count as "text" where their marks are as many as those of Markdown.
+    reStructuredText counts as "text" where its marks are as many as those of Markdown.
     """
     part = text[:_READ]
     if _HTML_START.match(part):

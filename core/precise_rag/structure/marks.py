@@ -37,14 +37,6 @@ CODE_DIRECTIVES = (
     "testoutput", "testsetup", "productionlist", "prompt", "highlight", "math",
 )  # fmt: skip
 
-_LABEL = (
-    r"\[(?:verse|source|quote|listing|NOTE|TIP|WARNING|CAUTION|IMPORTANT|\[\w[^\[\]\n]{0,100}\])"
-    r"(?:,[^\[\]\n]{0,100})?\]"
-)
-ASCIIDOC_LINE = rf"(?:\+|{_LABEL})[ \t]{{0,20}}$|={{1,6}} [^\s=]"
-"""What a line begins with, or is, in AsciiDoc alone."""
-ASCIIDOC_MACRO = r"\b(?:link|xref|linkgit|image|include):{1,2}[^\s\[\]]{1,200}\["
-
 _OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]]"
 
 _TIME = (
@@ -62,14 +54,6 @@ TURN = re.compile(
 small letter."""
 
 _TIME_BEFORE = re.compile(_TIME)
-
-MAIL_HEADER = re.compile(
-    r"(?i:(From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To|References|Von|An|Gesendet|Datum"
-    r"|Betreff|De|À|Envoyé|Objet|Para|Fecha|Asunto)):[ \t]"
-)
-"""A line of the head of an e-mail."""
-
-_SUBJECT = re.compile(r"(?mi)^[ \t]*(?:Subject|Betreff|Objet|Asunto):[ \t]*(\S[^\n]{0,300})$")
 
 CAPTION = re.compile(
     r"(?:Table|Figure|Fig\.|Listing|Exhibit|Box|Tabelle|Abbildung|Tableau|Tabla|Таблица|表)"
@@ -99,11 +83,6 @@ COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
 def speaker(match: re.Match[str]) -> str:
     """Return the name in a match of TURN."""
     return match["nick"] or _TIME_BEFORE.sub("", match["label"]).strip(" *_")
-
-
-def is_mail_header(text: str) -> bool:
-    """Check whether a block begins as the head of an e-mail does."""
-    return MAIL_HEADER.match(text) is not None and _SUBJECT.search(text) is not None
 
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")
@@ -136,8 +115,6 @@ def without_marks(text: str) -> str:
     """Return the words of a heading: without its `#`, adornment, tags, links and emphasis."""
     if (plain := _PLAIN_TITLE.fullmatch(text)) is not None:
         return " ".join(plain[1].split())
-    if is_mail_header(text) and (subject := _SUBJECT.search(text)):
-        return " ".join(subject[1].split())
     lines = [line for line in text.splitlines() if line.strip() and not ADORNMENT.match(line.strip())]
     words = _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶")
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
-from precise_rag.structure.cells import TABLE_DIRECTIVE, has_separated_cells, separated_lines
 from precise_rag.structure.marks import (
     ADORNMENT,
-    ASCIIDOC_LINE,
-    ASCIIDOC_MACRO,
     BORDER,
     CODE_DIRECTIVES,
     CODE_LINE,
@@ -22,7 +18,6 @@ from precise_rag.structure.marks import (
     DIRECTIVE,
     FORMULA,
     ITEM,
-    MAIL_HEADER,
     NUMBERED,
     ends_in_colon,
 )
@@ -37,25 +32,13 @@ _CODE_SIGNS = re.compile(
     r"[=({\[;<>]|^[ \t]*(?:\$|>>>|#|//|def |class |import |from |return\b|for |while |if |try\b|with |end\b)"
 )
 _PROMPTS = (">" * 3 + " ", "... ")
-_SHELL_PROMPTS = ("$ ", "% ", _PROMPTS[0])
-_LISTING = re.compile(r"([-.=])\1{3,}\Z")
-"""The line before and after a block of code in AsciiDoc."""
-_ASCIIDOC_HEADING = re.compile(r"={1,6}[ \t]+\S")
-_ASCIIDOC_TABLE = "|==="
-_ASCIIDOC_MARK = re.compile(rf"{ASCIIDOC_LINE}|[^\n]{{0,1000}}?{ASCIIDOC_MACRO}")
-"""A line that only AsciiDoc has."""
-_FEWEST_ASCIIDOC_MARKS = 2
 _LONGEST_TERM = 80
-_LEVEL_OF_MANUAL_PARTS = 9
-_MANUAL_INDENTS = (3, 7)
-"""White space before the titles of parts of a manual page, and before the text below them."""
 _LEVEL_OF_CAPITALS = 8
 _LEVEL_OF_NUMBERS = 9
 """Levels below underlined titles, which count from 1 in the order of their styles."""
 _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
-_FEWEST_MAIL_HEADERS = 3
 _INDENT_OF_CELLS = 8
 _FEWEST_ROWS = 3
 """Lines with wide gaps that are a table."""
@@ -108,8 +91,6 @@ class _Reader:
             for line in lines
             if line.after_blank and line.before_blank and len(line.words) <= _LONGEST_SHORT_TITLE
         )
-        marks = (line for line in lines if _ASCIIDOC_MARK.match(line.words))
-        self.is_asciidoc = len(list(islice(marks, _FEWEST_ASCIIDOC_MARKS))) == _FEWEST_ASCIIDOC_MARKS
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
         self.level = 0
@@ -121,13 +102,7 @@ class _Reader:
     def blocks(self) -> Iterator[BlockStart]:
         number = 0
         while number < len(self.lines):
-            taken = (
-                self._title(number)
-                or self._mail_header(number)
-                or self._table(number)
-                or self._directive(number)
-                or self._listing(number)
-            )
+            taken = self._title(number) or self._table(number) or self._directive(number)
             if taken is not None:
                 kind, level, n_lines = taken
                 around = self.kind, self.level, self.indent
@@ -195,26 +170,12 @@ class _Reader:
         is_first = line.after_blank or (before is not None and before.indent > line.indent)
         if not is_first or not below or below[0].after_blank or len(line.words) > _LONGEST_TERM:
             return False
-        if line.words.endswith("::"):
-            return below[0].indent > line.indent or below[0].words.endswith("::")
         is_meaning_below = below[0].indent > line.indent + 1 and not line.words.endswith(_STOP)
         return is_meaning_below and self._begins_as_term(line.words)
 
     @staticmethod
     def _begins_as_term(words: str) -> bool:
         return words[0] in "`\"'<-([$*:" or len(words.split()) == 1
-
-    def _listing(self, number: int) -> tuple[BlockKind, int, int] | None:
-        """A block of code between two lines of AsciiDoc: its kind, level and number of lines."""
-        line = self.lines[number]
-        is_first = line.after_blank or self.lines[number - 1].words.startswith(("[", "+", "."))
-        if not is_first or line.before_blank or _LISTING.match(line.words) is None:
-            return None
-        for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):
-            is_end = self.lines[end].before_blank or self.is_asciidoc
-            if self.lines[end].words == line.words and is_end:
-                return "code", 0, end + 1 - number
-        return None
 
     def _goes_on(self, line: _Line) -> bool:
         return not line.after_blank or line.indent >= max(self.indent, 1)
@@ -231,45 +192,13 @@ class _Reader:
         """A title with its adornment: its kind, level and number of lines."""
         line, rest = self.lines[number], self.lines[number + 1 : number + 3]
         if ADORNMENT.match(line.words):
-            is_code = self.is_asciidoc or (rest and rest[0].words.startswith(_SHELL_PROMPTS))
-            is_title = _is_between(line, rest) and not is_code
-            return ("heading", self._style(line.words[0], True), 3) if is_title else None
-        if line.after_blank and line.before_blank and _ASCIIDOC_HEADING.match(line.words):
-            return "heading", len(line.words) - len(line.words.lstrip("=")), 1
-        if (level := self._manual_level(number)) > 0:
-            return "heading", level, 1
+            return ("heading", self._style(line.words[0], True), 3) if _is_between(line, rest) else None
         under = rest[:1] if line.after_blank and len(line.words) <= 2 * _LONGEST_HEADING else ()
         for below in under:
             fits = 0.7 * len(line.words) <= len(below.words) and not below.after_blank
             if fits and ADORNMENT.match(below.words):
                 return "heading", self._style(below.words[0], False), 2
         return None
-
-    def _manual_level(self, number: int) -> int:
-        """The level of a title in a manual page, whose text is indented right below it; 0 for other lines."""
-        line, below = self.lines[number], self.lines[number + 1 : number + 2]
-        is_first = line.after_blank or self.lines[number - 1].words.isupper()
-        if not is_first or not below or below[0].after_blank:
-            return 0
-        if not line.indent and line.words.isupper() and below[0].indent in _MANUAL_INDENTS:
-            return _LEVEL_OF_CAPITALS
-        is_part = (line.indent, below[0].indent) == _MANUAL_INDENTS and not line.words.endswith(_STOP)
-        return _LEVEL_OF_MANUAL_PARTS if is_part and len(line.words) <= _LONGEST_SHORT_TITLE else 0
-
-    def _mail_header(self, number: int) -> tuple[BlockKind, int, int] | None:
-        """The head of an e-mail, which is the heading of its text: its kind, level and number of lines."""
-        line = self.lines[number]
-        if not line.after_blank or MAIL_HEADER.match(line.words + " ") is None:
-            return None
-        names: set[str] = set()
-        end = number
-        while end < len(self.lines) and (end == number or not self.lines[end].after_blank):
-            match = MAIL_HEADER.match(self.lines[end].words + " ")
-            if match is None and self.lines[end].indent <= line.indent:
-                return None
-            names |= {match[1].lower()} if match else set()
-            end += 1
-        return ("heading", 1, end - number) if len(names) >= _FEWEST_MAIL_HEADERS else None
 
     def _style(self, mark: str, over: bool) -> int:
         return self.styles.setdefault((mark, over), min(len(self.styles) + 1, _LEVEL_OF_CAPITALS - 1))
@@ -282,8 +211,6 @@ class _Reader:
             return None
         if words.startswith("+") and is_grid_rule(words):
             end = self._run(number, lambda row: row[0] in "+|")
-        elif words.startswith(_ASCIIDOC_TABLE):
-            end = self._closed(number)
         elif "=" in words and BORDER.match(words):
             end = self._simple_table(number)
         elif words.count("\t") > 1 and self.lines[number].after_blank:
@@ -292,9 +219,6 @@ class _Reader:
             end = self._run(number, lambda row: "|" in row)
         elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):
             end = self._columns(number)
-        elif self.lines[number].after_blank and has_separated_cells(words):
-            end = self._run(number, has_separated_cells)
-            end = number + separated_lines([line.words for line in self.lines[number:end]])
         else:
             return None
         return ("table", 0, end - number) if end - number > 1 else None
@@ -317,13 +241,6 @@ class _Reader:
             end += 1
         return end if n_rows >= _FEWEST_ROWS else number
 
-    def _closed(self, number: int) -> int:
-        """The end of a block whose last line is as its first one."""
-        for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):
-            if self.lines[end].words == self.lines[number].words:
-                return end + 1
-        return number
-
     def _simple_table(self, number: int) -> int:
         for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):
             if self.lines[end].before_blank and BORDER.match(self.lines[end].words):
@@ -335,17 +252,16 @@ class _Reader:
         return any(DELIMITER_ROW.match(row.words) and not row.after_blank for row in below)
 
     def _directive(self, number: int) -> tuple[BlockKind, int, int] | None:
-        """A reStructuredText directive; one of code or a table takes its indented lines with it."""
+        """A reStructuredText directive; one of code takes its indented lines with it."""
         line = self.lines[number]
         if not line.words.startswith("..") or DIRECTIVE.match(line.words) is None:
             return None
         end = number + 1
-        is_table = TABLE_DIRECTIVE.match(line.words) is not None
-        if not is_table and line.words[2:].split("::")[0].strip() not in CODE_DIRECTIVES:
+        if line.words[2:].split("::")[0].strip() not in CODE_DIRECTIVES:
             return "paragraph", 0, 1
         while end < len(self.lines) and self.lines[end].indent > line.indent:
             end += 1
-        return "table" if is_table else "code", 0, end - number
+        return "code", 0, end - number
 
     def _heading_level(self, number: int) -> int:
         """The level of a line that is a heading by its words alone; 0 if it is none."""

@@ -14,7 +14,7 @@ from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
 from precise_rag.structure.detection import detect_format
 from precise_rag.structure.html import html_blocks
 from precise_rag.structure.markdown import markdown_blocks
-from precise_rag.structure.marks import MAIL_HEADER, TURN, speaker
+from precise_rag.structure.marks import TURN, speaker
 from precise_rag.structure.plain import plain_blocks
 
 _READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}
@@ -66,11 +66,7 @@ def _with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
 
     It is one if many lines begin with a label and the labels repeat.
     """
-    labels = [
-        (match.end("indent"), speaker(match))
-        for match in TURN.finditer(text)
-        if not MAIL_HEADER.match(match[0].strip() + " ")
-    ]
+    labels = [(match.end("indent"), speaker(match)) for match in TURN.finditer(text)]
     n_paragraphs = sum(kind in ("paragraph", "heading", "item") for _, kind, _ in starts)
     speakers = Counter(label for _, label in labels)
     repeated = [count for count in speakers.values() if count >= _TURNS_OF_A_SPEAKER]

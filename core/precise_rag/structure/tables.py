@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 from typing import NamedTuple
 
-from precise_rag.structure.cells import (
-    TABLE_DIRECTIVE,
-    read_table_directive,
-    separated_cells,
-    separated_lines,
-)
 from precise_rag.structure.marks import BORDER, COLUMNS, DELIMITER_ROW, without_tags
 
 BETWEEN_CELLS = " | "
@@ -29,7 +22,6 @@ _HTML_HEAD = re.compile(r"<th\b", re.IGNORECASE)
 _RULE_MARKS = frozenset("+|-= ")
 _HEAD_RULE = re.compile(r"[ \t]*[+|]=")
 _LIGHT_BORDER = re.compile(r"[ \t]*-+(?:[ \t]+-+)*[ \t]*\Z")
-_ASCIIDOC = "|==="
 _SPACES = re.compile(r" {2,}|\t")
 
 
@@ -54,22 +46,17 @@ def is_short_table(text: str, start: int, end: int) -> bool:
 
 
 def table_rows(text: str, start: int, end: int) -> Rows:
-    """Return the rows of a table: Markdown, HTML, AsciiDoc, a grid, a directive, or set with spaces.
+    """Return the rows of a table: Markdown, HTML, a grid, or set with spaces.
 
     text, start, end: the table is `text[start:end]`. A row may have several lines. Rules belong to the row
-    before them, and the lines of a directive to the head.
+    before them.
     """
-    if TABLE_DIRECTIVE.match(text, start, end):
-        table = read_table_directive(text, start, end)
-        return Rows((start, *table.rows[table.n_head :]), int(bool(table.head)))
     if _HTML_ROW.search(text, start, end):
         return _html_rows(text, start, end)
     lines = [line for line in _lines(text, start, end) if line.text.strip()]
     if not lines:
         return Rows((start,), 0)
     first = lines[0].text.strip()
-    if first.startswith(_ASCIIDOC):
-        return _asciidoc_rows(text, start, end, lines)
     if is_grid_rule(first):
         return _ruled_rows(lines, start, by_rules=True)
     if BORDER.match(first):
@@ -78,9 +65,6 @@ def table_rows(text: str, start: int, end: int) -> Rows:
         return Rows((start, *(line.start for line in lines[2:])), 1)
     if "|" in first:
         return Rows((start, *(line.start for line in lines[1:])), 0)
-    if separated_lines([line.text for line in lines]) == len(lines):
-        names_cells = not any(map(str.isdigit, first))
-        return Rows((start, *(line.start for line in lines[1:])), int(names_cells))
     wide = [line for line in lines if COLUMNS.match(line.text.strip())]
     names_columns = len(wide) > 2 and not any(map(str.isdigit, first)) and COLUMNS.match(first) is not None
     return Rows((start, *(line.start for line in wide if line is not lines[0])), int(names_columns))
@@ -96,11 +80,7 @@ def table_head(text: str, start: int, end: int) -> tuple[int, str]:
     if not rows.n_head or rows.n_head >= len(rows.starts):
         return start, ""
     head_end = rows.starts[rows.n_head]
-    if TABLE_DIRECTIVE.match(text, start, end):
-        title = BETWEEN_CELLS.join(read_table_directive(text, start, end).head)
-    else:
-        title = _cells(text[start:head_end])
-    return head_end, title[:_LONGEST_TITLE]
+    return head_end, _cells(text[start:head_end])[:_LONGEST_TITLE]
 
 
 def is_grid_rule(line: str) -> bool:
@@ -123,19 +103,6 @@ def _html_rows(text: str, start: int, end: int) -> Rows:
         n_head += 1
     is_head = n_head if n_head < len(starts) else 0
     return Rows((start, *starts[1:]), is_head)
-
-
-def _asciidoc_rows(text: str, start: int, end: int, lines: list[_Line]) -> Rows:
-    body = [line for line in lines[1:] if not line.text.strip().startswith(_ASCIIDOC)]
-    if not body:
-        return Rows((start,), 0)
-    blanks = [line.start for line in _lines(text, lines[0].start, end) if not line.text.strip()]
-    in_groups = [list(group) for _, group in groupby(body, lambda line: bisect_left(blanks, line.start))]
-    if len(in_groups) > 2 and in_groups[1][0].text.count("|") == 1:  # each cell on a line of its own
-        return Rows((start, *(group[0].start for group in in_groups[1:])), 1)
-    begins = [line.start for line in body if line.text.lstrip().startswith("|")]
-    has_head = len(in_groups) > 1 and len(in_groups[0]) == 1
-    return Rows((start, *begins[1:]), int(has_head))
 
 
 def _ruled_rows(lines: list[_Line], start: int, by_rules: bool) -> Rows:
@@ -172,8 +139,6 @@ def _cells(head: str) -> str:
         lines = [line.strip() for line in head.splitlines()]
         lines = [line for line in lines if any(map(str.isalnum, line))]
         by_bars = any("|" in line for line in lines)
-        if len(lines) == 1 and not by_bars and not COLUMNS.match(lines[0]):
-            return BETWEEN_CELLS.join(filter(None, separated_cells(lines[0])))
         split = [line.strip("|").split("|") if by_bars else _SPACES.split(line) for line in lines]
         columns = zip_longest(*split, fillvalue="") if by_bars else split
         cells = [" ".join(cell.strip() for cell in column if cell.strip()) for column in columns]

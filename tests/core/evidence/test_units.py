@@ -44,12 +44,6 @@ TABLES = {
     + "</table>\n",
     "grid": f"{GRID_LINE}\n| Name   | {'Made':{len(LONG)}} |\n{GRID_LINE.replace('-', '=')}\n"
     + "".join(f"| {name:6} | {LONG} |\n{GRID_LINE}\n" for name in ROWS),
-    "comma-separated": "Name,Made,Paid\n" + "".join(f'{name},"{LONG}",no\n' for name in ROWS),
-    "list-table": ".. list-table::\n   :header-rows: 1\n\n   * - Name\n     - Made\n"
-    + "".join(f"   * - {name}\n     - {LONG}\n" for name in ROWS),
-    "csv-table": ".. csv-table::\n   :header: Name, Made\n\n"
-    + "".join(f'   {name}, "{LONG}"\n' for name in ROWS),
-    "asciidoc": "|===\n|Name |Made\n\n" + "".join(f"|{name} |{LONG}\n" for name in ROWS) + "|===\n",
 }
 
 
@@ -87,7 +81,6 @@ def test_a_short_table_is_sent_whole_with_its_lead_in(name: str) -> None:
         ("Run it so::\n\n  >>> def lift(trap):\n  ...     return trap\n  >>> lift(1)\n  1\n\nDone.\n", 2),
         ("# Lift\n\nRun it so:\n\n```python\ndef lift(trap):\n    return trap\n```\n\nDone.\n", 0),
         ("<p>Run it so:</p>\n<pre>\ndef lift(trap):\n    return trap\n</pre>\n<p>Done.</p>\n", 0),
-        ("lift(1)\n=======\n\nRun it so:\n\n----\ndef lift(trap):\n    return trap\n----\n\nDone.\n", 0),
     ],
 )
 def test_code_is_sent_whole_with_its_indent_and_its_lead_in(text: str, block: int) -> None:
@@ -103,7 +96,6 @@ def test_code_is_sent_whole_with_its_indent_and_its_lead_in(text: str, block: in
     "text",
     [
         "OPTIONS\n       --all\n           Lift every trap.\n\n       --trap\n           Lift one trap.\n",
-        "--all::\n\tLift every trap.\n--trap::\n\tLift one trap.\n",
         "``--all``\n    Lift every trap.\n\n``--trap``\n    Lift one trap.\n",
         "<dl><dt>--all</dt><dd>Lift every trap.</dd>\n<dt>--trap</dt><dd>Lift one trap.</dd></dl>\n",
     ],

@@ -20,7 +20,6 @@ HEADING_ENDS: dict[str, Callable[[str], bool]] = {
         re.match(r"\d+(\.\d+)*\.? [A-Z][\w ]{2,40}$|[A-Z ]{4,40}$", end.splitlines()[-1]) is not None
     ),
     "transcript": lambda end: False,
-    "mail": lambda end: re.match(r"(From|To|Date|Subject): ", end.splitlines()[-1]) is not None,
     "chat": lambda end: False,
     "report": lambda end: re.match(r"\d\. Piers|Table \d:|=+$|Pier  ", end.splitlines()[-1]) is not None,
     "pages": lambda end: re.match(rf"{RUNNING_HEAD}|Page \d", end.splitlines()[-1]) is not None,

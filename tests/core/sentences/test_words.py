@@ -38,7 +38,6 @@ def test_spans_lose_the_white_space_at_their_ends() -> None:
         ("The sizes are:\n\n<!-- lint disable -->\n", "The sizes are:"),
         ("<!-- a -->\n<!-- b -->Words.", "Words."),
         ("Text.\n\n.. index:: pair: a; b\n\n.. _wide columns:\n", "Text."),
-        ("[[wide]]\nThe columns.", "The columns."),
         ("</li>\n<li>One.</li>\n<li>", "<li>One.</li>"),
         ("<p>A half of it.", "A half of it."),
         ("the rest.</p></td></tr>\n<tr><td> </td></tr>", "the rest."),
@@ -54,7 +53,7 @@ def test_rules_and_space_around_words_go_and_common_indents_stay(text: str, expe
 @given(TEXTS)
 def test_no_word_is_lost(text: str) -> None:
     words = [mark for mark in text if mark.isalnum()]
-    if not any(mark in text for mark in ("<", "..", "[[")):
+    if not any(mark in text for mark in ("<", "..")):
         assert [mark for mark in kept(text) if mark.isalnum()] == words
     assert [mark for mark in without_rules(text) if mark.isalnum()] == words
     if words:
@@ -71,7 +70,6 @@ def test_tags_are_no_words() -> None:
 def test_comments_and_names_of_places_are_no_words() -> None:
     assert not has_words("<!-- eslint-disable semi -->\n")
     assert not has_words(".. _wide columns:\n\n.. index:: columns\n")
-    assert not has_words("[[columns]]\n")
     assert has_words(".. _Ferry: https://ferry.example/\n")
     assert has_words("<!-- YAML\nadded: v1.0\n-->")
 
@@ -84,7 +82,7 @@ def test_rules_between_the_rows_of_a_table_are_not_read() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["</p>", "<p>", "<!-- ", "<!---->", ".. _a:\n", "[[a]]\n", "-\n", "- ", "\n", " ", "a\n", "|", "x-\n"],
+    ["</p>", "<p>", "<!-- ", "<!---->", ".. _a:\n", "-\n", "- ", "\n", " ", "a\n", "|", "x-\n"],
 )
 def test_long_texts_are_read_in_linear_time(unit: str) -> None:
     def seconds(size: int) -> float:

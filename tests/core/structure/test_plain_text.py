@@ -1,4 +1,4 @@
-"""Plain and restructured text, manual pages and AsciiDoc."""
+"""Plain and restructured text."""
 
 import pytest
 
@@ -128,70 +128,13 @@ def test_doctest_is_one_block_of_code() -> None:
 
 
 def test_terms_and_options_with_their_meaning_are_items() -> None:
-    text = (
-        "Fields:\n\n``a``\n  The first.\n``b``\n  The second.\n\n-q::\n--quiet::\n\tNo noise.\n-d::\n\tMore."
-    )
+    text = "Fields:\n\n``a``\n  The first.\n``b``\n  The second.\n\n-q\n   No noise.\n-d\n   More."
     assert blocks_of(text)[1:] == [
         ("item", "``a``\n  The first."),
         ("item", "``b``\n  The second."),
-        ("item", "-q::\n--quiet::\n\tNo noise."),
-        ("item", "-d::\n\tMore."),
+        ("item", "-q\n   No noise."),
+        ("item", "-d\n   More."),
     ]
-
-
-def test_parts_of_manual_pages_are_headings() -> None:
-    options = "       Use them well.\n\n       -k, --keep\n              Keep it."
-    text = f"NAME\n       xz - compress\n\nOPTIONS\n   Basic options\n{options}"
-    structure = read_structure(text)
-    assert structure.above(text.index("Keep it")) == ("OPTIONS", "Basic options")
-    assert [kind for kind, _ in blocks_of(text)] == [
-        "heading",
-        "paragraph",
-        "heading",
-        "heading",
-        "paragraph",
-        "item",
-    ]
-
-
-ASCIIDOC_MANUAL = """\
-lift(1)
-=======
-
-SYNOPSIS
---------
-[verse]
-'lift' [--trap] <place>
-
-Traps
-~~~~~
-
-To see the traps, see linkgit:traps[1] or run
-
-------------
-$ lift --all
-------------
-
---trap::
-	Lifts a trap.
-+
-------------
-$ lift --trap
-$ count eels
-------------
-+
-It is closed again.
-"""
-
-
-def test_manuals_in_asciidoc_are_no_markdown_and_their_listings_are_code() -> None:
-    found = read_structure(ASCIIDOC_MANUAL)
-    assert found.format == "text"
-    assert kinds(found) == [
-        *("heading1", "heading2", "paragraph", "heading3", "paragraph", "code"),
-        *("item1", "code", "paragraph"),
-    ]
-    assert found.heading_path(ASCIIDOC_MANUAL.index("$ count")) == ("lift(1)", "SYNOPSIS", "Traps")
 
 
 def test_carriage_returns_change_nothing() -> None:

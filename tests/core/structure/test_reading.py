@@ -90,17 +90,6 @@ CASES: dict[str, tuple[str | None, str, str]] = {
         "The lamp is lit.\nIlse keeps it.\n\n“Is it far?” he asked.\n\nA mile.\n",
         "paragraph paragraph paragraph",
     ),
-    "asciidoc headings, listings and tables are read": (
-        "text",
-        "== Use\n\nRun it:\n\n[source,sh]\n----\nmake all\n\nmake install\n----\n\n"
-        "|===\n|a |b\n\n|1 |2\n|===\n\nDone.",
-        "heading2 paragraph paragraph code table paragraph",
-    ),
-    "a command between two lines is code": (
-        None,
-        "Lift them so:\n\n------------\n$ lift --all\n------------\n\nThey are closed again.\n",
-        "paragraph code paragraph",
-    ),
     "a title between two lines is a heading": (
         None,
         "------------\n lift --all \n------------\n\nThey are closed again.\n",

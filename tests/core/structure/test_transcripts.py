@@ -1,4 +1,4 @@
-"""Transcripts, chats and e-mails."""
+"""Transcripts and chats."""
 
 import pytest
 
@@ -53,34 +53,3 @@ def test_turns_with_marks(label: str) -> None:
     names = ("Ilse", "Jonas B") * 4
     text = "\n\n".join(f"{label.format(name)} They come in May.</p>" for name in names)
     assert kinds(read_structure(text.replace("</p>", "") if "*" in label else text)) == ["turn"] * 8
-
-
-MAIL = """\
-From: Maria <maria@brandt.example>
-To: board@brandt.example
-Subject: The harbour
- wall
-
-Dear all, the estimate is here.
-
-On Monday Jonas wrote:
-> Two points matter.
-
-From: Jonas <jonas@brandt.example>
-Date: Tue, 3 Mar 2020
-Subject: Re: The harbour wall
-
-Thank you.
-
-From: me. To: you. That is no head.
-"""
-
-
-def test_the_head_of_an_e_mail_is_a_heading() -> None:
-    found = read_structure(MAIL)
-    assert kinds(found) == [
-        *("heading1", "paragraph", "paragraph", "quote"),
-        *("heading1", "paragraph", "paragraph"),
-    ]
-    assert found.heading_path(MAIL.index("Dear")) == ("The harbour",)
-    assert found.heading_path(MAIL.index("Thank")) == ("Re: The harbour wall",)

@@ -19,7 +19,7 @@ from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.forms import Form, ascends, check_numbers, check_parts, ensure
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.ragged import slice_places
-from precise_rag.structure import structure_of
+from precise_rag.structure import read_structure
 from precise_rag.titles import below, joined_titles, read_titles, saved_titles, titles_of
 from precise_rag.types import Document, FloatArray, IntArray, Titles
 from precise_rag.vectors import dots
@@ -53,7 +53,7 @@ def check_headings(collection: Collection, n_words: int) -> None:
 def headings_above(document: Document, spans: IntArray) -> list[Titles]:
     """Return what stands above each of the (n, 2) sentences of a document: see `Structure.above`."""
     titles = titles_of(document.metadata)
-    structure = structure_of(document.text, document.metadata)
+    structure = read_structure(document.text)
     return [below(titles, *structure.above(int(start))) for start in spans[:, 0]]
 
 

@@ -1,10 +1,17 @@
-"""The format of a text, from its marks."""
+"""Structures of texts by their format: Markdown, HTML, or text, which is detected from the marks."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
-from precise_rag.structure.blocks import TextFormat
+from precise_rag.checks import check_text
+from precise_rag.errors import InputError
+from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
+from precise_rag.structure.html import html_blocks
+from precise_rag.structure.markdown import markdown_blocks
+from precise_rag.structure.plain import plain_blocks
+from precise_rag.structure.turns import with_turns
 
 _READ = 200_000
 """Characters that are looked at."""
@@ -55,3 +62,41 @@ def detect_format(text: str) -> TextFormat:
     if markdown and markdown > sum(1 for _ in _RESTRUCTURED.finditer(part)):
         return "markdown"
     return "text"
+
+
+_READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}
+
+_CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
+
+
+def read_structure(text: str, text_format: TextFormat | None = None) -> Structure:
+    """Read the blocks of a text: headings, paragraphs, list items, tables, code, quotes and turns.
+
+    text_format: "markdown", "html" or "text"; default: detected from the text.
+    Markdown is parsed by markdown-it; the other formats are read by rules. Time is linear in the text.
+    Raises InputError for another format.
+    """
+    if text_format is not None and text_format not in _READERS:
+        raise InputError(f"text_format must be one of {', '.join(_READERS)}, got {text_format!r}")
+    check_text("text", text)
+    lines = _with_line_feeds(text)
+    chosen = text_format or detect_format(lines)
+    starts = list(_ascending(with_turns(lines, list(_READERS[chosen](lines))))) if text else []
+    if starts and starts[0][0] > 0:
+        starts[0] = (0, *starts[0][1:])
+    return Structure.of(text, chosen, starts or ([(0, "paragraph", 0)] if text else []))
+
+
+def _with_line_feeds(text: str) -> str:
+    """The text with a line feed at each line end, and as long as before."""
+    if "\r" not in text:
+        return text
+    return _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")
+
+
+def _ascending(starts: Iterable[BlockStart]) -> Iterator[BlockStart]:
+    last = -1
+    for block in starts:
+        if block[0] > last:
+            last = block[0]
+            yield block

@@ -1,59 +1,15 @@
-"""Reading the structure of a text."""
+"""Turns of speakers in a transcript, and the titles between them."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
 
-from precise_rag.checks import check_text
-from precise_rag.errors import InputError
-from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
-from precise_rag.structure.detection import detect_format
-from precise_rag.structure.html import html_blocks
-from precise_rag.structure.markdown import markdown_blocks
+from precise_rag.structure.blocks import BlockStart
 from precise_rag.structure.marks import TURN, speaker
-from precise_rag.structure.plain import plain_blocks
-
-_READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}
-
-_CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
-
-
-def read_structure(text: str, text_format: TextFormat | None = None) -> Structure:
-    """Read the blocks of a text: headings, paragraphs, list items, tables, code, quotes and turns.
-
-    text_format: "markdown", "html" or "text"; default: detected from the text.
-    Markdown is parsed by markdown-it; the other formats are read by rules. Time is linear in the text.
-    Raises InputError for another format.
-    """
-    if text_format is not None and text_format not in _READERS:
-        raise InputError(f"text_format must be one of {', '.join(_READERS)}, got {text_format!r}")
-    check_text("text", text)
-    lines = _with_line_feeds(text)
-    chosen = text_format or detect_format(lines)
-    starts = list(_ascending(_with_turns(lines, list(_READERS[chosen](lines))))) if text else []
-    if starts and starts[0][0] > 0:
-        starts[0] = (0, *starts[0][1:])
-    return Structure.of(text, chosen, starts or ([(0, "paragraph", 0)] if text else []))
-
-
-def _with_line_feeds(text: str) -> str:
-    """The text with a line feed at each line end, and as long as before."""
-    if "\r" not in text:
-        return text
-    return _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")
-
-
-def _ascending(starts: Iterable[BlockStart]) -> Iterator[BlockStart]:
-    last = -1
-    for block in starts:
-        if block[0] > last:
-            last = block[0]
-            yield block
-
 
 _FEWEST_TURNS = 4
 _SHARE_OF_TURNS = 0.3
@@ -61,7 +17,7 @@ _FEWEST_SPEAKERS = 2
 _TURNS_OF_A_SPEAKER = 2
 
 
-def _with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
+def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     """Split paragraphs at the lines where a speaker begins, if the text is a transcript.
 
     It is one if many lines begin with a label and the labels repeat.

@@ -29,7 +29,7 @@ test: $(VENV)/dev  ## set up and run the tests
 	$(BIN)/python -m pytest
 
 test-quick: $(VENV)/dev  ## test the core without what is slow: frameworks, databases, encoders, rerankers, commands, evaluation
-	$(BIN)/python -m pytest -m 'not slow and not torture and not long' tests/core tests/surface
+	$(BIN)/python -m pytest -m 'not slow and not long' tests/core tests/surface
 
 check: $(VENV)/dev  ## format, lint, types, import rules, sizes
 	$(BIN)/ruff format --check .

@@ -12,7 +12,6 @@ import pytest
 from precise_rag.encoders import CachedEncoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.testing import HashEncoder
-from support.figures import count
 
 TEXTS = [f"Text {i} is about {['lamps', 'and', 'boats'][i % 3]} number {i * i}." for i in range(60)]
 RIGHT = HashEncoder(32).encode(TEXTS)
@@ -53,11 +52,10 @@ def write(file: Path, content: bytes) -> None:
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize("tries", [60, pytest.param(3_000, marks=pytest.mark.torture)], ids=["some", "many"])
-def test_a_damaged_cache_gives_the_right_vectors_or_one_error(tries: int, tmp_path: Path) -> None:
+def test_a_damaged_cache_gives_the_right_vectors_or_one_error(tmp_path: Path) -> None:
     whole, file = cache(tmp_path / "vectors"), tmp_path / "vectors"
     choose, usable = random.Random(20), 0
-    for attempt in range(tries):
+    for attempt in range(60):
         damaged = bytearray(whole)
         if attempt % 4 == 0:
             del damaged[choose.randrange(len(damaged)) :]
@@ -69,8 +67,7 @@ def test_a_damaged_cache_gives_the_right_vectors_or_one_error(tries: int, tmp_pa
                 damaged[choose.randrange(len(damaged))] ^= 1 << choose.randrange(8)
         write(file, bytes(damaged))
         usable += read(file)
-    assert 0 < usable < tries
-    count("caches of vectors with changed, cut or random bytes, right vectors or one error", tries)
+    assert 0 < usable < 60
 
 
 def test_a_vector_that_was_changed_is_encoded_again(tmp_path: Path) -> None:
@@ -113,14 +110,12 @@ def test_vectors_of_another_length_under_the_same_name_are_one_error(tmp_path: P
         CachedEncoder(SameName(16), tmp_path / "vectors").encode([*TEXTS, "One that is new."])
 
 
-@pytest.mark.parametrize("times", [70, pytest.param(2_000, marks=pytest.mark.torture)])
-def test_processes_fill_one_cache_at_once(times: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", FILL, str(tmp_path / "vectors"), str(times)]
+def test_processes_fill_one_cache_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FILL, str(tmp_path / "vectors"), "70"]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     errors = [process.communicate(timeout=300)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], errors
-    inner, texts = HashEncoder(32), [f"Text {i} of all." for i in range(times)]
+    inner, texts = HashEncoder(32), [f"Text {i} of all." for i in range(70)]
     found = CachedEncoder(inner, tmp_path / "vectors").encode(texts)
     np.testing.assert_allclose(found, HashEncoder(32).encode(texts), atol=1e-6)
     assert not inner.calls
-    count("vectors that three processes store in one cache at once, none lost", times)

@@ -13,21 +13,12 @@ from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.feedback.judgement import parse_judgement
 from precise_rag.sentences import split_sentences
-from support.figures import count
 
 PARTS = (
     *".!?…。！？।؟;:,\"'“”«»()[]{}-–—*#>|`~_/\\ \t\n\r\v\f\x1c\x85\u2028\u2029\u00a0\u3000\ufeff\0\x1b",
-    *"aZß9中の한اֿ้́\u200b\u200d\u200e\u202e\ud83d\ude00😀👩",
+    *"aZß9中の한اֿ้́\u200b\u200d\u200e\u202e\ud83d\ude00😀👩",
     *("Mr.", "e.g.", "U.S.", "3.14", "...", "\r\n", "\n\n", "\n- ", "1. ", "http://a.b/c?d=e", "He left. "),
-    *(
-        "天地玄黃。",
-        "👩\u200d👧",
-        "```\nx\n```",
-        "| a | b |\n",
-        "«Nein.» ",
-        "Dr. J. R. Smith, Ph.D., said: ",
-        "?!?!",
-    ),
+    *("天地玄黃。", "👩\u200d👧", "```\nx\n```", "| a | b |\n", "«Nein.» ", "Dr. J. R. Smith said: ", "?!?!"),
 )
 LINES = (
     '{"id": "a", "text": "One. Two."}',
@@ -41,26 +32,7 @@ REPLIES = (
     '[{"1": 0.25}, {"2": 1}]',
     "0.85",
 )
-ODD = (
-    "{",
-    "}",
-    "[",
-    "]",
-    '"',
-    "\\",
-    ":",
-    ",",
-    "9" * 400,
-    "-",
-    "NaN",
-    "1e999",
-    "null",
-    "\\ud83d",
-    "\0",
-    "é",
-    "\n",
-    " ",
-)
+ODD = (*'{}[]"\\:,-\0é\n ', "9" * 400, "NaN", "1e999", "null", "\\ud83d")
 
 
 def text(choose: random.Random) -> str:
@@ -80,23 +52,15 @@ def mutated(text: str, choose: random.Random) -> str:
     return text
 
 
-def some_or(number: int) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        "number", [300, pytest.param(number, marks=pytest.mark.torture)], ids=["some", "many"]
-    )
-
-
-@some_or(1_000_000)
-def test_splitting_loses_nothing(number: int) -> None:
+def test_splitting_loses_nothing() -> None:
     choose = random.Random(1)
-    for _ in range(number):
+    for _ in range(300):
         given = text(choose)
         spans = split_sentences(given)
         ends = [0, *(end for _, end in spans)]
         assert [start for start, _ in spans] == ends[:-1], repr(given)
         assert ends[-1] == len(given), repr(given)
         assert all(start < end for start, end in spans), repr(given)
-    count("random texts, split without loss", number)
 
 
 def test_a_text_that_makes_sentencex_panic_is_split_by_the_other_splitter() -> None:
@@ -104,10 +68,9 @@ def test_a_text_that_makes_sentencex_panic_is_split_by_the_other_splitter() -> N
     assert "".join(given[start:end] for start, end in split_sentences(given)) == given
 
 
-@some_or(20_000)
-def test_files_of_random_bytes_are_read_or_refused(number: int, tmp_path: Path) -> None:
+def test_files_of_random_bytes_are_read_or_refused(tmp_path: Path) -> None:
     choose = random.Random(2)
-    for at in range(number):
+    for at in range(300):
         data = "\n".join(mutated(choose.choice(LINES), choose) for _ in range(3)).encode(
             "utf-8", "surrogatepass"
         )
@@ -124,17 +87,14 @@ def test_files_of_random_bytes_are_read_or_refused(number: int, tmp_path: Path) 
             json.dumps(dict(document.metadata))
             assert document.id
         assert all(str(file) in str(error) for error in errors)
-    count("random files, read or refused", number)
 
 
-@some_or(200_000)
 @pytest.mark.parametrize(
     "parse",
     [parse_judgement, parse_score, lambda reply: parse_scores(reply, ["1", "2"])],
     ids=["judge", "score", "scores"],
 )
-def test_any_reply_is_parsed_or_found_unusable(parse: Callable[[str], object], number: int) -> None:
+def test_any_reply_is_parsed_or_found_unusable(parse: Callable[[str], object]) -> None:
     choose = random.Random(3)
-    for _ in range(number):
+    for _ in range(300):
         parse(mutated(choose.choice(REPLIES), choose))
-    count("hostile replies, parsed or refused", number)

@@ -20,7 +20,6 @@ from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document
-from support.figures import count
 from support.saved_indexes import (
     BUILD,
     DOCUMENTS,
@@ -38,7 +37,6 @@ from support.saved_indexes import (
     sign_segment,
 )
 
-HOSTILE = "hostile manifests and arrays with checksums that agree, loaded or refused"
 ODD_VALUES = (
     None,
     True,
@@ -112,8 +110,7 @@ def without(manifest: dict[str, Any], path: tuple[Any, ...]) -> Any:
 
 
 @pytest.mark.parametrize("kind", BUILD)
-@pytest.mark.parametrize("share", [0.04, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "all"])
-def test_no_value_in_a_manifest_raises_anything_else(kind: str, share: float, tmp_path: Path) -> None:
+def test_no_value_in_a_manifest_raises_anything_else(kind: str, tmp_path: Path) -> None:
     build(kind).save(tmp_path)
     whole = read_manifest(tmp_path)
     for read, write in ((read_segment, sign_segment), (lambda _: whole, sign)):
@@ -122,11 +119,10 @@ def test_no_value_in_a_manifest_raises_anything_else(kind: str, share: float, tm
         for path in filter(None, places(manifest)):
             changed.append(without(manifest, path))
             changed += [with_value(manifest, path, value) for value in ODD_VALUES]
-        for value in random.Random(kind).sample(changed, int(share * len(changed))):
+        for value in random.Random(kind).sample(changed, int(0.04 * len(changed))):
             write(tmp_path, value)
             opened(tmp_path, kind)
         write(tmp_path, manifest)
-        count(HOSTILE, int(share * len(changed)))
     for text in ("", "[]", "null", "{", "[" * 10**5, '{"format": NaN}', "1" * 5000, "\0", '"\\ud800"'):
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(IndexFormatError):
@@ -156,8 +152,7 @@ def odd_arrays(array: np.ndarray) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("kind", BUILD)
-@pytest.mark.parametrize("share", [0.1, pytest.param(1, marks=pytest.mark.torture)], ids=["some", "all"])
-def test_no_array_raises_anything_else(kind: str, share: float, tmp_path: Path) -> None:
+def test_no_array_raises_anything_else(kind: str, tmp_path: Path) -> None:
     chosen = random.Random(kind)
     build(kind).save(tmp_path)
     files = read_segment(tmp_path)
@@ -167,14 +162,13 @@ def test_no_array_raises_anything_else(kind: str, share: float, tmp_path: Path) 
         file = data_folder(tmp_path) / f"{name}.npy"
         data, array = file.read_bytes(), np.load(file)
         for odd in odd_arrays(array):
-            if chosen.random() >= share:
+            if chosen.random() >= 0.1:
                 continue
             replace_array(tmp_path, part, name, odd)
             opened(tmp_path, kind)
             tried += 1
         file.write_bytes(data)
         sign_segment(tmp_path, files)
-    count(HOSTILE, tried)
 
 
 def test_no_documents_file_raises_anything_else(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.testing import HashEncoder
-from support.figures import count
 
 TEXT = "One is here. Two is there. Three is gone. Four came back."
 
@@ -93,10 +92,9 @@ def test_a_copied_model_works(folder: Path) -> None:
     use(folder)
 
 
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.torture)])
-def test_odd_settings_are_refused_or_harmless(folder: Path, step: int) -> None:
+def test_odd_settings_are_refused_or_harmless(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
-    for odd in islice(changed(config), 0, None, step):
+    for odd in islice(changed(config), 0, None, 11):
         write_config(folder, odd)
         with suppress(ModelError):
             use(folder)
@@ -129,17 +127,9 @@ def test_what_is_no_file_of_a_model_is_refused(
         use(folder)
 
 
-SOME_OR_MANY = pytest.mark.parametrize(
-    "number", [20, pytest.param(2_500, marks=pytest.mark.torture)], ids=["some", "many"]
-)
-
-
-@SOME_OR_MANY
-def test_a_changed_bit_or_length_of_any_file_is_noticed_or_harmless(folder: Path, number: int) -> None:
-    """Bits of each byte at the beginning, where a file says what it holds, and of bytes anywhere."""
+def test_a_changed_bit_or_length_of_any_file_is_noticed_or_harmless(folder: Path) -> None:
     choose, counts = random.Random(folder.name), Counter[str]()
     expected, _ = load_checkpoint(folder)
-    is_long = number > 20
 
     def attempt(change: Callable[[], object], what: str) -> None:
         change()
@@ -155,19 +145,17 @@ def test_a_changed_bit_or_length_of_any_file_is_noticed_or_harmless(folder: Path
 
     for file in sorted(folder.iterdir()):
         data = file.read_bytes()
-        first = range(min(number, len(data)) if is_long else 0)
-        anywhere = (choose.randrange(len(data)) for _ in range(min(number, 300)))
-        for place in [*first, len(data) - 1, *anywhere]:
-            for bit in range(8) if is_long and file.name == "config.json" else [choose.randrange(8)]:
-                changed = bytes([data[place] ^ 1 << bit])
-                attempt(partial(write_at, file, place, changed), f"{file}: bit {bit} of byte {place}")
-                write_at(file, place, data[place : place + 1])
+        anywhere = (choose.randrange(len(data)) for _ in range(20))
+        for place in [len(data) - 1, *anywhere]:
+            bit = choose.randrange(8)
+            changed = bytes([data[place] ^ 1 << bit])
+            attempt(partial(write_at, file, place, changed), f"{file}: bit {bit} of byte {place}")
+            write_at(file, place, data[place : place + 1])
         for size in (0, 1, len(data) // 2, len(data) - 1, len(data) + 1):
             attempt(partial(os.truncate, file, size), f"{file}: {size} bytes")
             file.write_bytes(data)
     use(folder)
     assert counts["refused"] > 3 * counts["harmless"]
-    count("corruptions of model files, noticed or harmless", counts.total())
 
 
 def write_at(file: Path, place: int, data: bytes) -> None:

@@ -10,7 +10,6 @@ import pytest
 from precise_rag import read_documents
 from precise_rag.documents.ignoring import IgnoreRules
 from precise_rag.errors import InputError
-from support.figures import count
 
 RULES = [
     "build/",
@@ -69,7 +68,6 @@ def test_the_rules_mean_what_they_mean_to_git(tmp_path: Path) -> None:
         done = subprocess.run(command, input=paths, capture_output=True, check=False, env=environment)
         expected = done.stdout.decode().split("\0")[:-1]
         assert [path for path in PATHS if ignored(IgnoreRules(rules), path)] == expected, rules
-    count("rules of .gitignore on a path, as git reads them", len(RULES) * len(PATHS))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +80,6 @@ def test_no_rule_hangs(rule: str, tmp_path: Path) -> None:
     (tmp_path / "/".join("a" * 200)).mkdir(parents=True)
     (tmp_path / "/".join("a" * 200) / "x.md").write_text("text")
     assert len(list(read_documents(tmp_path))) == 2
-    count("rules of .gitignore whose steps would multiply, none hung", 1)
 
 
 def test_rules_that_cannot_be_read_leave_their_folder_unread(tmp_path: Path) -> None:

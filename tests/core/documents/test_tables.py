@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from precise_rag import read_documents
 from precise_rag.documents.tables import table_rows
 from precise_rag.errors import InputError
-from support.figures import count
 
 FILE = Path("a.csv")
 
@@ -24,7 +23,6 @@ def test_rows_are_those_of_the_standard_reader(text: str, delimiter: str) -> Non
     except csv.Error:
         assume(False)
     assert list(table_rows(text, delimiter, FILE)) == rows
-    count("random tables, read as by the standard library", 1)
 
 
 def test_a_field_of_any_length_is_read_and_the_reader_of_others_stays_as_it_was(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from precise_rag.index import (
     BM25Index,
@@ -21,7 +19,6 @@ from precise_rag.index import (
 from precise_rag.index.databases import search
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
-from support.figures import count
 
 TOLERANCE = 1e-5
 """Sums of the same numbers in another order differ by less."""
@@ -97,18 +94,6 @@ def check_orders(name: str, seed: int, n_documents: int) -> None:
 @pytest.mark.parametrize("name", BUILT)
 def test_shuffled_and_in_pieces_the_scores_are_the_same(name: str) -> None:
     check_orders(name, seed=3, n_documents=120)
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("name", BUILT)
-def test_scores_are_the_same_in_many_orders(name: str) -> None:
-    @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
-    @given(st.integers(0, 2**32), st.integers(2, 300))
-    def check(seed: int, n_documents: int) -> None:
-        check_orders(name, seed, n_documents)
-
-    check()
-    count("collections in other orders and in pieces, scores as at once", 60)
 
 
 def test_collections_of_databases_have_the_same_scores_in_any_order(

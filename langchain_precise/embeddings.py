@@ -16,18 +16,18 @@ class PreciseEmbeddings(Serializable, Embeddings):
     """A core encoder as LangChain embeddings; the default one works offline.
 
     model: a name or path, an encoder object, or anything else that `load_encoder` takes.
-    device: "cpu", "cuda", …, or a list of several; default: a GPU if there is one.
+    device: "cpu", "cuda", …; default: a GPU if there is one.
     """
 
     model: Any = DEFAULT_ENCODER
-    device: str | list[str] | None = None
+    device: str | None = None
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
 
     _encoder: Encoder = PrivateAttr()
 
     @own_words
-    def __init__(self, model: Any = DEFAULT_ENCODER, device: str | list[str] | None = None) -> None:
+    def __init__(self, model: Any = DEFAULT_ENCODER, device: str | None = None) -> None:
         encoder = load_encoder(model, device, argument="model")
         super().__init__(model=model, device=device)
         self._encoder = encoder

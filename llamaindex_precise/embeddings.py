@@ -21,9 +21,7 @@ class PreciseEmbedding(SettingsComponent, BaseEmbedding):
     """A core encoder as a LlamaIndex embedding; the default one works offline."""
 
     model_name: str = Field(default=DEFAULT_ENCODER, description="Name or path, as for load_encoder.")
-    device: str | list[str] | None = Field(
-        default=None, description='"cpu", "cuda", …, or a list of several; default: a GPU if there is one.'
-    )
+    device: str | None = Field(default=None, description='"cpu", "cuda", …; default: a GPU if there is one.')
     embed_batch_size: int = Field(default=256, description="Texts per call.", gt=0, le=2048)
 
     @cached_property

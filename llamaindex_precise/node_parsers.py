@@ -176,9 +176,7 @@ class SemanticSegmentationNodeParser(EncoderComponent, SpanNodeParser):
     """
 
     model: str = Field(default="small", description='"small" (CPU), "sage-minilm", or a folder.')
-    device: str | list[str] | None = Field(
-        default=None, description='"cpu", "cuda", …, or a list of several; default: a GPU if there is one.'
-    )
+    device: str | None = Field(default=None, description='"cpu", "cuda", …; default: a GPU if there is one.')
     sentence_splitter: str = Field(default="auto", description='"auto", "nupunkt", "sentencex" or "punkt".')
     threshold: float | None = Field(default=None, description="Cut where the score is lower.")
     max_tokens: int | None = Field(default=None, description="Longest node; a limit that always holds.")

@@ -19,7 +19,6 @@ from safetensors.numpy import load_file, save
 
 from precise_rag import Candidate, Segmenter
 from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
-from precise_rag.encoders.model_folder import check_no_code
 from precise_rag.errors import ModelError
 from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.cascade import CascadeReranker
@@ -206,9 +205,3 @@ def test_a_model_does_not_choose_a_paid_encoder(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="pass encoder="):
         Segmenter.from_pretrained(folder)
     Segmenter.from_pretrained(folder, encoder=HashEncoder(384)).segment(TEXT)
-
-
-def test_pipes_in_an_encoder_folder_are_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "model.safetensors")
-    with pytest.raises(ModelError, match="must be a file or a folder"):
-        check_no_code(tmp_path)

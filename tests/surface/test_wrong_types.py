@@ -127,14 +127,6 @@ def test_a_function_is_a_model_whatever_its_parameter_is_called(llm: Any) -> Non
     assert chain(llm=llm, feedback=None).invoke("When was it lit?")["answer"] == "May."
 
 
-@pytest.mark.parametrize("framework", [llamaindex_precise, langchain_precise])
-def test_an_embedding_takes_several_devices(framework: Any) -> None:
-    kind = getattr(framework, "PreciseEmbedding", None) or framework.PreciseEmbeddings
-    encoder = kind(device=["cpu", "cpu"]).encoder
-    assert encoder.device == ["cpu", "cpu"]
-    assert encoder.encode_queries(["What?"]).shape == (1, 384)
-
-
 class Reversing:
     """A postprocessor of LlamaIndex that has its method, and not its base."""
 

@@ -1,17 +1,15 @@
 """Loading an encoder from a name, a folder or an object."""
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 
-from precise_rag._arguments import check_items, given_kind
+from precise_rag._arguments import given_kind
 from precise_rag.encoders.devices import is_installed, runs_on_onnx
 from precise_rag.encoders.framework import FrameworkEncoder, is_framework_embedding
 from precise_rag.encoders.onnx import INT8, NotRunnable, OnnxEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.packaged import MINILM, packaged_minilm
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
-from precise_rag.encoders.several_devices import SpreadEncoder
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 
@@ -22,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 def load_encoder(
     name_or_path_or_object: object = DEFAULT_ENCODER,
-    device: str | Sequence[str] | None = None,
+    device: str | None = None,
     *,
     argument: str = "encoder",
 ) -> Encoder:
@@ -36,8 +34,7 @@ def load_encoder(
         the number of dimensions: "openai:text-embedding-3-small/256";
       - a LlamaIndex or LangChain embedding object; of one that wraps an `Encoder`, that encoder;
       - an `Encoder`, which is returned unchanged.
-    device: "cpu", "cuda", "cuda:1", …; default: a GPU if torch can use one. A list, such as
-        ["cuda:0", "cuda:1"], loads the model on each device and deals the texts to them, see `SpreadEncoder`.
+    device: "cpu", "cuda", "cuda:1", …; default: a GPU if torch can use one.
     argument: name of the argument that had it, for the error.
     Raises ModelError if the model cannot be found or its checksum is wrong, MissingExtra if a package
     is missing, InputError for any other object.
@@ -49,7 +46,7 @@ def load_encoder(
             if dimensions and not dimensions.isdecimal():
                 raise InputError(f"{source!r}: the part after '/' must be the number of dimensions")
             return OpenAIEncoder(model, dimensions=int(dimensions) if dimensions else None)
-        return _placed(source, device)
+        return _local_encoder(source, device)
     if isinstance(source, Encoder):
         return source
     if is_framework_embedding(source):
@@ -59,17 +56,6 @@ def load_encoder(
         f"{argument} must be the name of a model, a folder, an embedding object of LlamaIndex or LangChain, "
         f"or an object with encode, encode_queries and count_tokens, got {given_kind(source)}"
     )
-
-
-def _placed(source: str | Path, device: str | Sequence[str] | None) -> Encoder:
-    """Load a model on a device, or on each of several."""
-    if not isinstance(device, list | tuple):
-        return _local_encoder(source, device)  # type: ignore[arg-type]
-    devices = check_items("device", device, str, "names of devices, such as ['cuda:0', 'cuda:1']")
-    if not devices:
-        raise InputError("device must name a device; leave it out for the default")
-    encoders = [_local_encoder(source, one) for one in devices]
-    return encoders[0] if len(encoders) == 1 else SpreadEncoder(encoders)
 
 
 def load_packaged_encoder(name: str, device: str | None = None) -> Encoder | None:

@@ -1,6 +1,8 @@
 """What encoders that run on this machine share: their names, their tokens, and batches by length."""
 
 import hashlib
+import json
+import re
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._processes import ProcessLock, Shared
+from precise_rag.checkpoints.saved import read_model_file
 from precise_rag.encoders.packaged import (
     MINILM,
     MINILM_SHA256,
@@ -23,6 +26,16 @@ from precise_rag.types import IntArray
 
 _READ_AT_ONCE = 4_096
 """Texts that are tokenized together; bounds the memory that the tokenizer needs."""
+_SETTINGS = ("modules.json", "router_config.json", "config.json", "config_sentence_transformers.json")
+_CLASS_KEYS = (
+    "type",
+    "types",
+    "activation_function",
+    "activation_fn",
+    "sbert_ce_default_activation_function",
+)
+_CLASS = re.compile(r"\w+|(torch\.nn|sentence_transformers)(\.\w+)+")
+"""Names that are not refused; one without a dot is no class."""
 _REMEMBERED = 4
 """Calls whose tokens are kept, so that counting tokens and then encoding tokenizes once."""
 
@@ -88,6 +101,37 @@ def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:
     if folder.is_dir():
         return str(folder.resolve()), folder, content_name(folder)
     return source, packaged_minilm() if source == MINILM else None, source
+
+
+def check_no_code(folder: Path) -> None:
+    """Raise ModelError if the settings of a model name classes outside of sentence-transformers and torch.nn.
+
+    sentence-transformers would import and call them, also from Python files of the folder.
+    """
+    for file in sorted(file for name in _SETTINGS for file in folder.rglob(name)):
+        try:
+            settings = json.loads(read_model_file(file).decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"{file} cannot be read ({error}); install the model again") from error
+        for name in _class_names(settings):
+            if isinstance(name, str) and not _CLASS.fullmatch(name):
+                raise ModelError(
+                    f"{file} names {name!r}, which is not a part of sentence-transformers; "
+                    "models with code of their own are not loaded"
+                )
+
+
+def _class_names(settings: Any) -> Iterator[object]:
+    """Yield what settings have under the keys that name classes."""
+    if isinstance(settings, list):
+        for item in settings:
+            yield from _class_names(item)
+    elif isinstance(settings, dict):
+        for key, value in settings.items():
+            if key in _CLASS_KEYS:
+                yield from value.values() if isinstance(value, dict) else [value]
+            else:
+                yield from _class_names(value)
 
 
 def content_name(folder: Path) -> str:

@@ -14,8 +14,7 @@ from precise_rag.encoders.bert import BertNetwork, bert_network
 from precise_rag.encoders.bert_files import bert_settings
 from precise_rag.encoders.hub import hub_folder
 from precise_rag.encoders.int8_layers import Precision
-from precise_rag.encoders.local import LocalEncoder, batches_by_length
-from precise_rag.encoders.model_folder import check_no_code
+from precise_rag.encoders.local import LocalEncoder, batches_by_length, check_no_code
 from precise_rag.encoders.token_ids import TokenIds, read_tokenizer
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts

@@ -13,9 +13,7 @@ from precise_rag._progress import progress_bar
 from precise_rag.encoded import encoded_rows
 from precise_rag.encoders.bert_files import float32_folder
 from precise_rag.encoders.hub import check_reachable
-from precise_rag.encoders.local import LocalEncoder, batches_by_length
-from precise_rag.encoders.model_folder import check_no_code
-from precise_rag.encoders.token_ids import ModelInputs
+from precise_rag.encoders.local import LocalEncoder, batches_by_length, check_no_code
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray, IntArray
@@ -43,7 +41,6 @@ class SentenceTransformerEncoder(LocalEncoder):
             check_no_code(self._folder)
         self._model: Any = None
         self._tokenizer: Any = None
-        self._inputs: ModelInputs | None = None
         self._lock = ProcessLock()
 
     @property
@@ -67,25 +64,16 @@ class SentenceTransformerEncoder(LocalEncoder):
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
-        model, texts = self._loaded(), readable_texts(texts)
-        ids = None if self._inputs is None else self._token_ids(texts)
-
-        def encode(batch: list[int]) -> Any:
-            if ids is None or self._inputs is None or not self._inputs.fit(ids, batch):
-                return self._encode_texts(model.encode_document, texts, batch)
-            return self._inputs.encode(model, ids, batch)
-
-        return self._encode(texts, encode, show_progress)
+        return self._encode(self._loaded().encode_document, readable_texts(texts), show_progress)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries, with the model's query prompt if it has one."""
-        model, queries = self._loaded(), readable_texts(queries)
-        return self._encode(queries, lambda batch: self._encode_texts(model.encode_query, queries, batch))
+        return self._encode(self._loaded().encode_query, readable_texts(queries))
 
     def _encode(
-        self, texts: Sequence[str], encode: Callable[[list[int]], Any], show_progress: bool = False
+        self, encode: Callable[..., Any], texts: Sequence[str], show_progress: bool = False
     ) -> FloatArray:
-        """Encode in batches by length.
+        """Encode in batches by length. encode: a method of the model.
 
         Vectors leave a GPU while it computes the next batch; every _WAITING batches it is waited for.
         """
@@ -101,8 +89,12 @@ class SentenceTransformerEncoder(LocalEncoder):
         bar = progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text")
         with bar as progress, fast_precision(device.type):
             for batch in batches_by_length(lengths, limit):
+                given = [texts[row] for row in batch.tolist()]
                 with self._lock:
-                    batches.append(leaving(encode(batch.tolist())))
+                    vectors = encode(
+                        given, batch_size=len(given), show_progress_bar=False, convert_to_tensor=True
+                    )
+                    batches.append(leaving(vectors))
                 order.append(batch)
                 if len(order) == _WAITING:
                     rows[np.concatenate(order)] = arrived(batches, device)
@@ -112,11 +104,6 @@ class SentenceTransformerEncoder(LocalEncoder):
                 rows[np.concatenate(order)] = arrived(batches, device)
         return encoded_rows(rows, len(texts), source=self.name)
 
-    @staticmethod
-    def _encode_texts(encode: Callable[..., Any], texts: Sequence[str], batch: list[int]) -> Any:
-        given = [texts[i] for i in batch]
-        return encode(given, batch_size=len(batch), show_progress_bar=False, convert_to_tensor=True)
-
     def _loaded(self) -> Any:
         with self._lock:
             if self._model is None:
@@ -125,9 +112,13 @@ class SentenceTransformerEncoder(LocalEncoder):
                 with readable as source:
                     model = _load(sentence_transformers, source, self.device)
                     self._tokenizer = _plain_tokenizer(model)
-                    self._inputs = ModelInputs.of(model, self._tokenizer)
                 self._model = model
         return self._model
+
+
+def on_device(tensor: Any, device: Any) -> Any:
+    """Copy a tensor to a device; to CUDA from pinned memory, without waiting."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def leaving(rows: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock, Shared
-from precise_rag.encoders.model_folder import check_no_code
+from precise_rag.encoders.local import check_no_code
 from precise_rag.errors import InputError, ModelError
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale

@@ -16,8 +16,7 @@ from torch.nn import functional as F
 
 from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.packaged import MINILM
-from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, bfloat16_is_fast
-from precise_rag.encoders.token_ids import on_device
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, bfloat16_is_fast, on_device
 from precise_rag.rerank.pairs import QUERY_TOKENS, Piece, TransformerConfig, tokens_of_pieces
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray, IntArray

@@ -5,8 +5,7 @@ They compute in float32, so that their logits differ from those on the CPU by ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from multiprocessing import parent_process
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,18 +20,15 @@ BLOCK = 32_768
 """Sentences of a block on a device: many, because each block is a few dozen calls of the device."""
 
 
-def network_device(device: str | Sequence[str] | None) -> str | None:
+def network_device(device: str | None) -> str | None:
     """Return the device of torch that a boundary network runs on; None for numpy, on the CPU.
 
-    device: as a user says it, the first of several; default: a GPU if torch can use one. Worker processes of
-    multiprocessing then leave it to the others.
+    device: "cpu", "cuda", "cuda:1", …; default: a GPU if torch can use one.
     """
-    if isinstance(device, list | tuple) and device:
-        device = device[0]
     if device is not None and not isinstance(device, str):
         raise InputError(f"device must be a text such as 'cpu' or 'cuda', got {type(device).__name__}")
     if device is None:
-        return "cuda" if parent_process() is None and has_gpu() else None
+        return "cuda" if has_gpu() else None
     return None if device == "cpu" else device
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ PACKAGED = {"small": "segmentation-small", "sage-minilm": "segmentation-sage-min
 
 
 def load_model(
-    name: str | Path, *, device: str | Sequence[str] | None = None, encoder: Any = None
+    name: str | Path, *, device: str | None = None, encoder: Any = None
 ) -> tuple[BoundaryModel, dict[str, Any]]:
     """Load a model, and the segmenter options that it was made for.
 

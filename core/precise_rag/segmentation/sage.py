@@ -66,7 +66,7 @@ class SageModel:
         tensors: dict[str, Any],
         folder: Path,
         encoder: Any,
-        device: str | Sequence[str] | None,
+        device: str | None,
         small: SmallModel | None,
     ) -> None:
         self.config = config
@@ -79,7 +79,7 @@ class SageModel:
         self._small = small
 
     @classmethod
-    def load(cls, folder: Path, *, encoder: Any = None, device: str | Sequence[str] | None = None) -> Self:
+    def load(cls, folder: Path, *, encoder: Any = None, device: str | None = None) -> Self:
         """Load the model saved in `folder`.
 
         encoder: the encoder to use in place of the one named in the config. device: where it runs, such
@@ -176,7 +176,7 @@ def blend(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatAr
     return blended
 
 
-def _small_model(wanted: dict[str, str] | None, device: str | Sequence[str] | None) -> SmallModel | None:
+def _small_model(wanted: dict[str, str] | None, device: str | None) -> SmallModel | None:
     """Load the packaged small model that a head is blended with; ModelError if it has changed since."""
     if wanted is None:
         return None

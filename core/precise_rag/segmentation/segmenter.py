@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -61,7 +61,7 @@ class Segmenter:
         cls,
         name: str | Path = "small",
         *,
-        device: str | Sequence[str] | None = None,
+        device: str | None = None,
         encoder: Any = None,
         splitter: SentenceSplitter | None = None,
         count_tokens: CountTokens | None = None,

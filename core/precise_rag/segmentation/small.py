@@ -51,7 +51,7 @@ class SmallModel:
         config: dict[str, Any],
         tensors: dict[str, Any],
         word_pieces: WordPieces,
-        device: str | Sequence[str] | None = None,
+        device: str | None = None,
     ) -> None:
         self.device = device
         self._on_device: PerProcess[SmallOnDevice] = PerProcess()
@@ -62,7 +62,7 @@ class SmallModel:
         self._weighted = self.tensors["vectors"] * self.tensors["weights"]
 
     @classmethod
-    def load(cls, folder: Path, *, device: str | Sequence[str] | None = None) -> Self:
+    def load(cls, folder: Path, *, device: str | None = None) -> Self:
         """Load the model saved in `folder`. Raises ModelError if a file is missing, damaged or foreign."""
         config, tensors = load_checkpoint(folder)
         check_config(folder, config, _RULES)

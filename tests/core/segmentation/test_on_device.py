@@ -61,9 +61,6 @@ def test_the_default_segmenter_cuts_alike_on_a_device(by_torch: list[str]) -> No
 def test_which_device_a_network_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_device, "has_gpu", lambda: True)
     assert [network_device(name) for name in (None, "cpu", "cuda:1")] == ["cuda", None, "cuda:1"]
-    monkeypatch.setattr(on_device, "parent_process", object)
-    assert network_device(None) is None
-    monkeypatch.setattr(on_device, "parent_process", lambda: None)
     monkeypatch.setattr(on_device, "has_gpu", lambda: False)
     assert network_device(None) is None
     with pytest.raises(InputError, match="device must be a text such as 'cpu' or 'cuda', got int"):

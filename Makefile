@@ -19,7 +19,7 @@ $(VENV)/demo: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/demo
-	$(PIP) -e '.[all]' --group test --group stores --group lint --group docs
+	$(PIP) -e '.[all]' --group test --group stores --group bench --group lint --group docs
 	touch $@
 
 demo: $(VENV)/demo  ## show the whole path on real text, beside stock retrieval; DOCS=your/folder for your own

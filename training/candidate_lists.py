@@ -15,9 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.harness.datasets import (
+    Dataset,
+    Evidence,
+    Question,
+    holds_evidence,
+    load_development_set,
+    may_train_on,
+)
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
-from precise_rag.evaluation import Dataset, Evidence, Question, load_development_set
-from precise_rag.evaluation.adapting import holds_evidence as is_relevant
 from precise_rag.index import BM25Index, DenseIndex, HybridIndex
 from precise_rag.protocols import Encoder
 from precise_rag.rerank.text_around import text_around
@@ -25,9 +31,6 @@ from precise_rag.types import Candidate, Document
 
 N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
-
-HALVED = ("squad", "covidqa", "fairytaleqa", "qmsum")
-"""Development sets of which half of the documents may be trained on; the other half is for benchmarks."""
 
 TRAINING = ("fairytaleqa", "qmsum")
 """Sets with a training split."""
@@ -48,11 +51,6 @@ class CandidateList(NamedTuple):
     candidates: list[Candidate]
     relevant: np.ndarray
     evidence: tuple[Evidence, ...]
-
-
-def may_train_on(doc_id: str) -> bool:
-    """Check whether a document of a halved set may be trained on; decided by its id."""
-    return hashlib.sha256(doc_id.encode()).digest()[0] % 2 == 0
 
 
 def calibrates(doc_id: str) -> bool:
@@ -130,7 +128,7 @@ def in_their_texts(found: Iterable[Candidate], texts: Mapping[str, str]) -> list
 def as_candidate_list(question: Question, found: Iterable[Candidate]) -> CandidateList:
     """Label what was found for a question; of the metadata, the titles are kept."""
     kept = [replace(c, metadata={"title": c.metadata.get("title") or ""}) for c in found]
-    relevant = np.array([is_relevant(c, question) for c in kept], dtype=bool)
+    relevant = np.array([holds_evidence(c, question.evidence) for c in kept], dtype=bool)
     return CandidateList(question.text, question.group, kept, relevant, question.evidence)
 
 

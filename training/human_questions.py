@@ -8,9 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from precise_rag.evaluation import Dataset, Question, load_dataset, load_development_set
+from benchmarks.harness.datasets import (
+    HALVED,
+    Dataset,
+    Question,
+    load_dataset,
+    load_development_set,
+    may_train_on,
+)
 from precise_rag.types import Document
-from training.candidate_lists import HALVED, may_train_on
 from training.kinds import KINDS
 
 ENGLISH = tuple(sorted(name for names in KINDS.values() for name in names))
@@ -53,7 +59,7 @@ def load_trainable(name: str, folder: str | None) -> Dataset:
     if stem in UNANSWERABLE:
         data = Path(folder or os.environ["PRECISE_DATA"])
         asked = data / f"train_qa_questions_{stem}_unanswerable.jsonl.gz"
-        unanswered = load_dataset(data / f"train_qa_docs_{stem}.jsonl.gz", asked)
+        unanswered = load_dataset(data / f"train_qa_docs_{stem}.jsonl.gz", asked, stem)
         dataset = replace(dataset, questions=(*dataset.questions, *unanswered.questions))
     return dataset
 

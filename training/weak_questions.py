@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.harness.datasets import read_lines
 from precise_rag import split_sentences
-from precise_rag.documents import read_json_lines
 from precise_rag.types import Candidate, Document, Span
 from training.question_rules import about, question_from
 
@@ -79,7 +79,7 @@ def collections(folder: str | None, n_rounds: int) -> Iterator[tuple[str, int, l
 
 
 def _split(path: Path, source: str) -> Iterator[list[dict]]:
-    records = [record for _, _, record in read_json_lines(path)]
+    records = list(read_lines(path))
     collection: list[dict] = []
     size = 0
     order = np.random.default_rng(len(source)).permutation(len(records))

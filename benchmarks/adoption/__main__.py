@@ -1,171 +1,154 @@
-"""A stock app before and after one line of the migration page: evidence and tokens that are sent.
+"""What a model reads in a stock application, and after one line of the migration page.
 
-    python -m benchmarks.adoption --data DIR [--sets squad,hotpotqa] [--sample 20] [--characters 150000]
+    python -m benchmarks.adoption --data DIR [--sets documentation,squad] [--sample 75] [--characters 100000]
 
-Both frameworks with their own defaults: LlamaIndex SentenceSplitter() and similarity_top_k 2, LangChain
-RecursiveCharacterTextSplitter() and k 4, a vector store with the default encoder, over the documents of a set
-in seeded order up to --characters; and each line of docs/migration.md that needs no further package,
-over the chunks of the stock splitter and of ours. "top 10 and …" is the same app with the larger number that
-the page says, and the part. The questions are about documents that no model of ours was trained on.
+Files in a folder, read by LlamaIndex's SimpleDirectoryReader, or as UTF-8 for LangChain, whose packages here
+have no reader. LlamaIndex embeds the path of a file with each stock chunk, so the folder has a fixed name.
+Each framework with its defaults: SentenceSplitter() and similarity_top_k 2, or
+RecursiveCharacterTextSplitter() and k 4, a vector store with the default encoder; RetrieverQueryEngine and
+create_stuff_documents_chain write the prompt. Documentation: `benchmarks/adoption/documentation.py`. The
+other sets: documents that no model of ours was trained on, in seeded order up to --characters.
 
-Evidence: share of a question's evidence characters that are sent, mean over questions. Tokens: sent for a
-question, by the encoder's tokenizer; where a model answers, those of the first selection. Of stock: the
-tokens in percent of those that the stock app needs for the same share of the evidence by a larger top k, up
-to 30, interpolated; "-" if it never gets there. The model of the relevance filters is always right; it is
-asked with the tokens in the last column. The difference of the evidence to the stock app has a 95 % interval,
-paired by question, resampled by document.
+evidence: share of the evidence that is in the pieces, mean over questions; of documentation, 1 if all
+passages of the answer are in the prompt. one piece: share of the questions whose whole answer is in one of
+the pieces, as written, with what stands above it there; first: in the first piece. tokens: those of the
+prompt less those of one without a piece, as OpenAI's cl100k_base counts. of stock: the tokens in percent of
+those that the stock application needs for the same evidence by a larger number of pieces, up to 30,
+interpolated; "-" if it never gets there. order: share of the neighbouring pieces of one document that stand
+as there.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import record
-from benchmarks.adoption.app import App, RememberingReranker, RightModel
-from benchmarks.adoption.langchain import langchain
-from benchmarks.adoption.llamaindex import llamaindex
-from benchmarks.questions import held_out
-from benchmarks.sent import Piece, covered
-from benchmarks.tables import percent, table
-from precise_rag.evaluation import Interval, Question, compare_paired
-from precise_rag.index import HybridIndex
+from benchmarks.adoption.apps import TOP_K, K, Line, Sent, langchain, llamaindex
+from benchmarks.adoption.documentation import plain, read_questions, write_documents
+from benchmarks.harness.datasets import Evidence, held_out
+from benchmarks.harness.evidence import covered
+from benchmarks.harness.tables import about, cached_encoder, save, sets_parser, table
+from precise_rag.rerank import load_reranker
 
-SETS = "squad,fairytaleqa,covidqa,hotpotqa"
 MODULE = "benchmarks.adoption"
-FRAMEWORKS = (llamaindex, langchain)
-NEAREST = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
-"""The numbers that the stock app is measured with."""
 
 
-def measure(
-    app: App,
-    questions: Sequence[Question],
-    texts: Mapping[str, str],
-    model: RightModel,
-    count_tokens: Callable[[list[str]], Any],
-) -> Iterator[dict[str, Any]]:
-    """One row for each line, the stock app by its numbers of pieces first."""
-    groups = [q.group for q in questions]
+class Asked(NamedTuple):
+    """A question. passages: of its answer. evidence: where they are; empty if only the words are known."""
 
-    def sent(ask: Callable[[str], list[Piece]]) -> tuple[list[float], list[int], list[int]]:
-        evidence, tokens, asked = [], [], []
-        for question in questions:
-            model.about(question, texts)
-            pieces = ask(question.text)
-            evidence.append(covered(question, pieces))
-            tokens.append(int(sum(count_tokens([p.text for p in pieces]))) if pieces else 0)
-            asked.append(model.asked)
-        return evidence, tokens, asked
-
-    base: np.ndarray | None = None
-    for k in NEAREST:
-        evidence, tokens, _ = sent(lambda query, k=k: app.nearest(query, k))  # type: ignore[misc]
-        yield {"app": app.name, "nearest": k, "evidence": evidence, "tokens": tokens}
-    for line in app.lines:
-        evidence, tokens, asked = sent(line.ask)
-        row = {"app": app.name, "chunks": line.chunks, "line": line.code, "stock": line.is_stock}
-        row |= {"evidence": evidence, "tokens": tokens}
-        if "Relevance" in line.code:
-            row["asked"] = float(np.mean(asked))
-        if base is None:
-            base = np.array(evidence)
-        else:
-            gain = compare_paired(np.array(evidence), base, groups=groups).difference
-            row["difference"] = [gain.mean, gain.low, gain.high]
-        yield row
-
-
-def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The means of each line over the questions of each set, and then over the sets."""
-    lines: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        lines.setdefault((row["app"], row.get("chunks", ""), row.get("line", row.get("nearest"))), []).append(
-            row
-        )
-    found = []
-    for (app, chunks, line), own in lines.items():
-        mean = {key: float(np.mean([np.mean(r[key]) for r in own])) for key in ("evidence", "tokens")}
-        asked = {"asked": float(np.mean([r["asked"] for r in own]))} if "asked" in own[0] else {}
-        stock = own[0].get("stock", True)
-        found.append({"app": app, "chunks": chunks, "line": line, "stock": stock, **mean, **asked})
-    for one in found:
-        nearest = [r for r in found if r["app"] == one["app"] and isinstance(r["line"], int)]
-        needed = tokens_for(one["evidence"], nearest)
-        one["of stock"] = one["tokens"] / needed if needed and one["tokens"] else None
-    return found
-
-
-def tokens_for(evidence: float, nearest: Sequence[Mapping[str, Any]]) -> float | None:
-    """The tokens with which the stock app sends so much of the evidence; None if it never does."""
-    shares, first = np.unique(
-        np.maximum.accumulate([row["evidence"] for row in nearest]).round(6), return_index=True
-    )
-    if evidence > shares[-1] + 1e-6 or evidence <= 0:
-        return None
-    tokens = [nearest[place]["tokens"] for place in first]
-    return float(np.interp(evidence, [0.0, *shares], [0.0, *tokens]))
-
-
-def shown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The lines of a summary as a table."""
-    chunks = {row["app"]: row["chunks"] for row in reversed(rows) if "Splitter()" in row["chunks"]}
-    return table(
-        [
-            {
-                "app": row["app"],
-                "chunks": row["chunks"] or chunks[row["app"]],
-                "line": f"top {row['line']}" if isinstance(row["line"], int) else row["line"],
-                "evidence (%)": 100 * row["evidence"],
-                "tokens": round(row["tokens"]),
-                "of stock (%)": round(100 * row["of stock"]) if row["of stock"] else "-",
-                "asked": round(row["asked"]) if "asked" in row else "",
-            }
-            for row in rows
-        ]
-    )
-
-
-def differences(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The lines of one set, with the difference of the evidence to the stock app."""
-    return table(
-        [
-            {
-                **{key: row[key] for key in ("app", "chunks", "line")},
-                "evidence (%)": 100 * np.mean(row["evidence"]),
-                "tokens": round(np.mean(row["tokens"])),
-                "difference (points)": percent(Interval(*row["difference"])) if "difference" in row else "",
-            }
-            for row in rows
-            if "line" in row
-        ]
-    )
+    question: str
+    passages: tuple[str, ...]
+    evidence: tuple[Evidence, ...] = ()
 
 
 def main() -> None:
-    parser = record.parse_arguments(MODULE, __doc__, SETS, sample=20)
-    record.add_characters(parser, 150_000)
+    parser = sets_parser(MODULE, __doc__, "documentation", sample=75)
+    parser.add_argument("--characters", type=int, default=100_000, help="of a set's documents (%(default)s)")
     args = parser.parse_args()
-    encoder = record.cached_encoder(args)
-    reranker, model = RememberingReranker(), RightModel()
-    rows: list[dict[str, Any]] = []
+    encoder, reranker = cached_encoder(args), load_reranker("default")
+    parts = []
     for name in args.sets.split(","):
-        documents, questions = held_out(name, args)
-        texts = {document.id: document.text for document in documents}
-        index = HybridIndex.build(documents, encoder)
-        for framework in FRAMEWORKS:
-            app = framework(documents, index, encoder, reranker, model)
-            for row in measure(app, questions, texts, model, encoder.count_tokens):
-                rows.append({"set": name, **row})
-                means = {key: round(float(np.mean(row[key])), 3) for key in ("evidence", "tokens")}
-                print(name, row["app"], row.get("chunks"), row.get("line"), means, flush=True)
-    found = summary(rows)
-    parts = ["# One line of the migration page", record.about(__doc__)]
-    parts.append(f"## Mean of {args.sets.replace(',', ', ')}\n\n{shown(found)}")
-    for name in args.sets.split(","):
-        own = [row for row in rows if row["set"] == name]
-        parts.append(f"## {name}, {len(own[0]['evidence'])} questions\n\n{differences(own)}")
-    record.save("adoption", record.made(MODULE, args), "\n\n".join(parts))
+        folder = Path(tempfile.gettempdir(), f"precise-{name}").resolve()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        asked = prepared(name, folder, args)
+        texts = {str(path): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
+        rows: list[dict[str, Any]] = []
+        for framework in (llamaindex, langchain):
+            found = []
+            for line in framework(folder, encoder, reranker):
+                found.append((line, mean([measured(line.ask(one.question), one, texts) for one in asked])))
+                print(name, line.app, line.code, found[-1][1], flush=True)
+            rows += summary(found)
+        parts += [f"## {name}, {len(asked)} questions", table(rows)]
+    save("adoption", MODULE, args, "One line of the migration page", about(__doc__), *parts)
+
+
+def prepared(name: str, folder: Path, args: Any) -> list[Asked]:
+    """Write the documents of a set into a folder; return the questions about them."""
+    if name == "documentation":
+        names = set(write_documents(folder))
+        questions = [Asked(one.question, one.answer) for one in read_questions() if one.document in names]
+        chosen = np.random.default_rng(args.seed).permutation(len(questions))[: args.sample]
+        return [questions[place] for place in sorted(chosen.tolist())]
+    documents, questions_about = held_out(name, args)
+    texts = {document.id: document.text for document in documents}
+    files = {key: folder / f"{number}.txt" for number, key in enumerate(texts)}
+    for key, file in files.items():
+        file.write_bytes(texts[key].encode("utf-8"))
+    return [
+        Asked(
+            q.text,
+            tuple(texts[e.doc_id][e.start : e.end] for e in q.evidence),
+            tuple(e._replace(doc_id=str(files[e.doc_id])) for e in q.evidence),
+        )
+        for q in questions_about
+    ]
+
+
+def measured(sent: Sent, asked: Asked, texts: Mapping[str, str]) -> dict[str, float]:
+    """What one prompt is worth; texts: of the files as read."""
+    wanted = [plain(passage) for passage in asked.passages]
+    answered = [all(passage in plain(piece.written) for passage in wanted) for piece in sent.pieces]
+    whole = plain(sent.prompt)
+    spans = [
+        Evidence(piece.file, start, start + len(piece.text))
+        for piece in sent.pieces
+        if (start := texts[piece.file].find(piece.text)) >= 0
+    ]
+    in_prompt = float(all(passage in whole for passage in wanted))
+    beside = [(a, b) for a, b in pairwise(sent.pieces) if a.file == b.file]
+    return {
+        "evidence": covered(asked.evidence, spans) if asked.evidence else in_prompt,
+        "one piece": float(any(answered)),
+        "first": float(answered[:1] == [True]),
+        "pieces": len(sent.pieces),
+        "tokens": sent.tokens,
+        "beside": len(beside),
+        "in order": sum(texts[a.file].find(a.text) <= texts[b.file].rfind(b.text) for a, b in beside),
+    }
+
+
+def mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each measure over the questions."""
+    return {key: float(np.mean([one[key] for one in found])) for key in found[0]}
+
+
+def summary(found: Sequence[tuple[Line, Mapping[str, float]]]) -> list[dict[str, Any]]:
+    """The lines of one application as rows: of the stock ones that with the default number alone."""
+    stock = [values for line, values in found if line.nearest is not None]
+    rows = []
+    for line, values in found:
+        if line.nearest in (None, TOP_K if line.app == "LlamaIndex" else K):
+            needed = tokens_for(values["evidence"], stock)
+            rows.append(
+                {
+                    "app": line.app,
+                    "line": line.code,
+                    **{f"{key} (%)": 100 * values[key] for key in ("evidence", "one piece", "first")},
+                    "pieces": values["pieces"],
+                    "tokens": round(values["tokens"]),
+                    "of stock (%)": round(100 * values["tokens"] / needed) if needed else "-",
+                    "order (%)": round(100 * values["in order"] / values["beside"])
+                    if values["beside"]
+                    else "-",
+                }
+            )
+    return rows
+
+
+def tokens_for(evidence: float, stock: Sequence[Mapping[str, float]]) -> float | None:
+    """The tokens with which the stock application sends so much of the evidence; None if it never does."""
+    reached = np.maximum.accumulate([values["evidence"] for values in stock]).round(6)
+    shares, first = np.unique(reached, return_index=True)
+    if evidence > shares[-1] + 1e-6 or evidence <= 0:
+        return None
+    tokens = [stock[place]["tokens"] for place in first]
+    return float(np.interp(evidence, [0.0, *shares], [0.0, *tokens]))
 
 
 if __name__ == "__main__":

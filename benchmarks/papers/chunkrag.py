@@ -14,11 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.questions import question_sets
-from benchmarks.record import about, add_encoder, cached_encoder, made, parse_arguments, save
-from benchmarks.tables import table
+from benchmarks.harness.datasets import Dataset, question_sets
+from benchmarks.harness.evidence import Positions, score_evidence
+from benchmarks.harness.tables import about, cached_encoder, save, sets_parser, table
 from precise_rag.candidate_filters import DynamicThreshold, RedundancyFilter
-from precise_rag.evaluation import Dataset, Positions, score_evidence
 from precise_rag.index import DenseIndex
 from precise_rag.protocols import Encoder
 from precise_rag.rerank import load_reranker, rerank
@@ -36,12 +35,17 @@ Lists = Sequence[Sequence[Candidate]]
 
 
 def main() -> None:
-    parser = parse_arguments(__spec__.name, __doc__, "rgb,squad,hotpotqa,covidqa", sample=100)
-    add_encoder(parser)
-    args = parser.parse_args()
+    args = sets_parser(__spec__.name, __doc__, "rgb,squad,hotpotqa,covidqa", sample=100).parse_args()
     encoder = cached_encoder(args)
     results = {dataset.name: measure(dataset, encoder) for dataset in question_sets(args)}
-    save("chunkrag", made(__spec__.name, args), render(results))
+    save(
+        "chunkrag",
+        __spec__.name,
+        args,
+        "ChunkRAG: redundancy and relevance",
+        about(__doc__),
+        *render(results),
+    )
 
 
 def measure(dataset: Dataset, encoder: Encoder) -> dict:
@@ -108,7 +112,7 @@ def relevance(dataset: Dataset, corpus: Positions, found: Lists) -> dict:
     return {**row, "recall lost": lost(corpus, dataset, scored, kept)}
 
 
-def render(results: dict) -> str:
+def render(results: dict) -> list[str]:
     over = [f"> {t}" for t in THRESHOLDS]
     removed, left, relevant = [], [], []
     for name, values in results.items():
@@ -124,19 +128,15 @@ def render(results: dict) -> str:
     head = {"set": "paper (chunks removed: 36, 24, 18, 16, 12)", "before": "0.240"}
     left.append(head | dict(zip(over, PAPER_TABLE_2, strict=True)))
     relevant.append({"set": "paper"} | {key: f"{value:.3f}" for key, value in PAPER_RELEVANCE.items()})
-    return "\n\n".join(
-        [
-            "# ChunkRAG: redundancy and relevance",
-            about(__doc__),
-            "## Figure 3: percent of the 50 candidates removed, and in brackets the recall lost in points",
-            table(removed),
-            "## Table 2 and Figure 4: similarity of the candidates before and after, and words a chunk",
-            table(left),
-            "In the paper and here filtering makes what is left less alike and leaves its length as it was.",
-            "## Table 3: mean relevance of what the retriever gives and of what is left",
-            table(relevant),
-        ]
-    )
+    return [
+        "## Figure 3: percent of the 50 candidates removed, and in brackets the recall lost in points",
+        table(removed),
+        "## Table 2 and Figure 4: similarity of the candidates before and after, and words a chunk",
+        table(left),
+        "In the paper and here filtering makes what is left less alike and leaves its length as it was.",
+        "## Table 3: mean relevance of what the retriever gives and of what is left",
+        table(relevant),
+    ]
 
 
 if __name__ == "__main__":

@@ -13,18 +13,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import ir_measures
 import numpy as np
 
-from benchmarks.questions import real_documents
-from benchmarks.record import about, add_encoder, cached_encoder, made, parse_arguments, save
-from benchmarks.tables import table
-from precise_rag.evaluation import Dataset, Positions, RankedPassages, load_development_set, ranking_scores
+from benchmarks.harness.datasets import Dataset, load_development_set, real_documents
+from benchmarks.harness.evidence import Positions, RankedPassages
+from benchmarks.harness.run import ranking
+from benchmarks.harness.tables import about, cached_encoder, save, sets_parser, table
 from precise_rag.index import DenseIndex, WordSentenceIndex
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Candidate
 
-MEASURES = ("Hits@1", "Hits@3", "Hits@10", "MRR@1", "MRR@3", "MRR@10")
+MEASURES = {
+    f"{name}@{k}": measure @ k
+    for name, measure in (("Hits", ir_measures.Success), ("MRR", ir_measures.RR))
+    for k in (1, 3, 10)
+}
 PAPER = {
     "SQuAD2.0, naive": (0.70, 0.86, 0.95, 0.70, 0.77, 0.79),
     "SQuAD2.0, recursive": (0.72, 0.89, 0.96, 0.72, 0.79, 0.81),
@@ -50,8 +55,7 @@ METHODS: dict[str, dict[str, int]] = {
 
 
 def main() -> None:
-    parser = parse_arguments(__spec__.name, __doc__, "squad,hotpotqa,fairytaleqa")
-    add_encoder(parser)
+    parser = sets_parser(__spec__.name, __doc__, "squad,hotpotqa,fairytaleqa", sample=300)
     parser.add_argument("--sizes", default="10000,20000,45000", help="of SQuAD's set (%(default)s)")
     args = parser.parse_args()
     encoder = cached_encoder(args)
@@ -63,7 +67,8 @@ def main() -> None:
             for size in filter(None, args.sizes.split(",")):
                 larger = among(dataset, int(size), args.data)
                 results[f"squad among {int(size):,}"] = measure(larger, encoder)
-    save("recursive", made(__spec__.name, args), render(results))
+    title = "Recursive retrieval: words, then sentences"
+    save("recursive", __spec__.name, args, title, about(__doc__), *render(results))
 
 
 def among(dataset: Dataset, n_sentences: int, data: str) -> Dataset:
@@ -79,9 +84,7 @@ def among(dataset: Dataset, n_sentences: int, data: str) -> Dataset:
 
 def measure(dataset: Dataset, encoder: Encoder) -> dict:
     """Hits, MRR and questions a second of each method."""
-    corpus = Positions(dataset.documents)
-    passages = RankedPassages(corpus)
-    relevant = {question.id: passages.ids(question.evidence) for question in dataset.questions}
+    passages = RankedPassages(Positions(dataset.documents))
     vectors = encoder.encode_queries([question.text for question in dataset.questions])
     plain = DenseIndex.build(dataset.documents, encoder, chunks="sentences")
     results: dict = {"sentences": len(plain)}
@@ -92,75 +95,45 @@ def measure(dataset: Dataset, encoder: Encoder) -> dict:
             index = by_word = WordSentenceIndex.build(dataset.documents, encoder, **METHODS[name])
             passing = [len(by_word.candidate_rows(question.text)) for question in dataset.questions]
             share = float(np.mean(passing)) / len(index)
-            if name == "recursive":
-                results["filter"] = filter_speeds(by_word, dataset)
         found, per_second = search_all(dataset, vectors, index.search)
-        ranked = {id: passages.ids(pieces) for id, pieces in found.items()}
-        scores = ranking_scores(relevant, ranked)
-        results[name] = {measure: round(float(scores[measure].mean()), 3) for measure in MEASURES}
-        results[name] |= {"compared %": round(100 * share, 2), "questions/s": round(per_second, 1)}
+        pairs = [(pieces, q.evidence) for pieces, q in zip(found, dataset.questions, strict=True)]
+        scores = {key: float(np.mean(ranking(passages, pairs, one))) for key, one in MEASURES.items()}
+        results[name] = {**scores, "compared %": 100 * share, "questions/s": per_second}
         print(dataset.name, len(plain), name, results[name], flush=True)
     return results
 
 
-def filter_speeds(index: WordSentenceIndex, dataset: Dataset, n_questions: int = 20) -> dict:
-    """Questions a second of the word filter alone: ours in arrays, and the paper's in sets and a loop."""
-    columns = index._rows.parts[0].segment.collection.columns
-    ends = np.cumsum(columns["pieces.lengths"])
-    rows = [set(part.tolist()) for part in np.split(columns["pieces.values"], ends[:-1])]
-    questions = [question.text for question in dataset.questions[:n_questions]]
-    started = time.perf_counter()
-    arrays = [index.candidate_rows(question).tolist() for question in questions]
-    between = time.perf_counter()
-    loops = []
-    for question in questions:
-        asked = set(index.scheme._tokens([question])[0].tolist())
-        loops.append([i for i, row in enumerate(rows) if row & asked])
-    seconds = between - started, time.perf_counter() - between
-    assert arrays == loops
-    return {"arrays/s": round(len(questions) / seconds[0]), "sets/s": round(len(questions) / seconds[1])}
-
-
 def search_all(
     dataset: Dataset, vectors: np.ndarray, search: Callable[..., Sequence[Candidate]]
-) -> tuple[dict, float]:
+) -> tuple[list[Sequence[Candidate]], float]:
     """Candidates of each question, and questions a second without encoding."""
     search(dataset.questions[0].text, 30, vector=vectors[0])
     started = time.perf_counter()
-    found = {
-        question.id: search(question.text, 30, vector=vector)
+    found = [
+        search(question.text, 30, vector=vector)
         for question, vector in zip(dataset.questions, vectors, strict=True)
-    }
+    ]
     return found, len(found) / (time.perf_counter() - started)
 
 
-def render(results: dict) -> str:
+def render(results: dict) -> list[str]:
     rows = [
         {"set and method": f"{name}, {method}"}
         | {measure: f"{scores[measure]:.2f}" for measure in MEASURES}
         | {"compared (%)": scores["compared %"], "questions/s": round(scores["questions/s"])}
         for name, methods in results.items()
         for method, scores in methods.items()
-        if isinstance(scores, dict) and method != "filter"
+        if method != "sentences"
     ]
     for name, values in PAPER.items():
         cells = {measure: f"{value:.2f}" for measure, value in zip(MEASURES, values, strict=True)}
         rows.append({"set and method": f"paper: {name}", **cells, "questions/s": PAPER_SPEED.get(name, "")})
     sizes = ", ".join(f"{name} {methods['sentences']:,}" for name, methods in results.items())
-    filters = "; ".join(
-        f"{name} {methods['filter']['arrays/s']:,} and {methods['filter']['sets/s']:,} questions a second"
-        for name, methods in results.items()
-    )
-    return "\n\n".join(
-        [
-            "# Recursive retrieval: words, then sentences",
-            about(__doc__),
-            table(rows),
-            f"Sentences: {sizes}. Compared: the share of them that passes the word filter and is compared "
-            "by meaning. Questions a second are without encoding the question.",
-            "The word filter alone, in arrays and in sets and a loop, with the same candidates: " + filters,
-        ]
-    )
+    return [
+        table(rows),
+        f"Sentences: {sizes}. Compared: the share of them that passes the word filter and is compared by "
+        "meaning. Questions a second are without encoding the question.",
+    ]
 
 
 if __name__ == "__main__":

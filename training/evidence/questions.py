@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from precise_rag.evaluation import Dataset, Evidence
+from benchmarks.harness.datasets import HALVED, UNSEEN, Dataset, Evidence, may_train_on
 from precise_rag.evidence.model import REACH
 from precise_rag.evidence.stretches import by_section
 from precise_rag.index import HybridIndex
@@ -22,10 +22,7 @@ from precise_rag.sentences import paragraph_ids
 from precise_rag.sentences.tables import build_tables
 from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Candidate, FloatArray, IntArray, Stretch
-from training.candidate_lists import HALVED, N_CANDIDATES, cached_encoder, calibrates, may_train_on, read_set
-
-UNSEEN = ("hotpotqa", "nq", "cuad")
-"""Development sets of which nothing is trained on."""
+from training.candidate_lists import N_CANDIDATES, cached_encoder, calibrates, read_set
 
 N_TRAINING = {"squad": 60, "covidqa": 60, "fairytaleqa": 60, "qmsum": 60}
 """Questions of the halves of the development sets that may be trained on, at most."""

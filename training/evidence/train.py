@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from benchmarks.harness.datasets import holds_evidence
 from precise_rag.checkpoints.saved import save_checkpoint
 from precise_rag.evidence.features import (
     FOUND_FEATURES,
@@ -25,7 +26,7 @@ from precise_rag.evidence.features import (
 )
 from precise_rag.evidence.model import REACH, same_probabilities
 from precise_rag.types import Stretch
-from training.candidate_lists import is_relevant, new_parser
+from training.candidate_lists import new_parser
 from training.evidence.questions import Asked, QuestionSet, stretches_around, training_sets
 
 SEED = 0
@@ -61,7 +62,7 @@ def rows_of(asked: Asked, stretches: Sequence[Stretch]) -> Rows:
         same = same_probabilities([s.text for s in stretch.sentences])
         read.append(stretch_features(question, stretch, p, same))
         is_found.append(~np.isnan(p))
-        relevant.append(np.array([is_relevant(s, asked) for s in stretch.sentences]))
+        relevant.append(np.array([holds_evidence(s, asked.evidence) for s in stretch.sentences]))
     return Rows(read, np.concatenate(is_found), np.concatenate(relevant))
 
 

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from precise_rag.evaluation import Question
+from benchmarks.harness.datasets import Question
 from precise_rag.index import HybridIndex
 from precise_rag.protocols import Encoder
 from training.candidate_lists import (

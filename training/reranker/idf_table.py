@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from precise_rag.documents import read_json_lines
+from benchmarks.harness.datasets import read_lines
 from precise_rag.stems import IDF_STEPS, read_words, slot
 
 SIZE = 1 << 18
@@ -33,7 +33,7 @@ def build_idf_table(folder: str | None) -> np.ndarray:
     for path in sorted(Path(folder or os.environ["PRECISE_DATA"]).glob("train_docs_*.jsonl.gz")):
         if any(name in path.name for name in NOT_FREE):
             continue
-        for number, (_, _, record) in enumerate(read_json_lines(path)):
+        for number, record in enumerate(read_lines(path)):
             if "standardebooks" in path.name and number % 4:
                 continue
             language = record.get("lang", "en")

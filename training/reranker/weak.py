@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from precise_rag.evaluation import Evidence, Question
+from benchmarks.harness.datasets import Evidence, Question
 from precise_rag.protocols import Encoder
 from training.candidate_lists import (
     KINDS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from precise_rag.evaluation import Question
+from benchmarks.harness.datasets import Question
 from precise_rag.index import BM25Index
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from precise_rag.evaluation import Evidence, Question
+from benchmarks.harness.datasets import Evidence, Question, holds_evidence
 from precise_rag.index import BM25Index, HybridIndex
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document
-from training.candidate_lists import in_their_texts, is_relevant
+from training.candidate_lists import in_their_texts
 from training.question_rules import as_typed
 from training.reranker_cascade.examples import Example, shown
 from training.weak_questions import WeakQuestion, asked_of, documents_of, texts_of
@@ -61,9 +61,9 @@ def _judged(one: WeakQuestion, query: str, text: str, search: Search) -> tuple[l
     """Candidates for a question and which are relevant; without the question itself."""
     question = Question("", one.question, (Evidence(one.doc_id, one.start, one.end),))
     found = list(search(query))
-    if not any(is_relevant(c, question) for c in found):
+    if not any(holds_evidence(c, question.evidence) for c in found):
         answer = text[one.start : one.end][:400]
-        missed = [c for c in search(answer)[:5] if is_relevant(c, question)]
+        missed = [c for c in search(answer)[:5] if holds_evidence(c, question.evidence)]
         found = [*missed, *found]
     found = one.without_itself(found)
-    return found, np.array([is_relevant(c, question) for c in found], dtype=bool)
+    return found, np.array([holds_evidence(c, question.evidence) for c in found], dtype=bool)

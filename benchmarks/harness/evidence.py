@@ -1,0 +1,218 @@
+"""How much of the evidence arrives within budgets of tokens, for any two pipelines on equal terms.
+
+The documents are laid end to end as one line of visible characters, because splitters differ in the white
+space that they keep. Tokens come from one tokenisation of each whole document, so a token costs every
+pipeline the same. Ranked text is read in order until the budget is full; the first span that does not fit is
+cut there. For one question, E is the set of visible characters of its evidence, and S the visible characters
+sent:
+
+    recall  |E ∩ S| / |E|
+    IoU     |E ∩ S| / (|E| + |S| - |E ∩ S|), where text that is sent twice counts twice in |S|
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer
+
+from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.types import Chunk, Document, IntArray
+
+Values = npt.NDArray[np.float64]
+"""A (n,) array of one measure, for example one value for each question."""
+
+BUDGETS = (200, 400, 800, 1600)
+"""Default budgets in tokens."""
+
+_SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()], dtype=np.uint32)
+_BLANK_LINE = re.compile(r"\n\s*\n")
+
+
+class Positions:
+    """A collection of documents as one line of visible characters and tokens.
+
+    find_tokens: function from a text to the (n,) start offsets of its tokens, ascending; default: the
+        WordPiece of all-MiniLM-L6-v2.
+    """
+
+    def __init__(
+        self, documents: Iterable[Document], find_tokens: Callable[[str], IntArray] | None = None
+    ) -> None:
+        self.documents = {document.id: document for document in documents}
+        find_tokens = find_tokens or _word_pieces()
+        self._visible: dict[str, IntArray] = {}
+        starts, base = [np.zeros(0, dtype=np.int64)], 0
+        for document in self.documents.values():
+            visible = base + _visible_before(document.text)
+            self._visible[document.id] = visible
+            starts.append(visible[find_tokens(document.text)])
+            base = int(visible[-1])
+        self.token_starts = np.concatenate(starts)
+
+    def locate(self, spans: Sequence[Any]) -> IntArray:
+        """Return the (n, 2) positions where spans start and end; they have `doc_id`, `start` and `end`."""
+        places = [(self._visible[s.doc_id][s.start], self._visible[s.doc_id][s.end]) for s in spans]
+        return np.array(places, dtype=np.int64).reshape(-1, 2)
+
+    def tokens_before(self, places: IntArray) -> IntArray:
+        """Return how many tokens start before each position."""
+        return np.searchsorted(self.token_starts, places).astype(np.int64)
+
+    def count_tokens(self, spans: Sequence[Any]) -> int:
+        """Return the number of tokens of all spans together."""
+        return int(np.diff(self.tokens_before(self.locate(spans)), axis=1).sum())
+
+
+class EvidenceScores(NamedTuple):
+    """The measures of one question: one value for each budget."""
+
+    recall: Values
+    iou: Values
+    tokens: IntArray
+
+
+def score_evidence(
+    positions: Positions,
+    ranked: Sequence[Any],
+    evidence: Sequence[Any],
+    budgets: Sequence[float] = BUDGETS,
+) -> EvidenceScores:
+    """Compute recall and IoU of one question's evidence, and the tokens sent, at each budget.
+
+    ranked: the spans that are sent, best first. evidence: the spans that hold the answer; several are united.
+    budgets: tokens; `math.inf` sends everything. Raises ValueError for evidence without a visible character.
+    """
+    wanted = _united(positions.locate(evidence))
+    n_wanted = int((wanted[:, 1] - wanted[:, 0]).sum())
+    if n_wanted == 0:
+        raise ValueError("the evidence is empty or only white space; leave such questions out")
+    rows = []
+    for budget in budgets:
+        sent, tokens = _sent(positions, ranked, budget)
+        overlap = _overlap(_united(sent), wanted)
+        size = int((sent[:, 1] - sent[:, 0]).sum())
+        rows.append((overlap / n_wanted, overlap / (n_wanted + size - overlap), tokens))
+    recall, iou, tokens = map(np.array, zip(*rows, strict=True))
+    return EvidenceScores(recall, iou, tokens)
+
+
+def covered(evidence: Iterable[Any], pieces: Sequence[Any]) -> float:
+    """Compute the share of the characters of some evidence that is in some pieces, white space included."""
+    total = inside = 0
+    for doc_id, start, end in evidence:
+        marks = np.zeros(end - start, dtype=np.bool_)
+        for piece in pieces:
+            if piece.doc_id == doc_id and piece.start < end and piece.end > start:
+                marks[max(piece.start - start, 0) : piece.end - start] = True
+        total, inside = total + len(marks), inside + int(marks.sum())
+    return inside / total
+
+
+def useful_ratio(
+    positions: Positions,
+    ranked: Sequence[Any],
+    evidence: Sequence[Any],
+    sentences: IntArray,
+    budget: float = 450,
+) -> float:
+    """Compute the share of sent sentences that hold evidence; 0 if no sentence is sent.
+
+    A sentence is sent if its first visible character is. sentences: `positions.locate` of all sentences.
+    Source: ParetoRAG, appendix B (Table 2), which reads about 450 tokens.
+    """
+    sent = _united(_sent(positions, ranked, budget)[0])
+    inside = sentences[_is_inside(sentences[:, 0], sent) & (sentences[:, 0] < sentences[:, 1])]
+    if not len(inside):
+        return 0.0
+    wanted = _united(positions.locate(evidence))
+    holds = (inside[:, :1] < wanted[:, 1]) & (wanted[:, 0] < inside[:, 1:])
+    return float(holds.any(axis=1).mean())
+
+
+class RankedPassages:
+    """The paragraphs of a collection as the items of a ranking: whatever units pipelines return."""
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+        passages = [
+            Chunk(document.id, start, end, "")
+            for document in positions.documents.values()
+            for start, end in _paragraphs(document.text)
+        ]
+        places = positions.locate(passages)
+        visible = places[:, 0] < places[:, 1]
+        self._places = places[visible]
+        self._ids = [passage.id for passage, keep in zip(passages, visible, strict=True) if keep]
+
+    def ids(self, spans: Sequence[Any]) -> list[str]:
+        """Return the ids of the paragraphs that the spans touch, each once, in the order of the spans."""
+        places = self._positions.locate(spans)
+        places = places[places[:, 0] < places[:, 1]]
+        first = np.searchsorted(self._places[:, 1], places[:, 0], side="right")
+        last = np.searchsorted(self._places[:, 0], places[:, 1], side="left")
+        ranges = zip(first.tolist(), last.tolist(), strict=True)
+        return list(dict.fromkeys(name for begin, end in ranges for name in self._ids[begin:end]))
+
+
+def _sent(positions: Positions, ranked: Sequence[Any], budget: float) -> tuple[IntArray, int]:
+    """Return the (n, 2) positions that are sent, the last span cut at the budget, and the tokens."""
+    places = positions.locate(ranked)
+    before = positions.tokens_before(places)
+    read = np.concatenate(([0], np.cumsum(before[:, 1] - before[:, 0])))
+    limit = int(min(budget, read[-1]))
+    full = int(np.searchsorted(read, limit, side="right")) - 1
+    sent = places[: full + 1].copy()
+    if full < len(places):
+        rest = limit - int(read[full])
+        sent[full, 1] = positions.token_starts[before[full, 0] + rest] if rest else sent[full, 0]
+    return sent, limit
+
+
+def _united(places: IntArray) -> IntArray:
+    """Return the union of spans as disjoint ascending spans."""
+    places = places[np.argsort(places[:, 0], kind="stable")]
+    if not len(places):
+        return places
+    reach = np.maximum.accumulate(places[:, 1])
+    first = np.flatnonzero(np.concatenate(([True], places[1:, 0] > reach[:-1])))
+    return np.column_stack((places[first, 0], np.maximum.reduceat(places[:, 1], first)))
+
+
+def _overlap(spans: IntArray, others: IntArray) -> int:
+    """Return how many positions two lists of disjoint ascending spans share."""
+    low = np.maximum(spans[:, None, 0], others[None, :, 0])
+    high = np.minimum(spans[:, None, 1], others[None, :, 1])
+    return int(np.maximum(high - low, 0).sum())
+
+
+def _is_inside(at: IntArray, spans: IntArray) -> npt.NDArray[np.bool_]:
+    """Return whether each position lies in one of some disjoint ascending spans."""
+    row = np.searchsorted(spans[:, 0], at, side="right") - 1
+    inside: npt.NDArray[np.bool_] = (row >= 0) & (at < np.append(spans[:, 1], 0)[row])
+    return inside
+
+
+def _paragraphs(text: str) -> list[tuple[int, int]]:
+    ends = [match.end() for match in _BLANK_LINE.finditer(text)]
+    return list(zip([0, *ends], [*ends, len(text)], strict=True))
+
+
+def _visible_before(text: str) -> IntArray:
+    """Return the (len(text) + 1,) counts of visible characters before each offset."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return np.concatenate(([0], np.cumsum(~np.isin(codes, _SPACES)))).astype(np.int64)
+
+
+def _word_pieces() -> Callable[[str], IntArray]:
+    tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def find_tokens(text: str) -> IntArray:
+        offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+        return np.array([start for start, _ in offsets], dtype=np.int64)
+
+    return find_tokens

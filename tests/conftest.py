@@ -42,8 +42,6 @@ _LONG = tuple(
         "surface/test_no_torch.py",
         "surface/test_prompts.py",
         "surface/test_saved.py",
-        "surface/test_words.py",
-        "surface/test_wrong_types.py",
     )
 )
 """Left out by `make test-quick`: frameworks, databases, models, and tests that start processes."""

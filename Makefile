@@ -47,7 +47,7 @@ format: $(VENV)/dev  ## format the code and fix what lint can fix
 docs: $(VENV)/dev  ## build the documentation into build/site, links checked
 	$(BIN)/zensical build
 
-LOWEST_EXTRAS := cli openai faiss nltk documents mcp postgres llamaindex langchain
+LOWEST_EXTRAS := openai faiss nltk documents mcp postgres llamaindex langchain
 NEEDS_TORCH := tests/core/segmentation/training $(addprefix tests/core/rerank/test_,cascade.py pair_network.py \
 	pair_onnx.py) $(addprefix tests/core/encoders/test_,onnx.py sentence_transformer.py)
 

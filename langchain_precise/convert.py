@@ -30,7 +30,7 @@ from precise_rag.facts import (
     scores_on_a_scale,
     write_facts,
 )
-from precise_rag.metadata_keys import BOXES_KEY, FACTS_KEY, SECTION_KEY, SOURCE_KEY, without_own_keys
+from precise_rag.metadata_keys import FACTS_KEY, SECTION_KEY, SOURCE_KEY, without_own_keys
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument
@@ -99,8 +99,6 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     if isinstance(given, Document) and isinstance(first := metadata.get(_START_INDEX), int):
         metadata[_START_INDEX] = first + candidate.start - _place(given)[1].start
     facts = candidate_facts(candidate, reason)
-    if "boxes" in facts:  # those of the whole document are long
-        del metadata[BOXES_KEY]
     foreign = finite_score(metadata.get(_FOREIGN_SCORE))
     if foreign is not None:
         facts["foreign_score"] = foreign

@@ -40,15 +40,13 @@ from precise_rag.facts import (
     write_facts,
 )
 from precise_rag.metadata_keys import (
-    BOXES_KEY,
     FACTS_KEY,
     LAYOUT_KEY,
-    PLACE_KEYS,
+    PAGES_KEY,
     SECTION_KEY,
     SOURCE_KEY,
     without_own_keys,
 )
-from precise_rag.pages import boxes_of
 from precise_rag.titles import TITLE_KEYS, joined_titles, new_sections, titles_of
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, with_scores
@@ -158,14 +156,12 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
     hidden = fields.pop("hidden", {})
     if offset is not None:
         fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
-    if LAYOUT_KEY not in candidate.metadata:  # a document of `read_documents`, whose places no model reads
-        fields |= {"excluded_llm_metadata_keys": [*PLACE_KEYS]}
-        fields |= {"excluded_embed_metadata_keys": [*PLACE_KEYS]}
+    if LAYOUT_KEY not in candidate.metadata:  # a document of `read_documents`, whose pages no model reads
+        fields |= {"excluded_llm_metadata_keys": [PAGES_KEY]}
+        fields |= {"excluded_embed_metadata_keys": [PAGES_KEY]}
     metadata = {str(key): value for key, value in copied({**candidate.metadata, **hidden}).items()}
     for key in (LAYOUT_KEY, FACTS_KEY):
         metadata.pop(key, None)
-    if boxes_of(metadata, candidate.start, candidate.end):  # the facts have those of this piece
-        del metadata[BOXES_KEY]
     info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
     fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}
     id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)

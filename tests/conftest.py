@@ -25,8 +25,7 @@ _LONG = tuple(
     Path(__file__).parent / name
     for name in (
         "core/cli",
-        "core/documents/test_kinds.py",
-        "core/documents/test_office.py",
+        "core/documents/test_converted.py",
         "core/encoders",
         "core/evaluation",
         "core/index/databases",

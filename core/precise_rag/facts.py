@@ -14,20 +14,19 @@ those without a value are left out:
     reason               why the last selection kept it
     sentences            of an excerpt: start, end, score and reason of each selected sentence in it
     page                 the page on which it begins, from 1
-    boxes                of a PDF: [page, x0, top, x1, bottom] of each line, in points from the upper left
     foreign_score        the score that another component had given it before
 """
 
 import json
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
 
-from precise_rag.metadata_keys import FACTS_KEY
-from precise_rag.pages import boxes_of, page_at
+from precise_rag.metadata_keys import FACTS_KEY, PAGES_KEY
 from precise_rag.types import UNSCORED, Candidate, Excerpt, ScoreScale, Span, finite_score
 
 _PIECES = UUID("5d0c1b52-6f5c-5a3e-9b1e-0f1f6c2f7a41")
@@ -50,6 +49,17 @@ def read_facts(source: Any) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
+def page_at(metadata: Mapping[str, Any], offset: int) -> int | None:
+    """Return the page or slide of a place, from 1; None if the document has none.
+
+    metadata: of the document; `read_documents` writes the offset at which each page begins into "pages".
+    """
+    pages = metadata.get(PAGES_KEY)
+    if not isinstance(pages, list | tuple) or not all(isinstance(page, int) for page in pages):
+        return None
+    return bisect_right(pages, offset) or None
+
+
 def place_facts(doc_id: str, span: Span) -> dict[str, Any]:
     """Return the facts about a place: a document's id and a span of its text."""
     return {"doc_id": doc_id, "start": int(span.start), "end": int(span.end)}
@@ -69,8 +79,6 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
         facts["passage"] = [int(offset) for offset in candidate.passage]
     if (page := page_at(candidate.metadata, candidate.start)) is not None:
         facts["page"] = page
-    if boxes := boxes_of(candidate.metadata, candidate.start, candidate.end):
-        facts["boxes"] = [list(box) for box in boxes]
     if candidate.above:
         facts["above"] = list(candidate.above)
     if reason:

@@ -15,11 +15,8 @@ SOURCE_KEY = "precise_object"
 SECTION_KEY = "section"
 """The titles and headings above an excerpt, where a prompt is to show them: not ours if a user wrote it."""
 
-PAGES_KEY, BOXES_KEY = "pages", "boxes"
-"""Where the pages of a document begin, and where the lines of a PDF are, see `precise_rag.pages`."""
-
-PLACE_KEYS = (PAGES_KEY, "headings")
-"""What `place_of` reads, which is not for models; the boxes of a piece are in its facts."""
+PAGES_KEY = "pages"
+"""Where the pages of a document begin, as `read_documents` writes it; it is not for models."""
 
 _OWN_KEYS = frozenset({FACTS_KEY, LAYOUT_KEY, SOURCE_KEY})
 

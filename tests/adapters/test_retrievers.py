@@ -12,7 +12,6 @@ from precise_rag.errors import InputError
 from precise_rag.facts import piece_id
 from precise_rag.index import HybridIndex
 from precise_rag.index.rows import nearest
-from precise_rag.pages import boxes_of, write_boxes
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
@@ -170,15 +169,12 @@ def test_headings_reach_the_reranker(framework):
 
 
 @each_framework
-def test_pieces_have_the_page_and_the_boxes_of_a_pdf(framework):
-    written = {"pages": [0, 40], "boxes": write_boxes([(0, (72, 90, 510, 104)), (40, (72, 72, 300, 86))])}
-    pdf = Document("mill.pdf", TEXTS["mill"], {"headings": [[0, 1, "Mill"]], **written})
+def test_pieces_have_the_page_of_a_pdf(framework):
+    pdf = Document("mill.pdf", TEXTS["mill"], {"pages": [0, 40]})
     over = framework.retriever("Precise").from_index(HybridIndex.build([pdf], HashEncoder()))
     found = framework.find(over, QUESTIONS[0])
     assert found
     for piece in found:
         facts = read_facts(piece)
         assert facts["page"] == (1 if facts["start"] < 40 else 2)
-        assert facts["boxes"] == [list(box) for box in boxes_of(written, facts["start"], facts["end"])]
-        assert "boxes" not in framework.metadata(piece)
-        assert framework is LANGCHAIN or "headings" not in piece.node.get_content("llm")
+        assert framework is LANGCHAIN or "pages" not in piece.node.get_content("llm")

@@ -11,6 +11,7 @@ from precise_rag.facts import (
     noted_fields,
     noted_place,
     noted_scale,
+    page_at,
     piece_id,
     place_facts,
     read_facts,
@@ -66,6 +67,15 @@ def test_a_place_is_small():
 )
 def test_metadata_without_facts_give_none(metadata):
     assert read_facts(metadata) == {}
+
+
+def test_pages_are_counted_from_one():
+    assert [page_at({"pages": [0, 20]}, offset) for offset in (0, 19, 20)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize("pages", [None, 12, "3-4", ["a"], {}])
+def test_metadata_of_this_name_from_elsewhere_are_no_pages(pages):
+    assert page_at({"pages": pages}, 5) is None
 
 
 @pytest.mark.parametrize(

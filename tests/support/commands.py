@@ -1,7 +1,5 @@
 """Runs of the command, and what they leave."""
 
-from pathlib import Path
-
 from precise_rag.testing import HashEncoder
 
 Result = tuple[int, str, str]
@@ -18,11 +16,3 @@ def one_line(result: Result) -> str:
     assert "fault of precise-rag" not in err, result
     assert "Traceback" not in err, result
     return err
-
-
-def full(path: Path) -> None:
-    path.symlink_to("/dev/full")
-
-
-def folder(path: Path) -> None:
-    path.mkdir()

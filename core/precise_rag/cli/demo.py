@@ -1,4 +1,4 @@
-"""`precise demo [DIR…]`: index documents and ask questions, without an API key or a download."""
+"""`precise demo [PATH…]`: index documents and ask questions, without an API key or a download."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -7,13 +7,7 @@ from pydoc_data.topics import topics
 
 import numpy as np
 
-from precise_rag.cli.given_documents import (
-    Problems,
-    add_bad_file_options,
-    add_reading_options,
-    path_argument,
-    read_given,
-)
+from precise_rag.cli.arguments import add_paths
 from precise_rag.cli.output import (
     Subparsers,
     count_kept_tokens,
@@ -22,15 +16,15 @@ from precise_rag.cli.output import (
     selection_record,
     shorten,
     show,
-    temporary_page,
+    show_problems,
+    source_of,
 )
 from precise_rag.context import context_passages
-from precise_rag.documents import place_of
+from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Encoder
-from precise_rag.redaction import visible_line
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Document, Selection
 
@@ -65,30 +59,24 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Index documents, show what answers a question, and compare the tokens with those of "
         f"the best {TOP_K} chunks of {CHUNK_TOKENS} tokens. Needs no API key and no download.",
     )
-    parser.add_argument(
-        "paths",
-        type=path_argument,
-        nargs="*",
-        metavar="DIR",
-        help="files or folders, as for `precise index` (default: the Python language reference)",
-    )
+    add_paths(parser, default="the Python language reference")
     parser.add_argument(
         "--question",
         action="append",
         metavar="TEXT",
         help="a question to ask; can be repeated (default: prepared ones, or the titles of your documents)",
     )
-    add_reading_options(parser)
-    add_bad_file_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per question")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Index the documents, show one question in full, and compare all questions with stock retrieval."""
-    documents, problems = read_given(args) if args.paths else (list(_language_reference()), Problems())
+    problems: list[InputError] = []
+    read = read_documents(*args.paths, exclude=args.exclude, on_error=problems.append)
+    documents = list(read if args.paths else _language_reference())
     if not any(document.text.strip() for document in documents):
-        if problems.show():
+        if show_problems(problems):
             return 1
         raise InputError("every document is empty, so there is nothing to ask about")
     questions = args.question or (list(QUESTIONS) if not args.paths else _titles(documents))
@@ -101,49 +89,25 @@ def run(args: argparse.Namespace) -> int:
     rag = PreciseRAG.from_documents(documents, encoder=encoder, show_progress=is_terminal("stderr"))
     stock = _FixedChunks(documents, encoder)
     if not args.json:
-        _show_one(rag, questions[0])
+        show(f"\n▸ {questions[0]}")
+        _show_context(rag.retrieve(questions[0]))
     rows = [_compare(question, rag.retrieve(question), stock) for question in questions]
     if args.json:
         for row in rows:
             print_json(row)
     else:
         _show_table(rows)
-    return problems.show()
-
-
-def _show_one(rag: PreciseRAG, question: str) -> None:
-    """Print the context of a question, the same with a filter, and the page of its trace."""
-    answer = rag.answer(question)
-    show(f"\n▸ {question}")
-    _show_context(answer.selection)
-    sources = [decision.candidate.metadata.get("source") for decision in answer.selection.decisions]
-    others = [source for source in sources if isinstance(source, str) and source != sources[0]]
-    if others:
-        wanted = {"source": others[0]}
-        show(f"\n▸ The same question, with filter={wanted}")
-        _show_context(rag.retrieve(question, filter=wanted))
-    assert answer.trace is not None
-    show(
-        f"\nWhat each stage did, as a page to open in a browser:\n  {temporary_page(answer.trace.to_html())}"
-    )
+    return show_problems(problems)
 
 
 def _show_context(selection: Selection) -> None:
-    """Print the passages, one line for each sentence with its probability, before and after growing."""
+    """Print the passages, one line for each sentence with its probability."""
     passages = context_passages(selection)
-    show("  as found → with its neighbours")
     for passage in passages:
-        show(f"  [{passage.number}] {visible_line(str(place_of(passage)))}")
+        show(f"  [{passage.number}] {source_of(passage)}")
         for piece in passage.pieces:
-            alone = f"{piece.scores['found']:8.2f}" if "found" in piece.scores else "       -"
-            text = shorten(" ".join(piece.text.split()), _WIDTH)
-            show(f"  {alone} → {piece.score:4.2f}  {text}")
-    least = min((piece.score for piece in selection.kept), default=0.0)
-    lifted = sum(piece.scores.get("found", 0.0) < least for piece in selection.kept)
-    show(
-        f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens; of "
-        f"{len(selection.kept)} sentences {lifted} came along with a neighbour"
-    )
+            show(f"  {piece.score:8.2f}  {shorten(' '.join(piece.text.split()), _WIDTH)}")
+    show(f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens")
 
 
 def _compare(question: str, selection: Selection, stock: "_FixedChunks") -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Output of the commands: JSON for machines, aligned lines for people, and files.
+"""Output of the commands: JSON for machines, aligned lines for people, and traces.
 
 Everything that people read is written by `show` and `warn`: texts, file names and answers may hold
 characters that a terminal would obey.
@@ -7,15 +7,16 @@ characters that a terminal would obey.
 import argparse
 import json
 import os
-import stat
 import sys
 import tempfile
-import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from precise_rag.context import Passage
 from precise_rag.errors import InputError
+from precise_rag.facts import page_at
 from precise_rag.redaction import visible, visible_line
 from precise_rag.types import Selection
 
@@ -48,19 +49,19 @@ def show_styled(text: str) -> None:
 
 def warn(message: object) -> None:
     """Print one line on standard error; nothing if that is closed."""
-    _write_error(shorten(visible_line(f"precise: {message}"), _LONGEST_ERROR))
-
-
-def rescue(text: str) -> None:
-    """Print, on standard error, all of a text that standard output did not take."""
-    _write_error(visible(text))
-
-
-def _write_error(text: str) -> None:
+    line = shorten(visible_line(f"precise: {message}"), _LONGEST_ERROR)
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            _write(sys.stderr, text)
+            _write(sys.stderr, line)
             sys.stderr.flush()
+
+
+def show_problems(problems: Iterable[InputError]) -> int:
+    """Name, on standard error, what could not be read. Returns the exit code: 1 if there is anything."""
+    problems = list(problems)
+    for problem in problems:
+        warn(problem)
+    return 1 if problems else 0
 
 
 def is_terminal(name: Literal["stdin", "stdout", "stderr"]) -> bool:
@@ -88,94 +89,6 @@ def drop_unwritten() -> None:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def print_json(value: Any) -> None:
-    """Print a value as one line of JSON, in ASCII."""
-    show_styled(json.dumps(value))
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder if it is not there. Raises InputError if it cannot be made."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"the folder {path} cannot be made: {getattr(error, 'strerror', None) or error}"
-        ) from error
-
-
-def check_folder(path: Path) -> None:
-    """Raises InputError if `path` is not a folder that can be written, or made; nothing stays."""
-    nearest = path
-    while not os.path.lexists(nearest) and nearest != nearest.parent:
-        nearest = nearest.parent
-    try:
-        with tempfile.TemporaryFile(dir=nearest):
-            pass
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be written: {getattr(error, 'strerror', None) or error}; name another folder"
-        ) from error
-
-
-def check_writable(path: Path) -> None:
-    """Raises InputError if `path` is not a file that `write_file` can write."""
-    try:
-        with tempfile.TemporaryFile(dir=_target(path).parent):
-            pass
-    except (OSError, ValueError) as error:
-        raise _cannot_write(path, error) from error
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a text file, replacing the old one in one step; lone surrogates become escapes.
-
-    Raises InputError if it cannot be written; an old file stays as it was.
-    """
-    try:
-        target = _target(path)
-        new = _beside(target)
-        try:
-            new.write_bytes(text.encode("utf-8", "backslashreplace"))
-            if target.exists():
-                new.chmod(stat.S_IMODE(target.stat().st_mode))
-            os.replace(new, target)
-        except BaseException:
-            with suppress(OSError):
-                new.unlink()
-            raise
-    except (OSError, ValueError) as error:
-        raise _cannot_write(path, error) from error
-
-
-def temporary_page(page: str) -> Path:
-    """Write an HTML page to a new folder for temporary files, and return its path."""
-    path = Path(tempfile.mkdtemp(prefix="precise-")) / "trace.html"
-    write_file(path, page)
-    return path
-
-
-def _target(path: Path) -> Path:
-    """The file that a link leads to. Raises OSError if there is something else."""
-    target = Path(os.path.realpath(path))
-    try:
-        mode = os.lstat(target).st_mode
-    except FileNotFoundError:
-        return target
-    if stat.S_ISDIR(mode):
-        raise OSError("it is a folder; give a file")
-    if not stat.S_ISREG(mode):
-        raise OSError("it is a pipe, a device or a link without an end; give a file")
-    return target
-
-
-def _beside(target: Path) -> Path:
-    return target.with_name(f".{uuid.uuid4().hex}.tmp")
-
-
-def _cannot_write(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}")
-
-
 def _write(stream: TextIO, text: str) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
@@ -184,6 +97,29 @@ def _write(stream: TextIO, text: str) -> None:
 def _of_output(error: OSError) -> OSError:
     """The same error, which then says where it happened."""
     return error if isinstance(error, BrokenPipeError) else OSError(error.errno, error.strerror, "output")
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON, in ASCII."""
+    show_styled(json.dumps(value))
+
+
+def check_writable(path: Path) -> None:
+    """Raises InputError if a file cannot be written in this place."""
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} cannot be written: it is no regular file")
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def source_of(passage: Passage) -> str:
+    """Return where a passage stands, as one line: its document, its page and the titles above it."""
+    page = page_at(passage.metadata, passage.start)
+    place = passage.doc_id if page is None else f"{passage.doc_id}, page {page}"
+    return visible_line(f"{place}: {' › '.join(passage.titles)}" if passage.titles else place)
 
 
 def selection_record(selection: Selection) -> list[dict[str, Any]]:
@@ -219,10 +155,9 @@ def print_selection(selection: Selection, *, dropped: int = 3, width: int = 72) 
             show(f"  ── cut after rank {last}: {reason}")
         text = shorten(" ".join(candidate.text.split()), width)
         show(f"  {rank:>3} {'keep' if kept else 'drop'} {candidate.score:6.3f}  {text:<{width}}  {reason}")
-    repeated = sum(not d.kept and d.reason.startswith("repeats") for d in decisions)
-    others = sum(not d.kept for d in decisions) - len(after) - repeated
-    if others or repeated:
-        show(f"      … and {others} more dropped, {repeated} repetitions left out")
+    others = sum(not decision.kept for decision in decisions) - len(after)
+    if others:
+        show(f"      … and {others} more dropped")
 
 
 def count_kept_tokens(selection: Selection) -> int:

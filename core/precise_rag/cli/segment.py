@@ -3,14 +3,10 @@
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
 
-from precise_rag.cli.given_documents import (
-    Problems,
-    add_bad_file_options,
-    add_reading_options,
-    iterate_given,
-    path_argument,
-)
-from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, show_styled
+from precise_rag.cli.arguments import add_paths
+from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, show_problems, show_styled
+from precise_rag.documents import read_documents
+from precise_rag.errors import InputError
 from precise_rag.redaction import visible, visible_line
 from precise_rag.segmentation import Segmentation, Segmenter, SegmenterOptions
 from precise_rag.segmentation.options import CutReason
@@ -38,13 +34,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="cut documents into chunks where the topic changes",
         description="Cut documents into chunks where the topic changes, and print the chunks.",
     )
-    parser.add_argument(
-        "paths",
-        type=path_argument,
-        nargs="+",
-        metavar="PATH",
-        help="folders, or text, Markdown or JSON Lines files",
-    )
+    add_paths(parser)
     parser.add_argument(
         "--model",
         metavar="NAME",
@@ -60,9 +50,6 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="SCORE",
         help="cut where the score is below this, from 0 to 1 (default: the model's setting)",
     )
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
-    add_reading_options(parser)
-    add_bad_file_options(parser)
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--explain",
@@ -77,13 +64,12 @@ def run(args: argparse.Namespace) -> int:
     """Print the chunks of each document, in order."""
     options = {"max_tokens": args.max_tokens, "threshold": args.threshold}
     segmenter = Segmenter.from_pretrained(
-        args.model,
-        device=args.device,
-        **{name: value for name, value in options.items() if value is not None},
+        args.model, **{name: value for name, value in options.items() if value is not None}
     )
-    documents, problems = iterate_given(args)
-    show_progress = is_terminal("stderr") and not is_terminal("stdout")
+    problems: list[InputError] = []
+    documents = read_documents(*args.paths, exclude=args.exclude, on_error=problems.append)
     filled = _filled(documents, problems)
+    show_progress = is_terminal("stderr") and not is_terminal("stdout")
     if args.explain:
         for document in filled:
             segmentation = segmenter.explain(document)
@@ -91,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
                 document, segmentation, segmenter.options, color=is_terminal("stdout")
             ):
                 show_styled(line)
-        return problems.show()
+        return show_problems(problems)
     for chunks in segmenter.segment_many(filled, show_progress=show_progress):
         for number, chunk in enumerate(chunks, start=1):
             if args.json:
@@ -100,16 +86,18 @@ def run(args: argparse.Namespace) -> int:
                 place = f"{chunk.start}–{chunk.end}"
                 show(f"── {visible_line(chunk.doc_id)} · chunk {number} · {place} · {chunk.n_tokens} tokens")
                 show(chunk.text.strip())
-    return problems.show()
+    return show_problems(problems)
 
 
-def _filled(documents: Iterable[Document], problems: Problems) -> Iterator[Document]:
+def _filled(documents: Iterable[Document], problems: list[InputError]) -> Iterator[Document]:
     """The documents that have words; the others are problems."""
     for document in documents:
         if document.text.strip():
             yield document
         else:
-            problems.add(f"{document.id}: the document is empty, so there is nothing to segment")
+            problems.append(
+                InputError(f"{document.id}: the document is empty, so there is nothing to segment")
+            )
 
 
 def _record(chunk: Chunk) -> dict[str, object]:

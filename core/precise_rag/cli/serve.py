@@ -9,12 +9,12 @@ from typing import Any
 import precise_rag
 from precise_rag import evidence
 from precise_rag._extras import require
+from precise_rag.cli.arguments import add_index, open_index
 from precise_rag.cli.output import Subparsers, warn
-from precise_rag.cli.saved_index import add_index_options, open_index
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.excerpts import excerpts_of
+from precise_rag.facts import page_at
 from precise_rag.index import DatabaseIndex, DocumentIndex
-from precise_rag.pages import page_at
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import estimate_tokens
@@ -34,7 +34,7 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Serve the tools search, read and prune over the Model Context Protocol, on standard "
         "input and output, or over HTTP on this machine. Needs the extra mcp.",
     )
-    add_index_options(parser)
+    add_index(parser)
     parser.add_argument(
         "--http",
         action="store_true",

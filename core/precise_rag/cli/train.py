@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.cli.given_documents import path_argument
-from precise_rag.cli.output import Subparsers, check_writable, make_folder, print_json, show, warn
+from precise_rag.cli.arguments import path_argument
+from precise_rag.cli.output import Subparsers, check_writable, print_json, show, warn
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.segmentation.pretrained import model_folder
@@ -143,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
         defaults["held_out"] = _HELD_OUT_OF_FEW
     settings = TrainingSettings(**defaults | chosen)
     sentences = sum(len(document.sentences) for document in documents)
-    make_folder(args.out)
+    args.out.mkdir(parents=True, exist_ok=True)
     check_writable(args.out / "config.json")
     warn(f"{len(documents):,} documents, {sentences:,} sentences")
     encoder = (

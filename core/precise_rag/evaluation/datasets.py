@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from precise_rag.documents import MAX_FILE_BYTES, read_documents
+from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.evaluation.formats import QuestionFile, read_question_file
 from precise_rag.types import Document, Span
@@ -102,9 +102,6 @@ def load_dataset(
     documents: str | Path | Sequence[str | Path] | None,
     questions: str | Path,
     name: str | None = None,
-    *,
-    follow_links: bool = False,
-    max_bytes: int = MAX_FILE_BYTES,
 ) -> Dataset:
     """Load documents and the questions of one file.
 
@@ -112,7 +109,6 @@ def load_dataset(
         texts that come with the questions, in the shapes of other tools.
     questions: a .jsonl, .jsonl.gz, .csv or .json file, or a folder of BEIR, see the module.
     name: default: the name of the question file.
-    follow_links, max_bytes: see `read_documents`.
 
     With documents, the texts of another tool's evidence are quotations that are looked up in them. A
     question whose quotations are not found goes to `unplaced`. Raises InputError with the file and line of a
@@ -126,7 +122,7 @@ def load_dataset(
             raise InputError(f"{path}: has questions only; pass the documents, too (--documents)")
     else:
         paths = [documents] if isinstance(documents, str | Path) else documents
-        read = read_documents(*paths, follow_links=follow_links, max_bytes=max_bytes, own_ids=True)
+        read = (replace(one, id=one.id.partition("#")[2] or one.id) for one in read_documents(*paths))
         collection = {document.id: document for document in read}
     asked, unplaced = _placed(path, given, collection)
     return Dataset(name or path.name.split(".")[0], tuple(collection.values()), tuple(asked), tuple(unplaced))

@@ -17,7 +17,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from precise_rag.excerpts import PieceTokens, no_piece_tokens
-from precise_rag.pages import page_at
+from precise_rag.facts import page_at
 from precise_rag.redaction import redacted
 from precise_rag.titles import joined_titles, new_sections, titles_above
 from precise_rag.tokens import estimate_tokens

@@ -36,7 +36,7 @@ def test_rows_of_a_table_are_printed_below_its_head(tmp_path, precise):
     precise("index", tmp_path / "docs", "--out", tmp_path / "index")
     code, out, _ = precise("ask", tmp_path / "index", "How long is bolt M41?")
     assert code == 0
-    assert "\nBolt | Length | Torque\n| M" in out
+    assert "bolts.md: Bolts › Bolt | Length | Torque\n| M" in out
     assert "| M41 | 205 mm | 123 Nm |" in out
 
 
@@ -89,40 +89,6 @@ def test_an_index_of_another_encoder_is_asked_with_that_encoder(folder, tmp_path
     code, out, _ = precise("ask", tmp_path / "index", "Who keeps the lamp?", "--encoder", own)
     assert code == 0
     assert "Ilse Brandt keeps it." in out
-
-
-def test_without_a_question_there_is_a_conversation(folder, precise, monkeypatch):
-    lines = iter(["/why", "Who keeps the lamp?", "/why", "/help", " ", "/quit"])
-    monkeypatch.setattr("precise_rag.cli.ask.is_terminal", lambda name: True)
-    monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
-    code, out, err = precise("ask", folder / "index")
-    assert (code, err) == (0, "")
-    assert "ask a question first" in out
-    assert "[1] lamp.txt" in out
-    assert "keep" in out.split("[1] lamp.txt")[1]
-
-
-def test_a_conversation_ends_with_the_input_and_goes_on_after_an_error(folder, precise, monkeypatch):
-    events = iter(["Who keeps the lamp?", "And then?", EOFError()])
-
-    def read(prompt):
-        event = next(events)
-        if isinstance(event, Exception):
-            raise event
-        return event
-
-    monkeypatch.setattr("precise_rag.cli.ask.is_terminal", lambda name: True)
-    monkeypatch.setattr("builtins.input", read)
-    with ChatServer([fails(401, "bad key"), fails(401, "bad key")]) as server:
-        code, _, err = precise("ask", folder / "index", "--llm", "local-model", "--base-url", server.url)
-    assert code == 0
-    assert err.count("\n") == 2
-
-
-def test_no_question_without_a_terminal_is_an_error(folder, precise):
-    code, out, err = precise("ask", folder / "index")
-    assert (code, out) == (1, "")
-    assert err.startswith("precise: no question; give one in quotes")
 
 
 def test_max_tokens_counts_what_is_around_a_passage_too(folder, precise):

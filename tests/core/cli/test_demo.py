@@ -1,6 +1,5 @@
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -19,13 +18,9 @@ def test_the_demo_runs_on_given_documents(tmp_path, precise):
     assert record["stock_tokens"] > 0
     code, out, _ = precise(*args)
     assert code == 0
-    assert re.search(r"0\.\d\d → 0\.\d\d  .*Ilse Brandt", out)
-    assert "with filter={'source': 'otter.txt'}" in out
-    assert re.search(
-        rf"Who keeps the lamp\? +{record['tokens']} +{record['stock_tokens']}$", out, re.MULTILINE
-    )
-    page = Path(next(line.strip() for line in out.splitlines() if line.endswith("trace.html")))
-    assert "Ilse Brandt" in page.read_text()
+    assert re.search(r"\[1\] lamp\.txt\n +0\.\d\d  ", out)
+    tokens = rf"Who keeps the lamp\? +{record['tokens']} +{record['stock_tokens']}$"
+    assert re.search(tokens, out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("words", demo.QUESTIONS.values())

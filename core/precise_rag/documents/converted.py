@@ -1,0 +1,103 @@
+"""HTML, PDF, Word, PowerPoint, EPUB and notebooks as Markdown.
+
+The converter runs in a process of its own: a file that makes it crash or hang costs that file only.
+"""
+
+import io
+import json
+import subprocess
+import sys
+import threading
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from precise_rag.documents.files import MOST_BYTES, decode
+from precise_rag.errors import InputError
+
+SECONDS = 60
+"""Most time for a file."""
+_ARCHIVES = (".docx", ".pptx", ".epub")
+
+
+class Converted(NamedTuple):
+    """A file as Markdown. title: empty if it has none. pages: where each page or slide begins."""
+
+    text: str
+    title: str
+    pages: tuple[int, ...]
+
+
+class Converter:
+    """The converter's process, started at the first file and again after one that ended it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def convert(self, data: bytes, file: Path) -> Converted:
+        """Return a file as Markdown. Raises InputError if it cannot be converted or the extra is missing."""
+        suffix = ".html" if file.suffix.lower() == ".htm" else file.suffix.lower()
+        if suffix in _ARCHIVES:
+            _check_archive(data, file)
+        elif suffix != ".pdf":
+            data = decode(data, file).encode("utf-8", "replace")
+        reply = self._ask(data, suffix, file)
+        if "error" in reply:
+            raise InputError(f"{file}: cannot be converted ({reply['error']})")
+        return Converted(reply["text"], reply["title"], tuple(reply["pages"]))
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _ask(self, data: bytes, suffix: str, file: Path) -> dict[str, Any]:
+        process = self._process = self._process or _start(file)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        late = threading.Timer(SECONDS, process.kill)
+        late.daemon = True
+        late.start()
+        try:
+            process.stdin.write(json.dumps({"suffix": suffix, "bytes": len(data)}).encode() + b"\n" + data)
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except OSError:
+            line = b""
+        finally:
+            late.cancel()
+        if not line.endswith(b"\n"):
+            self.close()
+            return {"error": f"the converter ended, or took more than {SECONDS} seconds"}
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+
+def _start(file: Path) -> "subprocess.Popen[bytes]":
+    """Start the process. It imports what is installed, and nothing from the working folder."""
+    folders = []
+    for name in ("markitdown", "pypdf"):
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
+            raise InputError(f"{file}: {name!r} is not installed; run: pip install 'precise-rag[documents]'")
+        folders.append(str(Path(spec.origin).parents[1]))
+    return subprocess.Popen(
+        [sys.executable, "-I", str(Path(__file__).with_name("converter.py")), *folders],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _check_archive(data: bytes, file: Path) -> None:
+    """Raise InputError for an archive that is damaged or unpacks to more than a file may have."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise InputError(f"{file}: is damaged, or another kind of file ({error})") from error
+    if size > MOST_BYTES:
+        raise InputError(f"{file}: unpacks to {size:,} bytes; at most {MOST_BYTES:,} are read")

@@ -1,0 +1,171 @@
+"""The files of a folder, their kinds, and their bytes and text."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from precise_rag._extras import require
+from precise_rag.errors import InputError
+
+MOST_BYTES = 256 * 2**20
+"""Largest size of a file, before and after unpacking."""
+
+Kind = Literal["text", "records", "json", "table", "mail", "converted"]
+"""text: read as it is. records: JSON Lines. json: one JSON value. table: CSV. mail: one or several messages.
+converted: needs a converter."""
+
+Report = Callable[[InputError], object]
+"""Takes the error of a file or line that is left out."""
+
+_TEXT = (
+    ".txt .text .log .adoc .asciidoc .org .tex .srt .vtt "
+    ".md .markdown .mdown .mkd .mkdn .mdx .qmd .rmd .rst .rest "
+    ".bash .bat .c .cc .cfg .clj .cmake .conf .cpp .cs .css .cxx .dart .el .erl .ex .exs .f90 .fs .go "
+    ".gradle .graphql .groovy .h .hh .hpp .hs .ini .java .jl .js .jsx .kt .kts .less .lisp .lua .m .mjs "
+    ".ml .mm .nim .pas .php .pl .pm .proto .ps1 .py .pyi .pyx .r .rb .rs .sass .scala .scm .scss .sh .sql "
+    ".svelte .swift .tcl .tf .toml .ts .tsx .vb .vue .xml .yaml .yml .zig .zsh"
+)
+_NAMES = "authors changelog contributing copying dockerfile license makefile news notice readme todo"
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(_TEXT.split(), "text"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "records"),
+    ".json": "json",
+    **dict.fromkeys((".csv", ".tsv"), "table"),
+    **dict.fromkeys((".eml", ".mbox"), "mail"),
+    **dict.fromkeys((".html", ".htm", ".pdf", ".docx", ".pptx", ".epub", ".ipynb"), "converted"),
+}
+
+
+def kind_of(name: str) -> Kind | None:
+    """Return the kind of a file by its name; None if it cannot be read."""
+    lower = name.lower()
+    stem, ending = os.path.splitext(lower.removesuffix(".gz") if lower.endswith(".jsonl.gz") else lower)
+    return _KINDS.get(ending) if ending else "text" if stem in _NAMES.split() else None
+
+
+def document_files(
+    path: Path,
+    *,
+    exclude: Sequence[str] = (),
+    on_error: Report | None = None,
+) -> Iterator[tuple[Path, str]]:
+    """Find the files to read at a path: a file, or the files in a folder at any depth.
+
+    exclude, on_error: see `read_documents`.
+    Returns an iterator over (file, name within the folder), sorted by path.
+    Raises InputError, or calls `on_error`, if there is nothing to read.
+    """
+    report = on_error or raise_error
+    if os.path.isdir(path):
+        found = False
+        for file, name in _files_below(path, exclude, report):
+            if kind_of(file.name):
+                found = True
+                yield file, name
+        if not found:
+            report(InputError(f"{path}: there is nothing to read in this folder"))
+    elif not os.path.lexists(path):
+        report(InputError(f"{path}: no such file or folder"))
+    elif kind_of(path.name):
+        yield path, path.name
+    else:
+        report(InputError(f"{path}: cannot read this kind of file ({path.suffix or 'no ending'})"))
+
+
+def _files_below(root: Path, exclude: Sequence[str], report: Report) -> Iterator[tuple[Path, str]]:
+    """Yield the files below a folder with their names in it, by path.
+
+    Hidden files, what `exclude` names and saved indexes are left out. Links out of the folder are errors.
+    """
+    inside = os.path.realpath(root)
+    waiting = [root]
+    while waiting:
+        path = waiting.pop()
+        name = path.relative_to(root).as_posix()
+        if path != root:
+            if path.name.startswith(".") or any(
+                fnmatch(path.name, pattern) or fnmatch(name, pattern) for pattern in exclude
+            ):
+                continue
+            target = os.path.realpath(path)
+            if path.is_symlink() and not Path(target).is_relative_to(inside):
+                report(InputError(f"{path}: is a link to {target}, outside the given folder"))
+                continue
+        try:
+            if not path.is_dir():
+                yield path, name
+            elif path == root or not (path.is_symlink() or _is_index(path)):
+                waiting.extend(sorted(path.iterdir(), reverse=True))
+        except OSError as error:
+            report(InputError(f"{path}: {_reason(error, path)}"))
+
+
+def _is_index(folder: Path) -> bool:
+    """Whether a folder holds a saved index."""
+    return (folder / "manifest.json").is_file() and any(folder.glob("data-*"))
+
+
+def read_bytes(file: Path) -> bytes:
+    """Read a regular file, unpacking it if its name ends in .gz.
+
+    Raises InputError if the file cannot be read or is larger than `MOST_BYTES`.
+    """
+    try:
+        if file.exists() and not file.is_file():
+            kind = "a folder" if file.is_dir() else "a pipe, a device or a socket"
+            raise InputError(f"{file}: is {kind}; expected a file")
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+            data = opened.read(MOST_BYTES + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{file}: not a complete gzip file ({error})") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{file}: {_reason(error, file)}") from error
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{file}: holds more than {MOST_BYTES:,} bytes; split it")
+    return data
+
+
+def read_text(file: Path) -> str:
+    """Read a text file, unpacking it if its name ends in .gz. Raises InputError if it is not text."""
+    return decode(read_bytes(file), file)
+
+
+def decode(data: bytes, file: Path) -> str:
+    """Decode a text: as its byte order mark says, as UTF-8, or in the encoding that fits its letters best.
+
+    Raises InputError if it is not text, or if guessing its encoding needs the extra "documents".
+    """
+    is_marked = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        text = data.decode("utf-16" if is_marked else "utf-8-sig")
+    except UnicodeDecodeError:
+        if b"\0" in data:
+            raise InputError(f"{file}: looks like a binary file; expected text") from None
+        try:
+            best = require("charset_normalizer", extra="documents").from_bytes(data).best()
+        except ImportError as error:
+            raise InputError(f"{file}: not UTF-8 text, and {error}") from error
+        if best is None:
+            raise InputError(f"{file}: not text in an encoding that is known; convert it to UTF-8") from None
+        text = str(best)
+    if "\0" in text:
+        raise InputError(f"{file}: looks like a binary file (it contains NUL bytes); expected text")
+    return text
+
+
+def _reason(error: OSError | ValueError, path: Path) -> str:
+    """Why a path cannot be read, in words."""
+    if isinstance(error, FileNotFoundError) and path.is_symlink():
+        return f"is a link to {os.path.realpath(path)}, which does not exist"
+    return f"cannot be read ({getattr(error, 'strerror', None) or error})"
+
+
+def raise_error(error: InputError) -> NoReturn:
+    """Raise an error; the default where no function takes it."""
+    raise error

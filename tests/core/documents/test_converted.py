@@ -1,0 +1,113 @@
+"""Files that need a converter, made by the programs' own libraries."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from precise_rag import read_documents
+from precise_rag.documents import converted
+from precise_rag.errors import InputError
+from precise_rag.facts import page_at
+
+pytest.importorskip("markitdown")
+pytest.importorskip("pypdf")
+
+FARES, NIGHT = "Adults pay 12 euros.", "The last_ferry leaves at 23:40."
+HTML = f"<html><head><title>Handbook</title></head><body><h1>Fares</h1><p>{FARES}</p>{NIGHT}</body></html>"
+
+
+def write_html(file: Path) -> None:
+    file.write_text(HTML)
+
+
+def write_docx(file: Path) -> None:
+    made = pytest.importorskip("docx").Document()
+    made.add_heading("Fares", 1)
+    made.add_paragraph(FARES)
+    made.add_paragraph(NIGHT)
+    made.save(str(file))
+
+
+def write_pptx(file: Path) -> None:
+    made = pytest.importorskip("pptx").Presentation()
+    for title, text in (("Fares", FARES), ("Night ferry", NIGHT)):
+        slide = made.slides.add_slide(made.slide_layouts[1])
+        slide.shapes.title.text, slide.placeholders[1].text = title, text
+    made.save(str(file))
+
+
+def write_pdf(file: Path) -> None:
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas").Canvas(str(file))
+    for text in (FARES, NIGHT):
+        canvas.drawString(72, 720, text)
+        canvas.showPage()
+    canvas.save()
+
+
+def write_epub(file: Path) -> None:
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        '<dc:title>Handbook</dc:title></metadata><manifest><item id="a" href="a.xhtml"/></manifest>'
+        '<spine><itemref idref="a"/></spine></package>'
+    )
+    container = '<container><rootfiles><rootfile full-path="p.opf"/></rootfiles></container>'
+    with zipfile.ZipFile(file, "w") as made:
+        for name, text in (("META-INF/container.xml", container), ("p.opf", package), ("a.xhtml", HTML)):
+            made.writestr(name, text)
+
+
+def write_ipynb(file: Path) -> None:
+    cells = [{"cell_type": "markdown", "source": ["# Fares\n", f"\n{FARES}\n\n{NIGHT}"], "metadata": {}}]
+    file.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+
+
+@pytest.mark.parametrize("write", [write_html, write_docx, write_pptx, write_pdf, write_epub, write_ipynb])
+def test_a_file_becomes_markdown_with_its_pages(write, tmp_path: Path) -> None:
+    ending = write.__name__.removeprefix("write_")
+    write(tmp_path / f"a.{ending}")
+    (document,) = read_documents(tmp_path)
+    assert FARES in document.text
+    assert NIGHT in document.text
+    assert ("# Fares" in document.text) == (ending != "pdf")
+    pages = [page_at(document.metadata, document.text.index(text)) for text in (FARES, NIGHT)]
+    assert pages == ([1, 2] if ending in ("pdf", "pptx") else [None, None])
+    assert document.metadata.get("title") in (None, "Handbook", "Fares")
+
+
+def test_a_converter_that_takes_too_long_costs_one_file(tmp_path: Path, monkeypatch) -> None:
+    for name in ("a.html", "b.txt"):
+        (tmp_path / name).write_text("<p>text</p>")
+    errors: list[InputError] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(converted, "SECONDS", 0.0)
+        found = [document.id for document in read_documents(tmp_path, on_error=errors.append)]
+    assert found == ["b.txt"]
+    assert "a.html: cannot be converted (the converter ended, or took more than" in str(errors[0])
+    assert [document.id for document in read_documents(tmp_path)] == ["a.html", "b.txt"]
+
+
+def test_a_missing_converter_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(converted, "find_spec", lambda name: None)
+    (tmp_path / "a.html").write_text("<p>x</p>")
+    with pytest.raises(InputError, match=r"a.html: 'markitdown' is not.*'precise-rag\[documents\]'"):
+        list(read_documents(tmp_path))
+
+
+def test_a_file_without_text_is_named(tmp_path: Path) -> None:
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas").Canvas(str(tmp_path / "a.pdf"))
+    canvas.showPage()
+    canvas.save()
+    with pytest.raises(InputError, match="no text was found in it; scanned pages need text recognition"):
+        list(read_documents(tmp_path))
+
+
+def test_the_converter_imports_nothing_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("markitdown", "pypdf", "precise_rag", "json", "io", "re", "sitecustomize", "usercustomize"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write({name!r})")
+    write_html(tmp_path / "a.html")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert [document.id for document in read_documents(tmp_path / "a.html")] == ["a.html"]
+    assert not (tmp_path / "imported").exists()

@@ -172,7 +172,7 @@ def plain_text(text: str) -> str:
 def _below(
     limit: int,
     n_rows: int,
-    owners: Callable[[int], Sequence[Hashable]],
+    owners: Callable[[int], Mapping[Hashable, int]],
     counts: Counter[Hashable],
     taken: dict[int, None],
 ) -> Iterator[int]:
@@ -182,15 +182,17 @@ def _below(
             yield row
 
 
-def _owners(candidate: Candidate) -> list[Hashable]:
-    """The document of a candidate, and the groups of near-copies that it is in.
+def _owners(candidate: Candidate) -> dict[Hashable, int]:
+    """The document of a candidate and the groups of near-copies that it is in, with how much it counts there.
 
     What is said again and again is one group, too, with a third of a share: each of it counts three times.
-    Its documents share that, as an honest one may have the words of the question in many sentences.
+    Its documents share that, as an honest one may have the words of the question in many sentences: so in
+    the part of its document each counts four times the number of such documents.
     """
-    n_loud = int(candidate.scores.get(INSISTENT, 0))
-    insistent = [INSISTENT] * 3 + [(INSISTENT, candidate.doc_id)] * 4 * n_loud if n_loud else []
-    return [candidate.doc_id, *insistent, *_groups(candidate)]
+    owners: dict[Hashable, int] = dict.fromkeys((candidate.doc_id, *_groups(candidate)), 1)
+    if n_loud := int(candidate.scores.get(INSISTENT, 0)):
+        owners |= {INSISTENT: 3, (INSISTENT, candidate.doc_id): 4 * n_loud}
+    return owners
 
 
 def _groups(candidate: Candidate) -> tuple[Hashable, ...]:

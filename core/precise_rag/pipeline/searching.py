@@ -44,27 +44,41 @@ class FairSearch:
         A source that returns another number than it was asked for is searched once, and all have a place.
         """
         n_places = getattr(self.source, "fetch_k", None) or self.n_candidates
-        candidates = best_first((yield self._work(query, n_places)))
-        is_asked, others_wait = len(candidates) == n_places, isinstance(self.source, Index)
+        found = best_first((yield self._work(query, n_places)))
+        if len(found) != n_places:
+            return Found(found, max(n_places, len(found)))
+        if self.goes_on:
+            found = yield from self._further(query, found, n_places)
+        return Found(best_first(found), n_places)
+
+    def _further(self, query: str, found: list[Candidate], n_places: int) -> Conversation[list[Candidate]]:
+        """Search on while too few of those found have a place: a longer list each time, or another one.
+
+        Documents that have their share are left out where the source can do that. More candidates are asked
+        for at the first of these searches, and when the same documents are left out as at the search before.
+        A source that has no more of the others is searched for all documents again.
+        """
+        can_leave_out = isinstance(self.source, Index)
         top_k = n_places
         left_out: tuple[str, ...] = ()
-        for _ in range(_MOST if is_asked and self.goes_on else 0):
-            places = share_places(query, candidates, n_places)
+        for _ in range(_MOST):
+            places = share_places(query, found, n_places)
             if places.is_shared:
                 break
-            full = places.full if top_k == n_places else _often(candidates, share_of(n_places))
-            former, left_out = left_out, tuple(dict.fromkeys((*left_out, *full))) if others_wait else ()
-            top_k *= _GROWTH if top_k == n_places or left_out == former else 1
+            full = places.full if top_k == n_places else _often(found, share_of(n_places))
+            former, left_out = left_out, tuple(dict.fromkeys((*left_out, *full))) if can_leave_out else ()
+            if top_k == n_places or left_out == former:
+                top_k *= _GROWTH
             if top_k > _LARGEST * n_places:
                 break
             more = yield self._work(query, top_k, left_out)
-            candidates = _behind(candidates, more) if left_out else _behind(best_first(more), candidates)
+            found = _behind(found, more) if left_out else _behind(best_first(more), found)
             if len(more) < top_k:
-                n_texts = len(candidates) - len(share_places(query, candidates, n_places).repeats)
+                n_texts = len(found) - len(share_places(query, found, n_places).repeats)
                 if not left_out or n_texts >= n_places:
                     break
-                others_wait = False
-        return Found(best_first(candidates), n_places if is_asked else max(n_places, len(candidates)))
+                can_leave_out = False
+        return found
 
     def _work(self, query: str, top_k: int, left_out: Sequence[str] = ()) -> Work:
         given = dict(self.given)

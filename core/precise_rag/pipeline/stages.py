@@ -1,10 +1,9 @@
 """The stages of a pipeline: what each of them is, how it is made, and those between search and selection.
 
-A new stage between search and selection is a name in `Stages`, its call in `CALLS`, and a function that
+A new stage between search and selection is a name in `Stages`, its method in `METHODS`, and a function that
 makes a Step from it, in `STEPS`.
 """
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
@@ -37,27 +36,16 @@ class Stages(TypedDict, total=False):
     feedback: Part
 
 
-class Call(NamedTuple):
-    """A method that a stage has, with its arguments: those given by place, and those given by name."""
-
-    method: str
-    placed: tuple[str, ...]
-    named: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.method}({', '.join((*self.placed, *(('*', *self.named) if self.named else ())))})"
-
-
-CALLS: Mapping[str, Call] = {
-    "rewriter": Call("queries", ("question",)),
-    "reranker": Call("score", ("query", "candidates")),
-    "redundancy": Call("filter", ("candidates",)),
-    "relevance": Call("filter", ("query", "candidates")),
-    "evidence": Call("grow", ("query", "candidates")),
-    "selector": Call("select", ("candidates",), ("query", "step")),
-    "feedback": Call("next_step", ("rounds",)),
+METHODS: Mapping[str, str] = {
+    "rewriter": "queries",
+    "reranker": "score",
+    "redundancy": "filter",
+    "relevance": "filter",
+    "evidence": "grow",
+    "selector": "select",
+    "feedback": "next_step",
 }
-"""What your own object must have, by the name of the stage; see `precise_rag.protocols`."""
+"""The method that your own object must have, by the name of the stage; see `precise_rag.protocols`."""
 
 
 @runtime_checkable
@@ -79,13 +67,13 @@ def make_stages(preset: PresetName, index: Any, given: Mapping[str, Part]) -> di
     Raises InputError for a stage that is none, and for the name of none.
     """
     for name in given:
-        if name not in CALLS:
-            raise InputError(f"PreciseRAG has no argument {name!r}; its stages are {', '.join(CALLS)}")
-    return {name: _made(name, preset, index, given.get(name, "default")) for name in CALLS}
+        if name not in METHODS:
+            raise InputError(f"PreciseRAG has no argument {name!r}; its stages are {', '.join(METHODS)}")
+    return {name: _made(name, preset, index, given.get(name, "default")) for name in METHODS}
 
 
 def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
-    chosen, call = load_preset(preset), CALLS[name]
+    chosen, method = load_preset(preset), METHODS[name]
     if given is None:
         return None
     if isinstance(given, str) and given == "default":
@@ -101,14 +89,9 @@ def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
             return loaded
         adaptation, ours = getattr(index, "adaptation", None), calibrated(loaded)
         return _adapted(ours, index) if adaptation and adaptation.is_for(ours) else ours
-    if not callable(method := getattr(given, call.method, None)) or isinstance(given, type):
+    if not callable(getattr(given, method, None)) or isinstance(given, type):
         raise InputError(
-            f'{name} must be "default", None or an object with {call}, got {type(given).__name__}'
-        )
-    if not _takes(method, call):
-        raise InputError(
-            f"{name}: {type(given).__name__}.{call.method} must be callable as {call}, "
-            f"got {call.method}{inspect.signature(method)}"
+            f'{name} must be "default", None or an object with {method}(), got {type(given).__name__}'
         )
     return given
 
@@ -121,19 +104,6 @@ def _adapted(reranker: Reranker, index: Any) -> Reranker:
 def _encoder_name(index: Any) -> str | None:
     encoder = getattr(index, "encoder", None)
     return None if encoder is None else encoder.name
-
-
-def _takes(method: Callable[..., Any], call: Call) -> bool:
-    """Whether a method takes the arguments of a call; true if that cannot be known."""
-    try:
-        signature = inspect.signature(method)
-    except ValueError:
-        return True
-    try:
-        signature.bind(*call.placed, **dict.fromkeys(call.named))
-    except TypeError:
-        return False
-    return True
 
 
 class Step(NamedTuple):

@@ -234,6 +234,8 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
     for name in ("rewriter", "redundancy", "relevance", "evidence", "selector", "feedback"):
         with pytest.raises(InputError, match=f'{name} must be "default", None or an object with'):
             PreciseRAG(rag.index, **{name: "off"})
+    with pytest.raises(InputError, match=r"PreciseRAG has no argument 'filters'; its stages are rewriter, "):
+        PreciseRAG(rag.index, **{"filters": None})
     with pytest.raises(InputError, match="index must be an index or an object with search"):
         PreciseRAG("my-index")
 
@@ -251,20 +253,6 @@ def test_the_selector_of_a_user_is_told_the_question_and_the_step_of_feedback(ra
     answer = PreciseRAG(rag.index, llm, selector=First()).answer(QUESTION)
     assert asked == [(QUESTION, 0), (QUESTION, 1)]
     assert [len(turn.selection.kept) for turn in answer.rounds] == [1, 2]
-
-
-def test_a_stage_that_cannot_be_called_is_refused_before_a_question(rag):
-    class Old:
-        def select(self, candidates):
-            return Selection.keep_all(candidates)
-
-    wanted = (
-        r"selector: Old.select must be callable as select\(candidates, \*, query, step\), got select\(candid"
-    )
-    with pytest.raises(InputError, match=wanted):
-        PreciseRAG(rag.index, selector=Old())
-    with pytest.raises(InputError, match=r"PreciseRAG has no argument 'filters'; its stages are rewriter, "):
-        PreciseRAG(rag.index, **{"filters": None})
 
 
 def test_a_stage_of_a_user_may_ask_the_model_of_the_pipeline(rag):

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.evidence.stretches import begins_with_heading
-from precise_rag.question_kinds import QUESTION_KINDS, question_kinds
 from precise_rag.rerank.logistic_regression import log_odds
+from precise_rag.stems import QUESTION_KINDS, question_kinds
 from precise_rag.types import FloatArray, Stretch
 
 _ASKS_FOR_MORE = re.compile(

@@ -7,6 +7,7 @@ a sentence of an item      the first sentence of the item, such as a term or an 
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,72 +27,88 @@ _BESIDE_ITEMS: tuple[BlockKind, ...] = ("code", "table", "quote")
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
 
+class _Sentence(NamedTuple):
+    """A sentence with the block that it stands in. leans: whether it leans on the sentence before it."""
+
+    text: str
+    n_tokens: int
+    block: Block
+    leans: bool
+
+    @property
+    def is_short(self) -> bool:
+        return self.n_tokens <= LONGEST_BEFORE
+
+
 def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
     """Yield (row, needed) for the sentences of a stretch: who sends the sentence `row` sends `needed`, too.
 
     A sentence that another one leans on is needed if it is short and leans on none itself.
     """
-    texts = [sentence.text for sentence in stretch.sentences]
-    tokens = [sentence.n_tokens or 0 for sentence in stretch.sentences]
-    blocks = _blocks(stretch)
-    language = language_of(stretch.text)
-    leaning = [
-        block.kind in _PROSE and leans(text, language) for block, text in zip(blocks, texts, strict=True)
-    ]
-    leads: list[tuple[int, int]] = []
-    """Rows of lead-ins whose lists go on, and the levels of these lists."""
-    first = lead = 0
-    """The first row of the block, and the row of its lead-in, -1 without one."""
-    for row in range(1, len(texts)):
-        before, kind, level = row - 1, blocks[row].kind, blocks[row].level
-        if kind == "heading" or blocks[before].kind == "heading":
-            leads, lead, first = [], -1, row
+    sentences = _sentences(stretch)
+    first = 0  # row of the first sentence of the block
+    lead: int | None = 0  # row of the lead-in of the block
+    lists: list[tuple[int, int]] = []  # that may go on: row of the lead-in, and level of the items
+    for row in range(1, len(sentences)):
+        sentence, before = sentences[row], sentences[row - 1]
+        kind, level = sentence.block.kind, sentence.block.level
+        if "heading" in (kind, before.block.kind):
+            first, lead, lists = row, None, []
             continue
-        goes_on = blocks[row] == blocks[before] or (
-            kind != "item" and blocks[before].kind in (kind, "paragraph")
-        )
-        if leaning[row] and goes_on and not leaning[before] and tokens[before] <= LONGEST_BEFORE:
-            yield row, before
-        if blocks[row] != blocks[before]:
+        if _leans_on(sentence, before):
+            yield row, row - 1
+        if sentence.block == before.block:
+            needed = {"code": lead, "item": first}.get(kind)
+        else:
             first = row
-            leads = [
-                known for known in leads if kind in _BESIDE_ITEMS or (kind == "item" and known[1] <= level)
-            ]
-            is_led = kind in _ANNOUNCED and _announces(texts[before], blocks[before].kind, kind)
+            in_item = kind == "item"
+            lists = [one for one in lists if kind in _BESIDE_ITEMS or (in_item and one[1] <= level)]
+            is_led = _announces(before, kind)
             if is_led:
-                yield from ((before, after) for after in _announced(row, blocks, tokens))
-            if is_led and kind == "item" and (blocks[before].kind != "item" or level > blocks[before].level):
-                leads.append((before, level))
-            lead = leads[-1][0] if leads and kind == "item" else before if is_led else -1
-            if lead >= 0 and tokens[lead] <= LONGEST_BEFORE:
-                yield row, lead
-        elif kind == "code" and lead >= 0 and tokens[lead] <= LONGEST_BEFORE:
-            yield row, lead
-        elif kind == "item" and tokens[first] <= LONGEST_BEFORE:
-            yield row, first
+                yield from ((row - 1, after) for after in _announced(row, sentences))
+            if is_led and in_item and (before.block.kind != "item" or level > before.block.level):
+                lists.append((row - 1, level))
+            lead = lists[-1][0] if lists and in_item else row - 1 if is_led else None
+            needed = lead
+        if needed is not None and sentences[needed].is_short:
+            yield row, needed
 
 
-def _blocks(stretch: Stretch) -> list[Block]:
-    """The block of each sentence."""
+def _sentences(stretch: Stretch) -> list[_Sentence]:
     origin = stretch.sentences[0].start
     structure = read_structure(stretch.text)
     starts = np.array([sentence.start - origin for sentence in stretch.sentences], dtype=np.int64)
-    return [structure.blocks[number] for number in structure.block_numbers(starts).tolist()]
+    blocks = [structure.blocks[number] for number in structure.block_numbers(starts).tolist()]
+    language = language_of(stretch.text)
+    return [
+        _Sentence(one.text, one.n_tokens or 0, block, block.kind in _PROSE and leans(one.text, language))
+        for one, block in zip(stretch.sentences, blocks, strict=True)
+    ]
 
 
-def _announces(text: str, kind: BlockKind, following: BlockKind) -> bool:
+def _leans_on(sentence: _Sentence, before: _Sentence) -> bool:
+    """Whether a sentence leans on the one before it, which is short, leans on none and leads to its block."""
+    kind = sentence.block.kind
+    goes_on = kind != "item" and before.block.kind in (kind, "paragraph")
+    goes_on = goes_on or sentence.block == before.block
+    return sentence.leans and goes_on and not before.leans and before.is_short
+
+
+def _announces(sentence: _Sentence, following: BlockKind) -> bool:
     """Whether a sentence announces the block after it: it ends in a colon, or in nothing before code."""
-    if kind not in _PROSE:
+    if sentence.block.kind not in _PROSE or following not in _ANNOUNCED:
         return False
+    text = sentence.text
     return ends_in_colon(text) or (following in ("code", "table") and not ends_sentence(text))
 
 
-def _announced(row: int, blocks: Sequence[Block], tokens: Sequence[int]) -> Iterator[int]:
+def _announced(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:
     """The rows of the list, code or table that begins at a row, up to LONGEST_ANNOUNCED tokens."""
-    start, left = blocks[row], LONGEST_ANNOUNCED
-    for after in range(row, len(blocks)):
-        left -= tokens[after]
-        is_list = start.kind == blocks[after].kind == "item" and blocks[after].level >= start.level
-        if left < 0 or not (is_list or blocks[after] == start):
+    start, left = sentences[row].block, LONGEST_ANNOUNCED
+    for after in range(row, len(sentences)):
+        block = sentences[after].block
+        left -= sentences[after].n_tokens
+        is_list = start.kind == block.kind == "item" and block.level >= start.level
+        if left < 0 or not (is_list or block == start):
             return
         yield after

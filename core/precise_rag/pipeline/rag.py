@@ -21,12 +21,11 @@ from precise_rag.llm.session import Conversation, Session
 from precise_rag.pipeline.batch import answer_all
 from precise_rag.pipeline.path import RetrievalPath
 from precise_rag.pipeline.requests import AnswerArguments, AnswerRequest, SearchArguments, SearchRequest
-from precise_rag.pipeline.stages import AsksModel, Stages, make_stages
+from precise_rag.pipeline.stages import AsksModel, KeepAll, Stages, make_stages
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import Encoder, Source
 from precise_rag.rewriting import make_standalone
-from precise_rag.selection import KeepAll
 from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Document, FloatArray, Selection
 

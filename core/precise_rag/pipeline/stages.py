@@ -4,7 +4,8 @@ A new stage between search and selection is a name in `Stages`, its method in `M
 makes a Step from it, in `STEPS`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
@@ -16,7 +17,7 @@ from precise_rag.protocols import LLM, Neighbours, Reranker
 from precise_rag.rerank import AdaptedReranker, calibrated, load_reranker, rerank, unread_note
 from precise_rag.rerank.load import fitted_reranker
 from precise_rag.sharing import share_places
-from precise_rag.types import UNRANKED, Candidate, Selection
+from precise_rag.types import UNRANKED, Candidate, Selection, best_first
 
 Candidates = Sequence[Candidate]
 
@@ -104,6 +105,20 @@ def _adapted(reranker: Reranker, index: Any) -> Reranker:
 def _encoder_name(index: Any) -> str | None:
     encoder = getattr(index, "encoder", None)
     return None if encoder is None else encoder.name
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAll:
+    """Selector of a pipeline without one: it keeps all candidates, until feedback asks for less."""
+
+    def select(self, candidates: Iterable[Candidate], *, query: str = "", step: int = 0) -> Selection:
+        """Keep all, best first; with a negative `step` of feedback, so many fewer, but at least one."""
+        ranked = best_first(candidates)
+        n_kept = max(1, len(ranked) + min(0, step))
+        return Selection.of(
+            (candidate, row < n_kept, "selection is off" if row < n_kept else "the judge asks for less")
+            for row, candidate in enumerate(ranked)
+        )
 
 
 class Step(NamedTuple):

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from precise_rag.encoders.geometry import LEVELS
-from precise_rag.question_kinds import QUESTION_KINDS, question_kinds
 from precise_rag.rerank.neighbours import Spans
 from precise_rag.rerank.query_terms import Positions, QueryTerms
-from precise_rag.stems import IdfTable, Words, read_words
+from precise_rag.stems import QUESTION_KINDS, IdfTable, Words, question_kinds, read_words
 from precise_rag.types import Candidate, FloatArray, IntArray
 
 FEATURES = (

@@ -51,8 +51,7 @@ class GradientSelector:
     share_of_best: candidates under this share of the best score are dropped; in [0, 1]; default none.
     min_keep: number of the best candidates to keep even if `min_score` or `share_of_best` would drop them.
     min_gap: a drop smaller than this is never sharp.
-    count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate, which the
-    reason calls "about".
+    count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate.
     assume_ratio: whether to take logits, cosine and rank scores as they are; default: logits become
     probabilities, cosine and rank scores are refused. SAGE takes raw logits.
     moves: what a step of feedback changes: the number "kept" (default), or "min_k" alone, as in SAGE.
@@ -117,10 +116,10 @@ class GradientSelector:
         for rank, candidate in enumerate(ranked):
             reason = self._against(scores, rank, cut, n_kept)
             if not reason and self.max_tokens is not None:
-                size, about = self._tokens(candidate)
+                size = self._tokens(candidate)
                 left = self.max_tokens - n_tokens
                 if size > left:
-                    reason = f"{about}{size} tokens do not fit in the {left} left of {self.max_tokens}"
+                    reason = f"{size} tokens do not fit in the {left} left of {self.max_tokens}"
                 else:
                     n_tokens += size
             kept = not reason
@@ -163,13 +162,10 @@ class GradientSelector:
             return f"{score:.4g} is above {self.ratio:.4g} × {before:.4g}"
         return f"the drop from {before:.4g} to {score:.4g} is smaller than {self.min_gap:.4g} (min_gap)"
 
-    def _tokens(self, candidate: Candidate) -> tuple[int, str]:
-        """Return a candidate's number of tokens, and "about " if it is an estimate."""
+    def _tokens(self, candidate: Candidate) -> int:
         if candidate.n_tokens is not None:
-            return candidate.n_tokens, ""
-        if self.count_tokens is not None:
-            return self.count_tokens(candidate.text), ""
-        return estimate_tokens(candidate.text), "about "
+            return candidate.n_tokens
+        return (self.count_tokens or estimate_tokens)(candidate.text)
 
 
 DEFAULT_SELECTOR = GradientSelector(share_of_best=0.25, min_keep=1)

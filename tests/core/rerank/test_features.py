@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies
 
-from precise_rag.question_kinds import QUESTION_KINDS
 from precise_rag.rerank.features import FEATURES, features, places
+from precise_rag.stems import QUESTION_KINDS
 from precise_rag.types import Candidate
 
 

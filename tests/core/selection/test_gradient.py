@@ -124,7 +124,7 @@ def test_a_candidate_above_the_tokens_left_is_dropped() -> None:
 def test_unknown_sizes_are_counted_or_estimated() -> None:
     unsized = candidates([3.0, 2.0], n_tokens=None)
     assert GradientSelector(max_tokens=10).select(unsized).reasons[1] == (
-        "about 7 tokens do not fit in the 3 left of 10"
+        "7 tokens do not fit in the 3 left of 10"
     )
     counted = GradientSelector(max_tokens=50, count_tokens=len).select(unsized)
     assert counted.reasons[1] == "40 tokens do not fit in the 10 left of 50"

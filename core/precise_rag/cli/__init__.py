@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import precise_rag
 from precise_rag.cli.output import drop_unwritten, flush, warn
@@ -32,17 +32,6 @@ class _Parser(argparse.ArgumentParser):
         super().error(visible(message))
 
 
-class _Command(_Parser):
-    """The parser of one command: a wrong option prints this command's usage."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse all arguments; ones that the command does not take are errors."""
-        known, rest = super().parse_known_args(args, namespace)
-        if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
-        return known, rest
-
-
 class _Warnings(logging.Handler):
     """Prints the library's warnings as the commands print theirs."""
 
@@ -60,7 +49,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"precise-rag {precise_rag.__version__}")
     subparsers = parser.add_subparsers(
-        title="commands", metavar="COMMAND", required=True, parser_class=_Command
+        title="commands", metavar="COMMAND", required=True, parser_class=_Parser
     )
     for name in (command,) if command in _COMMANDS else _COMMANDS:
         import_module(f"{__name__}.{name}").add_parser(subparsers)

@@ -1,8 +1,7 @@
 """`precise demo [PATH…]`: index documents and ask questions, without an API key or a download."""
 
 import argparse
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Mapping, Sequence
 from pydoc_data.topics import topics
 
 import numpy as np
@@ -28,25 +27,18 @@ from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
 from precise_rag.types import Document, Selection
 
-QUESTIONS = {
-    "What happens to a saved exception if the finally clause executes a return statement?": (
-        "the saved exception is discarded"
-    ),
-    "Does a class body's scope include the methods defined in it?": "does not extend to the code blocks",
-    "Which method is tried if the left operand does not support the operation?": (
-        "not support the corresponding operation"
-    ),
-    "What is 10 raised to a negative int power?": 'returns "0.01"',
-    "Can I use return with a value in an asynchronous generator?": (
-        'non-empty "return" statement is a syntax error'
-    ),
-}
-"""Questions about the default documents, each with words of the sentence that answers it."""
+QUESTIONS = (
+    "What happens to a saved exception if the finally clause executes a return statement?",
+    "Does a class body's scope include the methods defined in it?",
+    "Which method is tried if the left operand does not support the operation?",
+    "What is 10 raised to a negative int power?",
+    "Can I use return with a value in an asynchronous generator?",
+)
+"""Questions about the default documents."""
 
-LONGEST_PAGE = 20_000
+_LONGEST_PAGE = 20_000
 """Characters; longer pages of the language reference repeat the others."""
-CHUNK_TOKENS = 200
-TOP_K = 5
+_CHUNK_TOKENS, _TOP_K = 200, 5
 """What the demo compares with: the best five chunks of 200 tokens by cosine."""
 _WIDTH = 80
 
@@ -57,7 +49,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "demo",
         help="try it: index documentation and ask questions about it",
         description="Index documents, show what answers a question, and compare the tokens with those of "
-        f"the best {TOP_K} chunks of {CHUNK_TOKENS} tokens. Needs no API key and no download.",
+        f"the best {_TOP_K} chunks of {_CHUNK_TOKENS} tokens. Needs no API key and no download.",
     )
     add_paths(parser, default="the Python language reference")
     parser.add_argument(
@@ -79,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         if show_problems(problems):
             return 1
         raise InputError("every document is empty, so there is nothing to ask about")
-    questions = args.question or (list(QUESTIONS) if not args.paths else _titles(documents))
+    questions = args.question or (QUESTIONS if not args.paths else _titles(documents))
     if not args.json:
         named = "the Python language reference" if not args.paths else ", ".join(map(str, args.paths))
         size = sum(len(document.text) for document in documents)
@@ -91,7 +83,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         show(f"\n▸ {questions[0]}")
         _show_context(rag.retrieve(questions[0]))
-    rows = [_compare(question, rag.retrieve(question), stock) for question in questions]
+    rows = []
+    for question in questions:
+        selection = rag.retrieve(question)
+        tokens = {"tokens": count_kept_tokens(selection), "stock_tokens": stock.count_tokens(question)}
+        rows.append({"question": question, **tokens, "candidates": selection_record(selection)})
     if args.json:
         for row in rows:
             print_json(row)
@@ -110,47 +106,19 @@ def _show_context(selection: Selection) -> None:
     show(f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens")
 
 
-def _compare(question: str, selection: Selection, stock: "_FixedChunks") -> dict[str, object]:
-    """Return the record of a question. "until": tokens up to the sentence that answers it."""
-    words = QUESTIONS.get(question)
-    ours = [(piece.text, piece.n_tokens or 0) for piece in selection.kept]
-    theirs = stock.search(question)
-    return {
-        "question": question,
-        "tokens": sum(tokens for _, tokens in ours),
-        "until": _until(ours, words),
-        "stock_tokens": sum(tokens for _, tokens in theirs),
-        "stock_until": _until(theirs, words),
-        "candidates": selection_record(selection),
-    }
-
-
-def _until(pieces: Sequence[tuple[str, int]], words: str | None) -> int | None:
-    """Return the tokens of the pieces up to the one that holds the words; None if none does."""
-    sent = accumulate(tokens for _, tokens in pieces)
-    held = (words is not None and words in " ".join(text.split()) for text, _ in pieces)
-    return next((tokens for tokens, holds in zip(sent, held, strict=True) if holds), None)
-
-
-def _show_table(rows: Sequence[dict[str, object]]) -> None:
-    stock = f"{TOP_K} × {CHUNK_TOKENS} tokens"
-    has_answers = any(row["question"] in QUESTIONS for row in rows)
-    show(f"\nTokens sent, and the stock way: the best {TOP_K} chunks of {CHUNK_TOKENS} tokens by cosine.")
-    if has_answers:
-        show("In brackets: tokens up to the sentence that answers the question, the best pieces first.")
+def _show_table(rows: Sequence[Mapping[str, object]]) -> None:
+    stock = f"{_TOP_K} × {_CHUNK_TOKENS} tokens"
+    show(f"\nTokens sent, and the stock way: the best {_TOP_K} chunks of {_CHUNK_TOKENS} tokens by cosine.")
     show(f"\n  {'':<62}{'precise-rag':>16}{stock:>20}")
     for row in rows:
-        cells = [
-            f"{row[name]:,}" + (f" ({'never' if row[until] is None else row[until]})" if has_answers else "")
-            for name, until in (("tokens", "until"), ("stock_tokens", "stock_until"))
-        ]
-        show(f"  {shorten(str(row['question']), 60):<62}{cells[0]:>16}{cells[1]:>20}")
+        question = shorten(str(row["question"]), 60)
+        show(f"  {question:<62}{row['tokens']:>16,}{row['stock_tokens']:>20,}")
 
 
 def _language_reference() -> Iterator[Document]:
     """The pages of the Python language reference that come with the interpreter."""
     for name, text in sorted(topics.items()):
-        if len(text) < LONGEST_PAGE:
+        if len(text) < _LONGEST_PAGE:
             yield Document(name, text, {"source": name})
 
 
@@ -173,11 +141,10 @@ class _FixedChunks:
         self._n_tokens = encoder.count_tokens(self._chunks)
         self._vectors = encoder.encode(self._chunks, show_progress=is_terminal("stderr"))
 
-    def search(self, question: str) -> list[tuple[str, int]]:
-        """Return the best chunks for `question` with their tokens, best first."""
+    def count_tokens(self, question: str) -> int:
+        """Return the tokens of the best chunks for `question`."""
         similarity = self._vectors @ self._encoder.encode_queries([question])[0]
-        best = np.argsort(-similarity)[:TOP_K]
-        return [(self._chunks[row], int(self._n_tokens[row])) for row in best.tolist()]
+        return int(self._n_tokens[np.argsort(-similarity)[:_TOP_K]].sum())
 
 
 def _pack(text: str, encoder: Encoder) -> Iterator[str]:
@@ -185,7 +152,7 @@ def _pack(text: str, encoder: Encoder) -> Iterator[str]:
     lengths = encoder.count_tokens([text[start:end] for start, end in spans])
     first, tokens = 0, 0
     for i, (span, length) in enumerate(zip(spans, lengths.tolist(), strict=True)):
-        if tokens and tokens + length > CHUNK_TOKENS:
+        if tokens and tokens + length > _CHUNK_TOKENS:
             yield text[spans[first].start : span.start]
             first, tokens = i, 0
         tokens += length

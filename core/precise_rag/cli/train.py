@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.cli.arguments import path_argument
+from precise_rag.cli.arguments import add_device, path_argument
 from precise_rag.cli.output import Subparsers, check_writable, print_json, show, warn
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
@@ -15,11 +15,10 @@ from precise_rag.segmentation.training.labelled_documents import read_labelled
 
 _FINE_TUNING_BATCH = 256
 """Sentences per step with --fine-tune: the encoder's activations of all of them are in memory at once."""
-
-
-_VOCABULARY = 24_000
 _FURTHER_RATE = 5e-4
 """Learning rate with which a trained model goes on."""
+_HEADINGS = 0.5
+"""Share of the documents whose headings are among the sentences."""
 _FEW_DOCUMENTS, _HELD_OUT_OF_FEW = 200, 0.2
 """Of fewer documents a larger share is held out: two or three say little about which epoch is best."""
 
@@ -35,16 +34,12 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "paths",
         type=path_argument,
-        nargs="*",
+        nargs="+",
         metavar="PATH",
         help="folders, or .txt, .md, .jsonl or .jsonl.gz files",
     )
     parser.add_argument(
-        "--out",
-        type=path_argument,
-        metavar="DIR",
-        required=True,
-        help="folder for the model",
+        "--out", type=path_argument, metavar="DIR", required=True, help="folder for the model"
     )
     parser.add_argument(
         "--family",
@@ -62,32 +57,13 @@ def add_parser(subparsers: Subparsers) -> None:
         "--start",
         metavar="NAME",
         help="small: go on from this model: small, a folder made by `precise train`, or none "
-        "(default: small, the packaged one; none with --encoder or --vocabulary)",
-    )
-    parser.add_argument(
-        "--headings",
-        type=float,
-        metavar="SHARE",
-        default=0.5,
-        help="share of the documents whose headings are among the sentences (default: %(default)s)",
+        "(default: small, the packaged one; none with --encoder)",
     )
     parser.add_argument("--fine-tune", action="store_true", help="sage: also train the encoder")
     parser.add_argument(
         "--pair",
         action="store_true",
         help="sage: use the paper's head, which sees one pair of sentences at a time",
-    )
-    parser.add_argument(
-        "--splice",
-        type=float,
-        metavar="SHARE",
-        help="share of the training text that is joined from pieces of several documents (default: 0)",
-    )
-    parser.add_argument(
-        "--vocabulary",
-        type=int,
-        metavar="N",
-        help="small: number of word pieces of a new model (default: 24000)",
     )
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the documents (default: 3)")
     parser.add_argument(
@@ -107,14 +83,8 @@ def add_parser(subparsers: Subparsers) -> None:
         choices=("bce", "mse"),
         help="binary cross-entropy, or the mean squared error of the paper (default: bce)",
     )
-    parser.add_argument(
-        "--held-out",
-        type=float,
-        metavar="SHARE",
-        help="share of the documents held out, to choose the best epoch (default: 0.05; 0.2 of under 200)",
-    )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the random numbers (default: 0)")
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    add_device(parser)
     parser.add_argument(
         "--json", action="store_true", help="print the results on the held-out documents as one JSON object"
     )
@@ -128,9 +98,9 @@ def run(args: argparse.Namespace) -> int:
     from precise_rag.segmentation.training.fitting import TrainingSettings
     from precise_rag.segmentation.training.train import train_sage, train_small
 
-    names = ("epochs", "batch_size", "learning_rate", "loss", "held_out", "splice", "seed")
+    names = ("epochs", "batch_size", "learning_rate", "loss", "seed")
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    documents = list(read_labelled(*args.paths, headings=args.headings))
+    documents = list(read_labelled(*args.paths, headings=_HEADINGS))
     if not documents:
         raise InputError(
             "there are no documents to train on; name files or folders of documents with paragraphs"
@@ -146,15 +116,13 @@ def run(args: argparse.Namespace) -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     check_writable(args.out / "config.json")
     warn(f"{len(documents):,} documents, {sentences:,} sentences")
-    encoder = (
-        load_encoder(args.encoder or DEFAULT_ENCODER, device=args.device) if _needs_encoder(args) else None
-    )
+    name = args.encoder or (DEFAULT_ENCODER if args.family == "sage" else None)
+    encoder = load_encoder(name, device=args.device) if name else None
     if args.family == "small":
         report = train_small(
             documents,
             args.out,
             settings,
-            vocabulary_size=args.vocabulary or _VOCABULARY,
             encoder=encoder,
             start=None if start is None else model_folder(start),
             device=args.device,
@@ -188,17 +156,13 @@ def _start(args: argparse.Namespace) -> str | None:
         if args.start is not None:
             raise InputError("--start goes on from a model of the family small; leave out --family sage")
         return None
-    makes_new = args.encoder is not None or args.vocabulary is not None
-    if args.start is None:
-        return None if makes_new else "small"
-    if args.start == "none":
-        return None
-    if makes_new:
+    if args.encoder is None:
+        return None if args.start == "none" else args.start or "small"
+    if args.start not in (None, "none"):
         raise InputError(
-            f"--start {args.start} has its own word pieces and vectors; leave out --encoder and "
-            "--vocabulary, or pass --start none"
+            f"--start {args.start} has its own vectors; leave out --encoder, or pass --start none"
         )
-    return str(args.start)
+    return None
 
 
 def _compared(report: Mapping[str, Any], start: str, out: Path) -> str:
@@ -214,7 +178,3 @@ def _compared(report: Mapping[str, Any], start: str, out: Path) -> str:
         for name, key in (("paragraph breaks", "paragraph_auc"), ("section breaks", "section_auc"))
     )
     return f"use {out}: its loss on the held-out documents is {after}, that of {start} {before} ({areas})"
-
-
-def _needs_encoder(args: argparse.Namespace) -> bool:
-    return args.family == "sage" or args.encoder is not None

@@ -1,8 +1,6 @@
 import json
 import re
 
-import pytest
-
 from precise_rag.cli import demo
 
 
@@ -23,14 +21,5 @@ def test_the_demo_runs_on_given_documents(tmp_path, precise):
     assert re.search(tokens, out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("words", demo.QUESTIONS.values())
-def test_the_answers_of_the_prepared_questions_are_in_the_default_documents(words):
-    texts = [" ".join(document.text.split()) for document in demo._language_reference()]
-    assert any(words in text for text in texts)
-
-
-def test_tokens_are_counted_up_to_the_answer():
-    pieces = [("One.", 10), ("The\nanswer is here.", 20), ("The answer is here.", 40)]
-    assert demo._until(pieces, "answer is") == 30
-    assert demo._until(pieces, "nowhere") is None
-    assert demo._until(pieces, None) is None
+def test_the_default_documents_are_pages_of_the_language_reference():
+    assert sum("finally" in document.text for document in demo._language_reference()) > 2

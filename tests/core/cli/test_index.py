@@ -108,12 +108,3 @@ def test_an_interruption_leaves_nothing(tmp_path, precise, monkeypatch):
     code, _, err = precise("index", tmp_path / "a.txt", "--out", tmp_path / "index")
     assert (code, "interrupted" in err) == (130, True)
     assert not has_index(tmp_path / "index")
-
-
-def test_a_wrong_option_prints_the_usage_of_its_command(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["index", "docs", "--prun", "--nonsense"])
-    assert stop.value.code == 2
-    err = capsys.readouterr().err
-    assert "usage: precise index" in err
-    assert "unrecognized arguments: --nonsense" in err

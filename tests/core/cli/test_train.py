@@ -14,7 +14,7 @@ def test_the_help_names_the_defaults_of_training() -> None:
     train.add_parser(parser.add_subparsers())
     helps = {action.dest: action.help or "" for action in train_options(parser)}
     settings = TrainingSettings()
-    for name in ("epochs", "batch_size", "learning_rate", "loss", "held_out", "splice", "seed"):
+    for name in ("epochs", "batch_size", "learning_rate", "loss", "seed"):
         default = getattr(settings, name)
         shown = default if isinstance(default, str) else f"{default:g}"
         assert f"(default: {shown}" in helps[name]

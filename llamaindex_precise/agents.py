@@ -1,15 +1,14 @@
 """Tools for LlamaIndex's agents whose long results are cut down to what answers."""
 
-import inspect
 from asyncio import to_thread
 from collections.abc import Callable, Iterable, Sequence
+from inspect import iscoroutinefunction
 from typing import Any
 
 from llama_index.core.llms import TextBlock
 from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolOutput
 from llama_index.core.tools.types import adapt_to_async_tool
 
-from llamaindex_precise.words import own_words
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.evidence.tool_results import (
@@ -24,7 +23,6 @@ _CONTEXT = "context_of_the_run"
 """The argument by which an agent gives its context to a tool that has no such argument of its own."""
 
 
-@own_words
 def prune_tool_results(
     tools: Sequence[BaseTool | Callable[..., Any]],
     max_tokens: int = 1_000,
@@ -36,39 +34,30 @@ def prune_tool_results(
 ) -> list[BaseTool]:
     """Return tools whose long results are cut down to what answers the user's question.
 
-    They take the places of the tools of an agent: `FunctionAgent(tools=prune_tool_results(tools))`. A cut
-    result says how the rest is read, with a tool `read_result` that is the last of them. Short results and
-    errors are passed on as they are, and so are results that go to the user (`return_direct`) and
-    `raw_output`.
-
-    The question is the user's last message, after what the call itself looks for, such as its argument
-    `query`.
+    They take the places of the tools of an agent: `FunctionAgent(tools=prune_tool_results(tools))`. The last
+    of them, `read_result`, reads the rest of a cut result. The question is the user's last message, after
+    what the call itself looks for, such as its argument `query`. Short results and errors are passed on as
+    they are, and so are results that go to the user (`return_direct`) and `raw_output`.
 
     tools: of an agent; functions become tools as they do there.
-    max_tokens: a result with more is cut to at most so many, by an estimate; at least 100.
     exclude_tools: names of tools whose results are never cut.
-    reranker: scores the sentences; anything that `load_reranker` takes.
-    max_results, keep_seconds: how many results are kept to be read, and how long: in memory, and read by
-        references that cannot be guessed.
-
-    The same as `langchain_precise.agents.ToolResultPruningMiddleware`.
+    max_tokens, reranker, max_results, keep_seconds: as for `ToolResultPruner`.
     """
-    if isinstance(tools, BaseTool) or not isinstance(tools, Sequence):
+    if isinstance(tools, BaseTool) or not isinstance(tools, Sequence) or not all(map(callable, tools)):
         raise InputError(f"tools must be a list of tools or functions, got {shown(tools)}")
     excluded = excluded_names(exclude_tools)
     pruner = ToolResultPruner(
         max_tokens, reranker=reranker, max_results=max_results, keep_seconds=keep_seconds
     )
     wrapped: list[BaseTool] = []
-    for given in tools:
-        tool = _as_tool(given)
-        is_cut = not (tool.metadata.return_direct or tool.metadata.get_name() in excluded)
-        if tool.metadata.get_name() == READ_RESULT:
-            raise InputError(
-                f"a tool is called {READ_RESULT} already; pass the tools themselves, and only once"
-            )
-        wrapped.append(_PrunedTool(tool, pruner) if is_cut else tool)
-    return [*wrapped, _reader(pruner)]
+    for tool in map(_as_tool, tools):
+        name = tool.metadata.get_name()
+        if name == READ_RESULT:
+            raise InputError(f"a tool is called {name} already; pass the tools themselves, and only once")
+        is_whole = tool.metadata.return_direct or name in excluded
+        wrapped.append(tool if is_whole else _PrunedTool(tool, pruner))
+    read = FunctionTool.from_defaults(pruner.read, name=READ_RESULT, description=READ_RESULT_DESCRIPTION)
+    return [*wrapped, read]
 
 
 class _PrunedTool(FunctionTool):
@@ -83,60 +72,32 @@ class _PrunedTool(FunctionTool):
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
         """Call the tool, and cut its result if it is long."""
-        _, given = self._parted(kwargs)
-        return self._cut(self._tool.call(*args, **given), question_of(_named(args, kwargs)))
+        return self._cut(self._tool.call(*args, **self._arguments(kwargs)), question_of(kwargs))
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
         """Call the tool, and cut its result if it is long, without blocking the event loop."""
-        context, given = self._parted(kwargs)
-        output = await self._tool.acall(*args, **given)
-        asked = "" if context is None else await context.store.get("user_msg_str", default="")
-        return await to_thread(self._cut, output, question_of(_named(args, kwargs), asked or ""))
-
-    def _parted(self, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The context of the run, and the arguments of the tool."""
+        output = await self._tool.acall(*args, **self._arguments(kwargs))
         context = kwargs.get(self.ctx_param_name or _CONTEXT)
-        others = {name: value for name, value in kwargs.items() if name != self.ctx_param_name}
-        return context, kwargs if self._takes_context else others
+        asked = "" if context is None else await context.store.get("user_msg_str", default="")
+        return await to_thread(self._cut, output, question_of(kwargs, asked or ""))
+
+    def _arguments(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of the tool itself, which may not know of a context."""
+        if self._takes_context:
+            return kwargs
+        return {name: value for name, value in kwargs.items() if name != self.ctx_param_name}
 
     def _cut(self, output: ToolOutput, question: str) -> ToolOutput:
         if output.is_error:
             return output
         blocks = [
-            TextBlock(text=self._pruner.prune(block.text, question))
-            if isinstance(block, TextBlock)
-            else block
-            for block in output.blocks
+            TextBlock(text=self._pruner.prune(one.text, question)) if isinstance(one, TextBlock) else one
+            for one in output.blocks
         ]
-        if blocks == output.blocks:
-            return output
-        return ToolOutput(
-            blocks=blocks,
-            tool_name=output.tool_name,
-            raw_input=output.raw_input,
-            raw_output=output.raw_output,
-        )
-
-
-def _reader(pruner: ToolResultPruner) -> FunctionTool:
-    def read(reference: str, start: int = 0, question: str = "") -> str:
-        try:
-            return pruner.read(reference, start, question)
-        except InputError as error:
-            return f"Error: {error}"
-
-    return FunctionTool.from_defaults(read, name=READ_RESULT, description=READ_RESULT_DESCRIPTION)
+        return output if blocks == output.blocks else output.model_copy(update={"blocks": blocks})
 
 
 def _as_tool(given: Any) -> AsyncBaseTool:
     if isinstance(given, BaseTool):
         return adapt_to_async_tool(given)
-    if not callable(given):
-        raise InputError(f"tools must be a list of tools or functions, got {shown(given)} in it")
-    if inspect.iscoroutinefunction(given):
-        return FunctionTool.from_defaults(async_fn=given)
-    return FunctionTool.from_defaults(given)
-
-
-def _named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    return {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+    return FunctionTool.from_defaults(**{"async_fn" if iscoroutinefunction(given) else "fn": given})

@@ -159,7 +159,7 @@ def test_pictures_errors_and_what_goes_to_the_user_stay():
     ("tools", "message"),
     [
         (FunctionTool.from_defaults(read_file), "tools must be a list"),
-        ([3], "tools must be a list of tools or functions, got 3"),
+        ([3], r"tools must be a list of tools or functions, got \[3\]"),
     ],
 )
 def test_other_tools_are_refused(tools, message):

@@ -89,20 +89,20 @@ class ToolResultPruner:
         reference: from the note in the cut result.
         start: the first character.
         question: if it is not blank, the whole result is cut by it, and `start` does not count.
-        Raises InputError if nothing is kept under the reference, or `start` is outside of the result.
+        If nothing is kept under the reference, or `start` is outside of the result, an error for the model.
         """
         with self._lock:
             self._forget()
             _, text = self._kept.get(reference, (0.0, None))
         if text is None:
-            raise InputError(
-                f"no result is kept under {str(reference)[:40]!r}: it is older than "
+            return (
+                f"Error: no result is kept under {str(reference)[:40]!r}: it is older than "
                 f"{self.keep_seconds / 60:.0f} minutes, or there are newer ones; call the tool again"
             )
         if question.strip():
             return prune(text, question, self.max_tokens, reranker=self._reranker).text
         if not 0 <= start < max(len(text), 1):
-            raise InputError(f"start must be within 0 and {len(text) - 1}, got {start}")
+            return f"Error: start must be within 0 and {len(text) - 1}, got {start}"
         part = text[start : start + 6 * self.max_tokens]
         while estimate_tokens(part) > self.max_tokens - _NOTE_TOKENS:
             part = part[: len(part) * 9 // 10]

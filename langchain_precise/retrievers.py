@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -178,7 +177,7 @@ class HybridRetriever(IndexRetriever):
     @own_words
     def from_database(
         cls,
-        location: str | Path,
+        location: str,
         embeddings: Any = DEFAULT_ENCODER,
         *,
         k: int | None = None,

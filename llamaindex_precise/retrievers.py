@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -228,7 +227,7 @@ class HybridRetriever(IndexRetriever):
     @own_words
     def from_database(
         cls,
-        location: str | Path,
+        location: str,
         embed_model: EmbedModel = None,
         similarity_top_k: int = 10,
         search_kwargs: Mapping[str, Any] | None = None,

@@ -24,10 +24,11 @@ from benchmarks.harness.datasets import (
     may_train_on,
 )
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
-from precise_rag.index import BM25Index, DenseIndex, HybridIndex
+from precise_rag.index import DenseIndex, HybridIndex
 from precise_rag.protocols import Encoder
 from precise_rag.rerank.text_around import text_around
 from precise_rag.types import Candidate, Document
+from training.word_chunks import WordChunks
 
 N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
@@ -140,7 +141,7 @@ def index_of(documents: Sequence[Document], kind: str, encoder: Encoder) -> tupl
         return HybridIndex.build(documents, encoder), {"returns": "passage"}
     if kind == "dense":
         return DenseIndex.build(documents, encoder, chunks="200 tokens", chunk_vectors="mean"), {}
-    return BM25Index.build(documents, encoder, chunks="100 tokens"), {}
+    return WordChunks(documents, encoder, "100 tokens"), {}
 
 
 def new_parser(module: str, doc: str) -> ArgumentParser:

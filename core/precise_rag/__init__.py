@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from precise_rag.feedback import FeedbackController as FeedbackController
     from precise_rag.filters import Field as Field
     from precise_rag.filters import Filter as Filter
-    from precise_rag.index import BM25Index as BM25Index
     from precise_rag.index import DatabaseIndex as DatabaseIndex
     from precise_rag.index import DenseIndex as DenseIndex
     from precise_rag.index import HybridIndex as HybridIndex
@@ -69,7 +68,6 @@ if TYPE_CHECKING:
 
 _MODULE = {
     "Answer": "answer",
-    "BM25Index": "index",
     "Budget": "llm",
     "BudgetExceeded": "errors",
     "Candidate": "types",

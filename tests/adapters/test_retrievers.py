@@ -11,7 +11,6 @@ from precise_rag.context import context_passages
 from precise_rag.errors import InputError
 from precise_rag.facts import piece_id
 from precise_rag.index import HybridIndex
-from precise_rag.index.rows import nearest
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
@@ -33,12 +32,10 @@ from support.velm import (
 
 @each_framework
 @each_index
-@pytest.mark.parametrize("backend", ["numpy", "faiss"])
 @each_question
-def test_what_is_found_is_what_the_core_finds(framework, index, backend, question, monkeypatch):
-    monkeypatch.setattr(nearest, "EXACT_ROWS", 1)
+def test_what_is_found_is_what_the_core_finds(framework, index, question):
     expected = INDEXES[index].build(CORE, HashEncoder()).search(question, TOP_K)
-    found = framework.find(retriever(framework, index, backend=backend), question)
+    found = framework.find(retriever(framework, index), question)
     places = [(piece_id(c.doc_id, c.start, c.end), c.text) for c in expected]
     assert [(framework.id(piece), framework.text(piece)) for piece in found] == places
     for candidate, piece in zip(expected, found, strict=True):

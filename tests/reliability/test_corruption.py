@@ -10,7 +10,7 @@ import pytest
 
 from precise_rag.errors import IndexFormatError
 from precise_rag.index import load_index
-from support.saved_indexes import BUILD, build, content, encoder_of
+from support.saved_indexes import BUILD, ENCODER, build, content
 
 Change = Callable[[Path], object]
 
@@ -120,7 +120,7 @@ def try_all(
     saved, copy = folder / "saved", folder / "copy"
     index = build(kind)
     index.save(saved)
-    expected = content(load_index(saved, encoder_of(kind)))
+    expected = content(load_index(saved, ENCODER))
     counts = {"refused": 0, "unchanged": 0}
     files = [f.relative_to(saved) for f in saved.rglob("*") if f.is_file() and ".lock" not in f.name]
     assert len(files) > 4
@@ -129,7 +129,7 @@ def try_all(
         for name, change in changes((saved / file).stat().st_size):
             change(copy / file)
             try:
-                loaded = content(load_index(copy, encoder_of(kind)))
+                loaded = content(load_index(copy, ENCODER))
             except IndexFormatError:
                 counts["refused"] += 1
             except Exception as error:
@@ -161,7 +161,7 @@ def test_a_data_folder_that_is_a_link_is_refused(kind: str, tmp_path: Path) -> N
     data.rename(tmp_path / "elsewhere")
     data.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(IndexFormatError, match="is not a folder"):
-        load_index(tmp_path / "index", encoder_of(kind))
+        load_index(tmp_path / "index", ENCODER)
 
 
 @pytest.mark.parametrize("kind", BUILD)
@@ -169,11 +169,11 @@ def test_sizes_and_shapes_are_checked_without_checksums_too(kind: str, tmp_path:
     index = build(kind)
     index.save(tmp_path / "index")
     expected = content(index)
-    assert content(load_index(tmp_path / "index", encoder_of(kind), verify="shape")) == expected
+    assert content(load_index(tmp_path / "index", ENCODER, verify="shape")) == expected
     for file in (tmp_path / "index").rglob("*.npy"):
         data = file.read_bytes()
         for damaged in (data[:-1], data + b"\0", data[:60], b""):
             file.write_bytes(damaged)
             with pytest.raises(IndexFormatError, match="damaged"):
-                load_index(tmp_path / "index", encoder_of(kind), verify="shape")
+                load_index(tmp_path / "index", ENCODER, verify="shape")
         file.write_bytes(data)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import IndexWriteError, InputError, PreciseRagError
-from precise_rag.index import BM25Index, DenseIndex, DocumentIndex, HybridIndex, load_index
+from precise_rag.index import DenseIndex, DocumentIndex, HybridIndex, load_index
 from precise_rag.index.rows import segments
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
 from support.faults import failing, no_space, not_allowed
-from support.saved_indexes import BUILD, DOCUMENTS, ENCODER, build, content, encoder_of, replace_encoder
+from support.saved_indexes import BUILD, DOCUMENTS, ENCODER, build, content, replace_encoder
 
 NEW = [
     Document("new", "Herons wait in reeds. Quartz glitters. Zephyrs blow."),
@@ -70,7 +70,7 @@ def test_a_fault_in_the_encoder_changes_nothing(
     index: Any = build(kind)
     if loaded:
         index.save(tmp_path)
-        index = load_index(tmp_path, encoder_of(kind))
+        index = load_index(tmp_path, ENCODER)
     replace_encoder(index, encoder)
     at = 0
     while True:
@@ -92,7 +92,7 @@ def test_a_fault_in_the_encoder_changes_nothing(
     assert content(index) == content(expected)
 
 
-@pytest.mark.parametrize("kind", [BM25Index, HybridIndex])
+@pytest.mark.parametrize("kind", [HybridIndex])
 def test_a_failed_add_leaves_the_vocabulary_of_a_loaded_index(
     kind: type[DocumentIndex], tmp_path: Path
 ) -> None:
@@ -157,7 +157,7 @@ def test_a_query_vector_of_another_length_is_refused() -> None:
 
 
 @pytest.mark.parametrize("error", [no_space, not_allowed, KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize(("kind", "merging"), [("bm25", True), ("hybrid", True), ("hybrid", False)])
+@pytest.mark.parametrize(("kind", "merging"), [("dense", True), ("hybrid", True), ("hybrid", False)])
 def test_a_fault_at_any_file_operation_of_a_save(
     kind: str,
     merging: bool,
@@ -179,7 +179,7 @@ def test_a_fault_at_any_file_operation_of_a_save(
     while True:
         at += 17
         old.save(path)
-        loaded = load_index(path, encoder_of(kind))
+        loaded = load_index(path, ENCODER)
         loaded.delete(["lamp"])
         try:
             with failing(at, error) as called:
@@ -187,12 +187,12 @@ def test_a_fault_at_any_file_operation_of_a_save(
             finished = len(called) < at
         except (IndexWriteError, KeyboardInterrupt, MemoryError):
             finished, failed = False, failed + 1
-        found = load_index(path, encoder_of(kind))
+        found = load_index(path, ENCODER)
         assert content(found) == states[found.document_ids]
         if finished:
             break
         loaded.save(path)
-        assert load_index(path, encoder_of(kind)).document_ids == new.document_ids
+        assert load_index(path, ENCODER).document_ids == new.document_ids
         assert len(list(path.glob("data-*"))) == (1 if merging else 2)
     assert found.document_ids == new.document_ids
     assert failed * 17 > (20 if merging else 5)
@@ -211,13 +211,13 @@ CHANGES: dict[str, Callable[[DocumentIndex], object]] = {
 def test_memory_that_runs_out_at_any_array_changes_nothing(kind: str, change: str, tmp_path: Path) -> None:
     """The change can then be made, and a saved and loaded index stays as good as the one in memory."""
     build(kind).save(tmp_path)
-    expected = load_index(tmp_path, encoder_of(kind))
+    expected = load_index(tmp_path, ENCODER)
     CHANGES[change](expected)
     wanted = content(expected)
     at, failed, finished = -8, 0, False
     while not finished:
         at += 9
-        index = load_index(tmp_path, encoder_of(kind))
+        index = load_index(tmp_path, ENCODER)
         before = state(index)
         try:
             with failing(at, MemoryError, allocations=True) as called:
@@ -238,14 +238,14 @@ def test_memory_that_runs_out_at_any_array_of_a_build_a_save_or_a_load(kind: str
     expected = content(index)
 
     def save() -> None:
-        loaded = load_index(tmp_path, encoder_of(kind))
+        loaded = load_index(tmp_path, ENCODER)
         with failing(at, MemoryError, allocations=True) as called:
             loaded.save(tmp_path)
         calls.append(len(called))
 
     def load() -> None:
         with failing(at, MemoryError, allocations=True) as called:
-            load_index(tmp_path, encoder_of(kind))
+            load_index(tmp_path, ENCODER)
         calls.append(len(called))
 
     def make() -> None:
@@ -262,12 +262,12 @@ def test_memory_that_runs_out_at_any_array_of_a_build_a_save_or_a_load(kind: str
             with suppress(MemoryError, PreciseRagError):
                 attempt()
             failed += not calls
-            assert content(load_index(tmp_path, encoder_of(kind))) == expected
+            assert content(load_index(tmp_path, ENCODER)) == expected
     assert len(list(tmp_path.glob("data-*"))) == 1
     assert failed > 2
 
 
-@pytest.mark.parametrize("kind", ["bm25", "hybrid"])
+@pytest.mark.parametrize("kind", ["dense", "hybrid"])
 def test_a_fault_at_any_file_operation_of_a_first_save(kind: str, tmp_path: Path) -> None:
     """What it leaves does not stand in the way of the next one."""
     index, path = build(kind), tmp_path / "index"
@@ -282,7 +282,7 @@ def test_a_fault_at_any_file_operation_of_a_first_save(kind: str, tmp_path: Path
                 break
         except IndexWriteError:
             index.save(path)
-        assert content(load_index(path, encoder_of(kind))) == content(index)
+        assert content(load_index(path, ENCODER)) == content(index)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
@@ -298,7 +298,7 @@ def test_a_folder_that_may_not_be_written_ends_in_one_error(tmp_path: Path) -> N
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_places_where_no_folder_can_be_end_in_one_error(tmp_path: Path) -> None:
-    index = build("bm25")
+    index = build("dense")
     (tmp_path / "file").write_text("mine")
     (tmp_path / "broken").symlink_to("nowhere")
     for place in (
@@ -318,7 +318,7 @@ def test_random_interruptions_also_at_the_clean_up(tmp_path: Path) -> None:
     choose, index = random.Random(1), build("hybrid")
     index.save(tmp_path)
     for _ in range(20):
-        loaded = load_index(tmp_path, encoder_of("hybrid"))
+        loaded = load_index(tmp_path, ENCODER)
         error = choose.choice([no_space, KeyboardInterrupt])
         with (
             suppress(IndexWriteError, KeyboardInterrupt),
@@ -326,7 +326,7 @@ def test_random_interruptions_also_at_the_clean_up(tmp_path: Path) -> None:
             failing(choose.randrange(1, 120), no_space),
         ):
             loaded.save(tmp_path)
-        assert content(load_index(tmp_path, encoder_of("hybrid"))) == content(index)
+        assert content(load_index(tmp_path, ENCODER)) == content(index)
 
 
 def test_a_build_that_fails_leaves_the_index_that_was_there(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from precise_rag.cli import main
 from precise_rag.errors import InputError
-from precise_rag.index import BM25Index, HybridIndex, load_index
+from precise_rag.index import DenseIndex, HybridIndex, load_index
 from precise_rag.index.storage.lock import HOLDER_FILE, LOCK_FILE
+from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.saved_indexes import (
     DOCUMENTS,
@@ -52,12 +53,12 @@ def test_a_folder_with_other_files_is_not_touched(name: str, with_index: bool, t
     if with_index:
         if name in ("a manifest that is not JSON", "a folder named as the lock"):
             pytest.skip("the index has these itself")
-        build("bm25").save(path)
+        build("dense").save(path)
     for file, text in FOREIGN[name].items():
         (path / file).parent.mkdir(parents=True, exist_ok=True)
         (path / file).write_text(text)
     before = tree(path)
-    for attempt in (build("bm25").save, lambda p: HybridIndex.lock(p).__enter__()):
+    for attempt in (build("dense").save, lambda p: HybridIndex.lock(p).__enter__()):
         with pytest.raises(InputError, match=r"holds other files.*give an empty or new folder"):
             attempt(path)
         assert tree(path) == before
@@ -71,12 +72,12 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
         path.mkdir()
         (path / name).symlink_to(tmp_path / "mine")
         with pytest.raises(InputError, match="holds other files"):
-            build("bm25").save(path)
+            build("dense").save(path)
     assert (tmp_path / "mine" / "spans.npy").read_text() == "mine"
 
 
 def test_what_interrupted_saves_left_is_cleared_and_a_damaged_index_replaced(tmp_path: Path) -> None:
-    index = build("bm25")
+    index = build("dense")
     left = tmp_path / OURS
     left.mkdir(parents=True)
     (left / "spans.npy").write_bytes(b"half")
@@ -86,7 +87,7 @@ def test_what_interrupted_saves_left_is_cleared_and_a_damaged_index_replaced(tmp
     assert len(list(tmp_path.glob("data-*"))) == 1
     (tmp_path / "manifest.json").write_text("{")
     index.save(tmp_path)
-    assert content(load_index(tmp_path)) == content(index)
+    assert content(load_index(tmp_path, ENCODER)) == content(index)
     assert len(list(tmp_path.glob("data-*"))) == 1
 
 
@@ -109,9 +110,9 @@ def test_what_is_saved_is_what_is_loaded(
 ) -> None:
     path = tmp_path_factory.mktemp("index")
     documents = list({r[0]: Document(*r) for r in records}.values())
-    index = BM25Index.build(documents)
+    index = DenseIndex.build(documents, HashEncoder())
     index.save(path)
-    loaded = load_index(path)
+    loaded = load_index(path, HashEncoder())
     for before, after in zip(documents, map(loaded.document, loaded.document_ids), strict=True):
         assert (after.id, after.text, after.metadata) == (before.id, before.text, before.metadata)
 
@@ -160,17 +161,17 @@ def nested(depth: int) -> list[Any]:
     ],
 )
 def test_metadata_that_json_would_change_are_refused(metadata: Any, message: str, tmp_path: Path) -> None:
-    index = build("bm25")
+    index = build("dense")
     index.save(tmp_path)
     index.add([Document("odd", "A text.", metadata)])
     with pytest.raises(
         InputError, match=f"document 'odd': metadata cannot be saved as JSON.*{message}|{message}"
     ):
         index.save(tmp_path)
-    assert content(load_index(tmp_path)) == content(build("bm25"))
+    assert content(load_index(tmp_path, ENCODER)) == content(build("dense"))
     index.add([Document("odd", "A text.", {"a": float("inf"), "b": 2**70, "c": True})])
     index.save(tmp_path)
-    assert load_index(tmp_path).document("odd").metadata == {
+    assert load_index(tmp_path, ENCODER).document("odd").metadata == {
         "a": float("inf"),
         "b": 2**70,
         "c": True,

@@ -17,7 +17,7 @@ import pytest
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
-from precise_rag.index import BM25Index, DenseIndex, HybridIndex, load_index
+from precise_rag.index import DenseIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document
 from support.saved_indexes import (
@@ -28,7 +28,6 @@ from support.saved_indexes import (
     build,
     content,
     data_folder,
-    encoder_of,
     read_manifest,
     read_segment,
     replace_array,
@@ -74,7 +73,7 @@ def opened(path: Path, kind: str) -> None:
     """Load and search, where only our errors may be raised."""
     with suppress(PreciseRagError), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # sums of numbers that are absurdly large
-        index = load_index(path, encoder_of(kind))
+        index = load_index(path, ENCODER)
         for query in QUERIES:
             with suppress(PreciseRagError):
                 index.search(query, 5)
@@ -126,7 +125,7 @@ def test_no_value_in_a_manifest_raises_anything_else(kind: str, tmp_path: Path) 
     for text in ("", "[]", "null", "{", "[" * 10**5, '{"format": NaN}', "1" * 5000, "\0", '"\\ud800"'):
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(IndexFormatError):
-            load_index(tmp_path, encoder_of(kind))
+            load_index(tmp_path, ENCODER)
 
 
 def odd_arrays(array: np.ndarray) -> Iterator[Any]:
@@ -332,13 +331,13 @@ def test_a_segmenter_given_again_is_used(tmp_path: Path) -> None:
 
 
 def test_stop_words_that_an_index_names_are_not_looked_for_on_the_disk(tmp_path: Path) -> None:
-    BM25Index.build(DOCUMENTS).save(tmp_path)
+    HybridIndex.build(DOCUMENTS, ENCODER).save(tmp_path)
     manifest = read_manifest(tmp_path)
     for source in ("nltk:../../secret", "nltk:/dev/zero", "other"):
         manifest["settings"]["stop_words"] = source
         sign(tmp_path, manifest)
         with pytest.raises(IndexFormatError, match="'stop_words'"):
-            load_index(tmp_path)
+            load_index(tmp_path, ENCODER)
 
 
 def test_a_saved_faiss_index_is_read_only_if_it_is_trusted(

@@ -62,14 +62,13 @@ for _ in range(times):
 
 ALTERNATE = """
 import sys
-from precise_rag.index import BM25Index, DenseIndex, HybridIndex
+from precise_rag.index import DenseIndex, HybridIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
 texts = [Document(f"d{i}", f"Text {i} of the writer.") for i in range(5)]
 encoders = HashEncoder(8), HashEncoder(16)
 built = [kind.build(texts, encoder) for kind in (DenseIndex, HybridIndex) for encoder in encoders]
-built.append(BM25Index.build(texts))
 print("built", flush=True)
 while True:
     for index in built:
@@ -149,7 +148,7 @@ def test_an_index_is_read_while_another_process_saves_other_kinds_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The encoder that is found by its name changes with the kind, too."""
-    build("bm25").save(tmp_path / "index")
+    build("dense").save(tmp_path / "index")
     monkeypatch.setattr(load, "load_packaged_encoder", lambda name, _: HashEncoder(int(name.split("-")[1])))
     process = start(ALTERNATE, tmp_path / "index")
     try:

@@ -4,7 +4,6 @@ from precise_rag import (
     Document,
 )
 from precise_rag.index import (
-    BM25Index,
     DenseIndex,
     HybridIndex,
     SentenceContextIndex,
@@ -14,7 +13,7 @@ from precise_rag.index import (
 DOCUMENTS = [Document(f"d{i}", f"Keeper {i} lit the lamp. The sea was calm in {1800 + i}.") for i in range(8)]
 
 
-INDEXES = [HybridIndex, SentenceContextIndex, WordSentenceIndex, BM25Index, DenseIndex]
+INDEXES = [HybridIndex, SentenceContextIndex, WordSentenceIndex, DenseIndex]
 
 
 def found(index):

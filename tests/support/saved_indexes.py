@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from precise_rag.index import (
-    BM25Index,
     DenseIndex,
     DocumentIndex,
     HybridIndex,
@@ -31,7 +30,6 @@ DOCUMENTS = (
 )
 QUERIES = ("Who keeps the lamp?", "otters in March", "zyzzyva")
 BUILD: dict[str, Callable[[], DocumentIndex]] = {
-    "bm25": lambda: BM25Index.build(DOCUMENTS),
     "dense": lambda: DenseIndex.build(DOCUMENTS, ENCODER, chunks="sentences", precision="int8"),
     "faiss": lambda: DenseIndex.build(DOCUMENTS, ENCODER, chunks="sentences", backend="faiss:HNSW8"),
     "hybrid": lambda: HybridIndex.build(DOCUMENTS, ENCODER, passages=2),
@@ -45,11 +43,6 @@ def build(kind: str) -> DocumentIndex:
     if kind == "faiss":
         pytest.importorskip("faiss")
     return BUILD[kind]()
-
-
-def encoder_of(kind: str) -> HashEncoder | None:
-    """The encoder that `build` gave an index of this kind."""
-    return None if kind == "bm25" else ENCODER
 
 
 def replace_encoder(index: DocumentIndex, encoder: Encoder | None) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.datasets import Question
-from precise_rag.index import BM25Index
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document
 from training.candidate_lists import (
@@ -22,6 +21,7 @@ from training.candidate_lists import (
 from training.human_questions import Collection
 from training.question_rules import as_typed
 from training.reranker_cascade.examples import Example, shown
+from training.word_chunks import WordChunks
 
 HYBRID = 3
 """One of this many collections of a set is searched in all ways; the others by word alone."""
@@ -119,7 +119,7 @@ def _searches(documents: Sequence[Document], encoder: Encoder, *, hybrid: bool) 
     """Searches by the kind of list that they make."""
     if not hybrid:
         chunks = {"sentences": "sentences", "bm25": "100 tokens", "passages": "200 tokens"}
-        found = {kind: _search(BM25Index.build(documents, encoder, chunks=n)) for kind, n in chunks.items()}
+        found = {kind: _search(WordChunks(documents, encoder, n)) for kind, n in chunks.items()}
         return _in_context(documents, found)
     built = {kind: index_of(documents, kind, encoder) for kind in SHARES}
     return _in_context(

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from benchmarks.harness.datasets import Evidence, Question, holds_evidence
-from precise_rag.index import BM25Index, HybridIndex
+from precise_rag.index import HybridIndex
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document
 from training.candidate_lists import in_their_texts
 from training.question_rules import as_typed
 from training.reranker_cascade.examples import Example, shown
 from training.weak_questions import WeakQuestion, asked_of, documents_of, texts_of
+from training.word_chunks import WordChunks
 
 QUESTIONS = 240
 """Questions of a collection, at most."""
@@ -49,8 +50,8 @@ def _searches(documents: Sequence[Document], encoder: Encoder, *, hybrid: bool) 
             "sentences": lambda query: index.search(query, _FOUND, returns="sentence"),
             "passages": lambda query: index.search(query, _FOUND, returns="passage"),
         }
-    sentences = BM25Index.build(documents, encoder, chunks="sentences")
-    chunks = BM25Index.build(documents, encoder, chunks="100 tokens")
+    sentences = WordChunks(documents, encoder, "sentences")
+    chunks = WordChunks(documents, encoder, "100 tokens")
     return {
         "sentences": lambda query: sentences.search(query, _FOUND),
         "bm25": lambda query: chunks.search(query, _FOUND),

@@ -1,7 +1,7 @@
 """Indexes: they store documents and return scored candidates for a query.
 
 scheme.py, sentence_scheme.py       what sets kinds apart: the columns of their rows, and how rows score
-dense.py, bm25.py, hybrid.py, sentence_context.py, word_sentence.py   a kind each: settings, scheme, class
+dense.py, hybrid.py, sentence_context.py, word_sentence.py   a kind each: settings, scheme, class
 document_index.py                   a scheme and its documents, saved in a folder
 sentence_search.py, sentence_index.py   what a search of sentences takes, and how it is answered in memory
 rows/        documents in segments, their changes, and snapshots that searches read
@@ -12,7 +12,6 @@ load.py, export.py                  opening what is saved; vectors for stores of
 """
 
 from precise_rag.index.arrays.passages import Passages
-from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.databases import DatabaseIndex
 from precise_rag.index.dense import DenseIndex
 from precise_rag.index.document_index import DocumentIndex
@@ -23,7 +22,6 @@ from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.index.word_sentence import WordSentenceIndex
 
 __all__ = [
-    "BM25Index",
     "DatabaseIndex",
     "DenseIndex",
     "DocumentIndex",

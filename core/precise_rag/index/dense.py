@@ -1,7 +1,9 @@
 """Dense search over chunks: exact, or by a faiss index."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,6 +15,7 @@ from precise_rag.errors import InputError
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
 from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.context import check_alpha
+from precise_rag.index.arrays.faiss_rows import FaissBackend, check_faiss
 from precise_rag.index.arrays.forms import Forms
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.top import top_rows
@@ -20,16 +23,19 @@ from precise_rag.index.arrays.vectors import VectorSettings, check_vectors, vect
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.chunks import ChunkSettings, DocumentChunks, cut_chunks
 from precise_rag.index.document_index import DocumentIndex
-from precise_rag.index.rows.nearest import nearest_rows
+from precise_rag.index.rows import nearest
 from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.index.rows.snapshot import Hits, Snapshot
-from precise_rag.index.scheme import Scheme
+from precise_rag.index.scheme import Checks, Scheme
+from precise_rag.protocols import Encoder
 from precise_rag.types import Document, FloatArray, IntArray, ScoreScale
+
+_BACKEND = re.compile(r"numpy|faiss(-gpu)?(:[^@]+(@.+)?)?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseSettings(ChunkSettings, VectorSettings):
-    """Settings of DenseIndex; see also `ChunkSettings` and `VectorSettings`.
+class ChunkVectorSettings(ChunkSettings, VectorSettings):
+    """Settings of indexes of chunks with vectors; see also `ChunkSettings` and `VectorSettings`.
 
     chunk_vectors: "encode" the text of each chunk; or, without encoding it, take the token-weighted
         "mean" of its sentences' vectors, or that mean weighted with the text around it ("context").
@@ -49,6 +55,24 @@ class DenseSettings(ChunkSettings, VectorSettings):
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class DenseSettings(ChunkVectorSettings):
+    """Settings of DenseIndex; see also `ChunkVectorSettings`.
+
+    backend: "numpy" compares every chunk; "faiss" with a factory string and search parameters, such as
+        "faiss:IVF1024,SQ8@nprobe=16", builds an index of faiss; see `FaissBackend`.
+    """
+
+    backend: str = "numpy"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.backend, str) or not _BACKEND.fullmatch(self.backend):
+            raise InputError(
+                f"backend must be 'numpy' or an index of faiss like 'faiss:HNSW32', got {shown(self.backend)}"
+            )
+
+
 class DenseScheme(Scheme):
     """Rows are chunks with a vector, which is compared with the query's vector."""
 
@@ -56,6 +80,12 @@ class DenseScheme(Scheme):
     settings_type = DenseSettings
     score_scale: ClassVar[ScoreScale] = "cosine"
     search_settings = frozenset({"backend"})
+
+    def __init__(self, encoder: Encoder, **settings: Any) -> None:
+        super().__init__(encoder, **settings)
+        self.faiss = FaissBackend.of(self.settings.backend)
+        if self.faiss is not None:
+            check_faiss(self.faiss.gpu)
 
     @override
     def forms(self) -> Forms:
@@ -73,7 +103,6 @@ class DenseScheme(Scheme):
     def _vectors(self, chunks: DocumentChunks) -> FloatArray:
         table, groups = chunks.table, chunks.groups
         if table.vectors is None:
-            assert self.encoder is not None
             return encode_documents(self.encoder, chunks.texts)
         alpha = self.settings.alpha if self.settings.chunk_vectors == "context" else 1.0
         ends = groups.starts + groups.sizes
@@ -85,8 +114,23 @@ class DenseScheme(Scheme):
 
     def prepare(self, segment: Segment) -> Any:
         """Return the products of a query with the rows; see `Scheme`."""
-        kept = segment.kept if self.faiss is None else None
-        return load_products(segment.collection.columns, self.settings.backend, kept)
+        return load_products(segment.collection.columns, segment.kept if self.faiss is None else None)
+
+    @override
+    def make_ready(self, segment: Segment) -> None:
+        super().make_ready(segment)
+        if self.faiss is not None and segment.near is None and len(segment.collection) >= nearest.EXACT_ROWS:
+            segment.near = nearest.load_rows(segment, self.faiss)
+
+    @override
+    def kept_checks(self, rows: Collection, n_words: int) -> Checks:
+        faiss = {nearest.KEPT: partial(nearest.check_saved, rows.columns)}
+        return {**super().kept_checks(rows, n_words), **faiss}
+
+    @override
+    def kept(self, segment: Segment) -> Columns:
+        near = {} if self.faiss is None else nearest.saved_rows(segment, self.faiss)
+        return {**nearest.without_rows(segment.extras), **near}
 
     @override
     def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
@@ -125,7 +169,7 @@ def _best_of_part(
 ) -> tuple[IntArray, FloatArray]:
     near = None
     if part.segment.near is not None:
-        near = nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
+        near = nearest.nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
     return products.best(direction, top_k, rows) if near is None else near
 
 

@@ -36,7 +36,7 @@ class DocumentIndex(Searched):
     search. Threads may search while another one adds or deletes documents: a search uses the state before
     or after the change.
 
-    encoder: turns text into vectors; optional only for BM25Index.
+    encoder: turns text into vectors.
     settings: fields of the kind's settings class.
     scheme: (attribute) the scheme.
     adaptation: (attribute) of the reranker to the collection, as `precise adapt` saves it with the index;
@@ -46,7 +46,7 @@ class DocumentIndex(Searched):
     scheme_type: ClassVar[type[Scheme]]
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
-        if encoder is None and self.scheme_type.needs_encoder:
+        if encoder is None:
             raise InputError(f"{type(self).__name__} needs an encoder; pass encoder=load_encoder()")
         self.scheme: Any = self.scheme_type(encoder, **settings)
         self._rows = DocumentRows(self.scheme)
@@ -65,7 +65,7 @@ class DocumentIndex(Searched):
         """Build an index.
 
         documents: the documents; ids must be unique.
-        encoder: turns text into vectors; optional only for BM25Index.
+        encoder: turns text into vectors.
         show_progress: show a progress bar.
         settings: fields of the kind's settings class.
         Raises InputError for duplicate ids and invalid settings.
@@ -75,9 +75,9 @@ class DocumentIndex(Searched):
         return index
 
     @property
-    def encoder(self) -> Encoder | None:
-        """Turns text into vectors; None for an index without vectors."""
-        encoder: Encoder | None = self.scheme.encoder
+    def encoder(self) -> Encoder:
+        """Turns text into vectors."""
+        encoder: Encoder = self.scheme.encoder
         return encoder
 
     @property
@@ -268,11 +268,11 @@ class DocumentIndex(Searched):
 
     def _manifest(self) -> dict[str, Any]:
         encoder = self.encoder
-        source = getattr(encoder, "source", None) or (encoder.name if encoder else None)
+        source = getattr(encoder, "source", None) or encoder.name
         adaptation = {} if self.adaptation is None else {"adaptation": self.adaptation.record}
         return {
             "kind": self.scheme.kind,
-            "encoder": {"name": encoder.name if encoder else None, "source": source},
+            "encoder": {"name": encoder.name, "source": source},
             "settings": {f.name: as_json(getattr(self.settings, f.name)) for f in fields(self.settings)},
             **adaptation,
         }

@@ -30,9 +30,8 @@ from precise_rag.index.arrays.heading_columns import (
 from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.stop_words import load_stop_words
-from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
+from precise_rag.index.arrays.vectors import VectorSettings
 from precise_rag.index.arrays.words import WORD_FORMS, Vocabulary
-from precise_rag.index.rows.nearest import nearest_rows
 from precise_rag.index.rows.segments import Segment
 from precise_rag.index.rows.snapshot import Snapshot
 from precise_rag.index.scheme import Checks
@@ -84,8 +83,6 @@ class HybridSettings(BM25Settings, VectorSettings):
 _NO_WEIGHT, _FULL_WEIGHT = 2.0, 4.0
 """Best z-scores of the cosines up to which the dense scores have no weight, and from which they have full
 weight. Tuned on the languages of XQuAD; see docs/design.md."""
-_SAMPLE = 5_000
-"""If faiss finds the nearest sentences, the cosines of so many represent those of all."""
 _LEAST_ROWS = 20_000
 """Sentences from which on meaning and words are scored at the same time."""
 _FEWEST = 100
@@ -115,12 +112,10 @@ class HybridScheme(SentenceScheme):
     kind = "hybrid"
     settings_type = HybridSettings
     score_scale: ClassVar[ScoreScale] = "rank"
-    search_settings = frozenset(
-        {"alpha", "dense_weight", "adaptive", "pool", "returns", "backend", "filter_statistics"}
-    )
+    search_settings = frozenset({"alpha", "dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
     settings: HybridSettings
 
-    def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
+    def __init__(self, encoder: Encoder, **settings: Any) -> None:
         super().__init__(encoder, **settings)
         self.stop_words = load_stop_words(self.settings.stop_words)
 
@@ -161,7 +156,6 @@ class HybridScheme(SentenceScheme):
         blocks = super().read(documents, words, show_progress)
         if not self.settings.headings:
             return blocks
-        assert self.encoder is not None
         read = list(blocks)
         above = [headings_above(d, block["spans"]) for d, block in zip(documents, read, strict=True)]
         encode = partial(encode_documents, self.encoder)
@@ -194,12 +188,12 @@ class HybridScheme(SentenceScheme):
             _level(segment, place, groups, headings) for place, groups in enumerate(_level_groups(collection))
         ]
         sentences = kept_matrix(segment, "sentences")
-        products = load_products(columns, self.settings.backend, segment.kept)
+        products = load_products(columns, segment.kept)
         return _Prepared(levels[0].means.groups, sentences, levels, products, headings)
 
     @override
     def score(
-        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
+        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
         by_meaning = partial(self._by_meaning, snapshot, vector, alpha)
@@ -217,7 +211,7 @@ class HybridScheme(SentenceScheme):
         own = (rows for _, rows in snapshot.split(scored))
         exact = [search.exact(rows) for search, rows in zip(searches, own, strict=True)]
         core[scored], dense[scored] = (np.concatenate(arrays) for arrays in zip(*exact, strict=True))
-        weight = self._dense_weight(self._usual(snapshot, searches, core[rows]), float(core[rows].max()))
+        weight = self._dense_weight(core[rows], float(core[rows].max()))
         fused = np.full(len(core), -np.inf, dtype=np.float32)
         fused[scored] = weighted_sum([dense[scored], bm25[pool]], [weight, 1 - weight])
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passage}
@@ -226,7 +220,7 @@ class HybridScheme(SentenceScheme):
         self, snapshot: Snapshot, vector: FloatArray, alpha: float
     ) -> "tuple[list[_DenseSearch], FloatArray, FloatArray]":
         """The searches of all parts, and (n,) cosines and dense scores of all sentences."""
-        searches = self._searches(snapshot, vector, alpha)
+        searches = [_DenseSearch.of(part.prepared, vector, alpha) for part in snapshot.parts]
         core = _joined([search.core for search in searches])
         return searches, core, _joined([search.scores() for search in searches])
 
@@ -240,49 +234,18 @@ class HybridScheme(SentenceScheme):
         bm25 = weighted_scales(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
         return bm25, sentence, wider[0]
 
-    def _searches(self, snapshot: Snapshot, vector: FloatArray, alpha: float) -> "list[_DenseSearch]":
-        searches = []
-        for part, rows in snapshot.slices():
-            matching = None if snapshot.matching is None else snapshot.matching[rows]
-            is_own = alpha == self.settings.alpha
-            near = nearest_rows(part, vector, self.settings.pool, matching) if is_own else None
-            searches.append(_DenseSearch.of(part.prepared, vector, alpha, near))
-        return searches
-
-    def _usual(self, snapshot: Snapshot, searches: "Sequence[_DenseSearch]", core: FloatArray) -> FloatArray:
-        """A query's cosines with the sentences that match, or with some of them if faiss left most out."""
-        if not self.settings.adaptive or all(search.near is None for search in searches):
-            return core
-        rows = np.arange(snapshot.n_rows) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
-        sampled = snapshot.split(rows[:: -(-len(rows) // _SAMPLE)])
-        return _joined([s.cosines(own) for s, (_, own) in zip(searches, sampled, strict=True)])
-
     def _dense_weight(self, core: FloatArray, best: float) -> float:
-        """The weight of the dense scores for a query; core: its usual cosines. best: its best one."""
+        """The weight of the dense scores for a query; core: cosines with sentences. best: the best one."""
         adapted = adaptive_weight(core, best) if self.settings.adaptive else 1.0
         return self.settings.dense_weight * adapted
-
-    @override
-    def scored_vectors(self, segment: Segment) -> FloatArray:
-        columns, prepared = segment.collection.columns, segment.prepared
-        total = self.settings.alpha * read_vectors(columns, slice(None))
-        for level in prepared.levels:
-            share = (1 - self.settings.alpha) / len(prepared.levels)
-            total += share * level.means.vectors(columns, prepared.headings)
-        return total
-
-    @override
-    def vector_settings(self) -> dict[str, Any]:
-        return {"alpha": self.settings.alpha}
 
 
 @dataclass(frozen=True, slots=True)
 class _DenseSearch:
     """The dense scores of a segment for a query.
 
-    core: (n,) cosine of each sentence, or nearly so if `is_rough`; -1 for all if `near` is there.
+    core: (n,) cosine of each sentence, or nearly so if `is_rough`.
     headings: (k,) cosine of each heading; None without headings.
-    near: (n,) dense scores of the rows that faiss found, -inf for the others; None without faiss.
     """
 
     prepared: _Prepared
@@ -291,37 +254,17 @@ class _DenseSearch:
     core: FloatArray
     is_rough: bool
     headings: FloatArray | None
-    near: FloatArray | None = None
 
     @classmethod
-    def of(
-        cls,
-        prepared: _Prepared,
-        vector: FloatArray,
-        alpha: float,
-        near: tuple[IntArray, FloatArray] | None = None,
-    ) -> "_DenseSearch":
-        """Compare all sentences; or none yet, if `near` has the rows that faiss found and their scores."""
+    def of(cls, prepared: _Prepared, vector: FloatArray, alpha: float) -> "_DenseSearch":
+        """Compare all sentences."""
         above = None if prepared.headings is None else prepared.headings.scores(vector)
-        if near is not None:
-            n_rows = len(prepared.passages.of_row)
-            scores = np.full(n_rows, -np.inf, dtype=np.float32)
-            scores[near[0]] = near[1]
-            core = np.full(n_rows, -1, dtype=np.float32)
-            return cls(prepared, vector, alpha, core, True, above, scores)
         rough = prepared.products.rough(vector)
         core = prepared.products.all(vector) if rough is None else rough
         return cls(prepared, vector, alpha, core, rough is not None, above)
 
-    def cosines(self, rows: IntArray) -> FloatArray:
-        """(k,) cosines of some rows."""
-        products = self.prepared.products
-        return self.core[rows] if self.near is None else products.of_rows(rows, self.vector)
-
     def scores(self) -> FloatArray:
         """(n,) dense score of each sentence."""
-        if self.near is not None:
-            return self.near
         means = [level.means for level in self.prepared.levels]
         return weighted_scales(self.alpha, self.core, [m.scores(self.core, self.headings) for m in means])
 

@@ -7,7 +7,6 @@ from typing import Any
 from precise_rag.checks import as_path
 from precise_rag.encoders.load import load_encoder, load_packaged_encoder
 from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
-from precise_rag.index.bm25 import BM25Index
 from precise_rag.index.databases import DatabaseIndex, is_database
 from precise_rag.index.databases.index import read_settings
 from precise_rag.index.databases.postgres import PostgresEngine
@@ -21,8 +20,7 @@ from precise_rag.index.word_sentence import WordSentenceIndex
 from precise_rag.protocols import Encoder
 
 KINDS: dict[str, type[DocumentIndex]] = {
-    cls.scheme_type.kind: cls
-    for cls in (DenseIndex, BM25Index, SentenceContextIndex, WordSentenceIndex, HybridIndex)
+    cls.scheme_type.kind: cls for cls in (DenseIndex, SentenceContextIndex, WordSentenceIndex, HybridIndex)
 }
 
 
@@ -47,7 +45,7 @@ def load_index(
     service to load.
     """
     if is_database(path):
-        return _open_database(path, encoder, device, settings)
+        return _open_database(str(path), encoder, device, settings)
     path = as_path("path", path)
     while True:
         manifest = read_manifest(path)
@@ -71,8 +69,8 @@ def _load_folder(
     return KINDS[manifest["kind"]].load(path, encoder, verify=verify, **settings)
 
 
-def _open_database(location: str | Path, encoder: Any, device: str | None, settings: Any) -> DatabaseIndex:
-    engine = PostgresEngine(str(location))
+def _open_database(location: str, encoder: Any, device: str | None, settings: Any) -> DatabaseIndex:
+    engine = PostgresEngine(location)
     made = read_settings(engine)
     if made is None:
         raise IndexFormatError(f"{engine.location} holds no index; build one there")
@@ -80,13 +78,13 @@ def _open_database(location: str | Path, encoder: Any, device: str | None, setti
     return DatabaseIndex(location, encoder, **settings)
 
 
-def _encoder(given: Any, place: str, saved: Mapping[str, Any], device: str | None) -> Encoder | None:
-    """The given encoder of an index, or else the packaged one; None for an index without an encoder."""
+def _encoder(given: Any, place: str, saved: Mapping[str, Any], device: str | None) -> Encoder:
+    """The given encoder of an index, or else the packaged one."""
     if given is not None:
         return load_encoder(given, device)
     name, source = saved["name"], saved["source"]
-    encoder = None if name is None else load_packaged_encoder(name, device)
-    if encoder is None and name is not None:
+    encoder = load_packaged_encoder(name, device)
+    if encoder is None:
         raise ModelError(
             f"{place} was built with encoder {name!r}, which an index does not load by itself; if you "
             f"trust it, pass {source or name!r} or the embedding object: load_index(path, encoder), "

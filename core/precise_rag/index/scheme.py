@@ -12,13 +12,10 @@ from precise_rag.encoded import encode_queries
 from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import ROW_FORMS, Collection, Columns
-from precise_rag.index.arrays.faiss_rows import FaissBackend, check_faiss
 from precise_rag.index.arrays.forms import Forms, ensure
 from precise_rag.index.arrays.rough import ROUGH, check_rough
-from precise_rag.index.arrays.vectors import read_vectors
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.queries import query_direction
-from precise_rag.index.rows import nearest
 from precise_rag.index.rows.segments import Segment
 from precise_rag.index.rows.snapshot import Hits, Snapshot
 from precise_rag.protocols import Encoder
@@ -33,7 +30,7 @@ Checks = Mapping[str, Callable[[Columns], None]]
 class Scheme(ABC):
     """Makes rows of documents, and finds the best rows for a query.
 
-    encoder: turns texts into vectors; None if the kind needs none.
+    encoder: turns texts into vectors.
     settings: fields of `settings_type`.
     Raises InputError for an encoder or settings that are not valid.
     """
@@ -44,21 +41,17 @@ class Scheme(ABC):
     score_scale: ClassVar[ScoreScale]
     search_settings: ClassVar[frozenset[str]]
     """Settings that only searches read; `load` may change them."""
-    needs_encoder: ClassVar[bool] = True
     stop_words: frozenset[str] = frozenset()
     """Words that the vocabulary of an index leaves out."""
 
-    def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
-        if encoder is not None:
-            methods = ("encode", "encode_queries", "count_tokens")
-            check_methods("encoder", encoder, methods, "pass encoder=load_encoder(…)")
+    def __init__(self, encoder: Encoder, **settings: Any) -> None:
+        methods = ("encode", "encode_queries", "count_tokens")
+        check_methods("encoder", encoder, methods, "pass encoder=load_encoder(…)")
         self.encoder = encoder
         try:
             self.settings: Any = self.settings_type(**settings)
         except TypeError as error:
             raise InputError(f"an index of kind {self.kind!r}: {error}") from error
-        if self.faiss is not None:
-            check_faiss(self.faiss.gpu)
 
     @abstractmethod
     def forms(self) -> Forms:
@@ -112,45 +105,27 @@ class Scheme(ABC):
     def kept_checks(self, rows: Collection, n_words: int) -> Checks:
         """The checks of arrays that may be kept with a segment that has rows."""
         columns = rows.columns
-        return {nearest.KEPT: partial(nearest.check_saved, columns), ROUGH: partial(check_rough, columns)}
-
-    @property
-    def faiss(self) -> FaissBackend | None:
-        """The faiss indexes that searches use; None for none."""
-        return FaissBackend.of(getattr(self.settings, "backend", ""))
-
-    def scored_vectors(self, segment: Segment) -> FloatArray:
-        """(n, d) vectors whose products with a query's vector are the dense scores, for faiss."""
-        return read_vectors(segment.collection.columns, slice(None))
-
-    def vector_settings(self) -> dict[str, Any]:
-        """The settings that decide `scored_vectors`; JSON."""
-        return {}
+        return {ROUGH: partial(check_rough, columns)}
 
     def make_ready(self, segment: Segment) -> None:
         """Prepare a segment that has rows, unless it is prepared."""
         if segment.prepared is None:
             segment.prepared = self.prepare(segment)
-        if self.faiss is not None and segment.near is None and len(segment.collection) >= nearest.EXACT_ROWS:
-            vectors = partial(self.scored_vectors, segment)
-            segment.near = nearest.load_rows(segment, self.faiss, self.vector_settings(), vectors)
 
     def kept(self, segment: Segment) -> Columns:
         """The arrays to save with a prepared segment that are not columns of its rows."""
-        near = {} if self.faiss is None else nearest.saved_rows(segment, self.faiss, self.vector_settings())
-        return {**nearest.without_rows(segment.extras), **near}
+        return segment.extras
 
     def direction(self, snapshot: Snapshot, query: str, vector: FloatArray | None) -> FloatArray:
         """(d,) float32 vector of unit length of a query; vector: the user's, None to encode the query."""
         if vector is None:
-            assert self.encoder is not None
             vector = encode_queries(self.encoder, [query])[0]
         dimension = snapshot.parts[0].segment.collection.columns["vectors"].shape[1]
         return query_direction(vector, int(dimension))
 
     def with_levels(self, hits: Hits, direction: FloatArray) -> Hits:
         """Add the cosines of hits as the packaged encoder might give them. direction: of the query."""
-        geometry = None if self.encoder is None else geometry_of(self.encoder)
+        geometry = geometry_of(self.encoder)
         return hits if geometry is None else hits._replace(parts=geometry.with_levels(hits.parts, direction))
 
     def tables(
@@ -162,9 +137,9 @@ class Scheme(ABC):
         """
         with_text = [document for document in documents if has_words(document.text)]
         tables = build_tables(with_text, self.encoder, show_progress=show_progress, vectors=vectors)
-        dimension = None if self.encoder is None else self.encoder.dimension
         for document in documents:
-            yield document, next(tables) if has_words(document.text) else empty_table(document.id, dimension)
+            has_rows = has_words(document.text)
+            yield document, next(tables) if has_rows else empty_table(document.id, self.encoder.dimension)
 
 
 def _by_owner(kept: Columns) -> dict[str, dict[str, Any]]:

@@ -19,16 +19,11 @@ from precise_rag.index.arrays.passages import Passages, check_passages
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.rows.nearest import nearest_rows
 from precise_rag.index.rows.segments import Segment
 from precise_rag.index.rows.snapshot import Hits, Snapshot
 from precise_rag.index.sentence_index import SentenceIndex
 from precise_rag.index.sentence_scheme import SentenceScheme
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
-
-_NEAR, _LONG_PASSAGE = 1_000, 20
-"""Sentences that are taken from a faiss index for a search: so many at least, and so many for each candidate,
-since a candidate may be a passage."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +57,7 @@ class ContextScheme(SentenceScheme):
     kind = "sentence-context"
     settings_type = ContextSettings
     score_scale: ClassVar[ScoreScale] = "cosine"
-    search_settings = frozenset({"alpha", "similarity", "backend"})
+    search_settings = frozenset({"alpha", "similarity"})
     settings: ContextSettings
 
     @override
@@ -74,8 +69,9 @@ class ContextScheme(SentenceScheme):
     def check_columns(self, rows: Collection, n_words: int) -> None:
         super().check_columns(rows, n_words)
         if self.settings.context == "encode":
-            same = rows.columns["context"].shape == rows.columns["vectors"].shape
-            ensure(same, "context and vectors differ in shape")
+            context = rows.columns["context"]
+            same = context.shape == rows.columns["vectors"].shape and context.dtype == np.float32
+            ensure(same, "context and vectors differ in form")
 
     @override
     def columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
@@ -85,7 +81,6 @@ class ContextScheme(SentenceScheme):
         return columns
 
     def _encoded_contexts(self, document: Document, spans: IntArray, passages: IntArray) -> FloatArray:
-        assert self.encoder is not None
         texts = [document.text[start:end] for start, end in spans]
         rows = np.zeros((len(texts), self.encoder.dimension), dtype=np.float32)
         starts = [*Groups.by_change(passages).starts.tolist(), len(texts)]
@@ -104,27 +99,19 @@ class ContextScheme(SentenceScheme):
         columns = segment.collection.columns
         owners = segment.collection.owners(np.arange(len(segment.collection)))
         passages = Groups.by_change(columns["passage_spans"], owners)
-        products = load_products(columns, self.settings.backend)
+        products = load_products(columns)
         if "context" not in columns:
             return _Prepared(passages, SentenceContexts.of_means(columns, passages), products)
         encoded = columns["context"]
         contexts = SentenceContexts.of_vectors(columns, passages, encoded)
-        context_products = load_products({"vectors": encoded}, self.settings.backend)
+        context_products = load_products({"vectors": encoded})
         return _Prepared(passages, contexts, products, context_products)
 
     @override
     def score(
-        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
+        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        n_near = max(_NEAR, _LONG_PASSAGE * top_k)
-        of_part = []
-        for part, rows in snapshot.slices():
-            matching = None if snapshot.matching is None else snapshot.matching[rows]
-            near = nearest_rows(part, vector, n_near, matching) if alpha == self.settings.alpha else None
-            if near is None:
-                of_part.append(self._scores_of(part.prepared, vector, alpha))
-            else:
-                of_part.append(self._scores_of_rows(part.prepared, vector, alpha, near[0]))
+        of_part = [self._scores_of(part.prepared, vector, alpha) for part in snapshot.parts]
         scores, core = (np.concatenate(arrays) for arrays in zip(*of_part, strict=True))
         if snapshot.matching is not None:
             scores[~snapshot.matching] = -np.inf
@@ -138,34 +125,6 @@ class ContextScheme(SentenceScheme):
         encoded = prepared.context_products.all(vector) if prepared.context_products else None
         normalise = self.settings.similarity == "cosine"
         return prepared.contexts.scores(core, alpha, encoded, normalise=normalise), core
-
-    def _scores_of_rows(
-        self, prepared: "_Prepared", vector: FloatArray, alpha: float, rows: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """(n,) the same of some rows; the scores of the others are -inf, their cosines 0."""
-        contexts, members, places = prepared.contexts.of_rows(rows)
-        core = prepared.products.of_rows(members, vector)
-        products = prepared.context_products
-        encoded = products.of_rows(members, vector) if products else None
-        normalise = self.settings.similarity == "cosine"
-        n_rows = len(prepared.passages.of_row)
-        scores, cosines = np.full(n_rows, -np.inf, dtype=np.float32), np.zeros(n_rows, dtype=np.float32)
-        scores[rows] = contexts.scores(core, alpha, encoded, normalise=normalise)[places]
-        cosines[rows] = core[places]
-        return scores, cosines
-
-    @override
-    def scored_vectors(self, segment: Segment) -> FloatArray:
-        normalise = self.settings.similarity == "cosine"
-        vectors = read_vectors(segment.collection.columns, slice(None))
-        weighted: FloatArray = segment.prepared.contexts.vectors(
-            vectors, self.settings.alpha, normalise=normalise
-        )
-        return weighted
-
-    @override
-    def vector_settings(self) -> dict[str, Any]:
-        return {"alpha": self.settings.alpha, "similarity": self.settings.similarity}
 
 
 @dataclass(frozen=True, slots=True)

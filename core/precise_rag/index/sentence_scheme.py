@@ -78,12 +78,12 @@ class SentenceScheme(Scheme):
 
     @abstractmethod
     def score(
-        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float, top_k: int
+        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         """(n,) scores of all sentences, -inf for those to leave out; and the scores behind them, by name.
 
         Left out is at least what `Snapshot.matching` says. vector: (d,) the query's, of unit length.
-        alpha: weight of a sentence against its context. top_k: how many sentences or passages are wanted.
+        alpha: weight of a sentence against its context.
         """
 
     def find(
@@ -103,7 +103,7 @@ class SentenceScheme(Scheme):
         """
         weight: float = self.settings.alpha if alpha is None else check_alpha(alpha)
         direction = self.direction(snapshot, query, vector)
-        scores, parts = self.score(snapshot, query, direction, weight, top_k)
+        scores, parts = self.score(snapshot, query, direction, weight)
         return self.with_levels(Hits.of(_ROWS[returns](snapshot, scores, top_k), scores, parts), direction)
 
 

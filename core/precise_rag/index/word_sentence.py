@@ -21,7 +21,7 @@ from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.stop_words import WordSettings, load_stop_words
 from precise_rag.index.arrays.top import fair_rows
 from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.dense import DenseScheme, DenseSettings, best_by_product
+from precise_rag.index.dense import ChunkVectorSettings, DenseScheme, best_by_product
 from precise_rag.index.document_index import DocumentIndex
 from precise_rag.index.rows.segments import Segment
 from precise_rag.index.rows.snapshot import Hits, Snapshot
@@ -32,8 +32,8 @@ from precise_rag.types import Document, FloatArray, ScoreScale
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordSentenceSettings(DenseSettings, WordSettings):
-    """Settings of WordSentenceIndex; see also `DenseSettings`.
+class WordSentenceSettings(ChunkVectorSettings, WordSettings):
+    """Settings of WordSentenceIndex; see also `ChunkVectorSettings`.
 
     chunks: how sentences are grouped into chunks; default: each sentence alone.
     stop_words: words that the filter ignores; see `load_stop_words`.
@@ -47,7 +47,7 @@ class WordSentenceSettings(DenseSettings, WordSettings):
     max_candidates: int | None = None
 
     def __post_init__(self) -> None:
-        DenseSettings.__post_init__(self)
+        ChunkVectorSettings.__post_init__(self)
         WordSettings.__post_init__(self)
         check_number("min_overlap", self.min_overlap, least=1, whole=True)
         check_number("max_candidates", self.max_candidates, least=1, whole=True, none="no limit")
@@ -65,12 +65,12 @@ class WordSentenceScheme(Scheme):
     kind = "word-sentence"
     score_scale: ClassVar[ScoreScale] = "cosine"
     settings_type = WordSentenceSettings
-    search_settings = frozenset({"backend", "min_overlap", "max_candidates", "filter_statistics"})
+    search_settings = frozenset({"min_overlap", "max_candidates", "filter_statistics"})
     settings: WordSentenceSettings
 
-    def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
+    def __init__(self, encoder: Encoder, **settings: Any) -> None:
         super().__init__(encoder, **settings)
-        own = {field.name: getattr(self.settings, field.name) for field in fields(DenseSettings)}
+        own = {field.name: getattr(self.settings, field.name) for field in fields(ChunkVectorSettings)}
         self._dense = DenseScheme(encoder, **own)
         self._tokenizer = read_tokenizer(packaged_minilm() / "tokenizer.json")
         stop_words = load_stop_words(self.settings.stop_words)
@@ -104,7 +104,7 @@ class WordSentenceScheme(Scheme):
     def prepare(self, segment: Segment) -> Any:
         columns = segment.collection.columns
         postings = Postings.of(columns["pieces.values"], columns["pieces.lengths"], len(self._is_content))
-        return _Prepared(postings, load_products(columns, self.settings.backend, segment.kept))
+        return _Prepared(postings, load_products(columns, segment.kept))
 
     @override
     def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from precise_rag.index import (
-    BM25Index,
     DenseIndex,
     DocumentIndex,
     HybridIndex,
@@ -45,30 +44,19 @@ def grown(
 
 
 GRAPH = "faiss:HNSW16@efSearch=64"
-SMALL = {"precision": "float16", "passages": "paragraphs", "surroundings": None, "stop_words": "none"}
+SMALL = {"precision": "int8", "passages": "paragraphs", "surroundings": None, "stop_words": "none"}
 KINDS: dict[str, tuple[type[DocumentIndex], dict[str, Any]]] = {
     "Dense": (DenseIndex, {"chunks": "12 tokens"}),
     "DenseMean": (DenseIndex, {"chunks": "paragraphs", "chunk_vectors": "mean"}),
-    "DenseTorch": (DenseIndex, {"chunks": "12 tokens", "backend": "torch"}),
     "Faiss": (DenseIndex, {"chunks": "12 tokens", "backend": "faiss"}),
     "FaissGraph": (DenseIndex, {"chunks": "sentences", "backend": GRAPH}),
-    "BM25": (BM25Index, {"chunks": "sentences"}),
     "SentenceContext": (SentenceContextIndex, {}),
     "SentenceContextEncoded": (
         SentenceContextIndex,
         {"context": "encode", "similarity": "dot", "alpha": 0.8, "passages": 2},
     ),
-    "SentenceContextTorch": (SentenceContextIndex, {"context": "encode", "backend": "torch"}),
-    "SentenceContextFaiss": (SentenceContextIndex, {"backend": GRAPH}),
-    "SentenceContextEncodedFaiss": (
-        SentenceContextIndex,
-        {"context": "encode", "similarity": "dot", "backend": "faiss"},
-    ),
     "WordSentence": (WordSentenceIndex, {}),
-    "WordSentenceFaiss": (WordSentenceIndex, {"backend": GRAPH}),
     "Hybrid": (HybridIndex, {}),
-    "HybridFaiss": (HybridIndex, {"backend": "faiss:SQfp16", "precision": "float16"}),
-    "HybridTorch": (HybridIndex, {"precision": "int8", "backend": "torch:cpu"}),
     "HybridSmall": (HybridIndex, SMALL),
 }
 
@@ -88,7 +76,7 @@ def contract(kind: type[DocumentIndex], settings: dict[str, Any]) -> type[IndexC
 globals().update({f"Test{name}": contract(*made) for name, made in KINDS.items()})
 
 
-@pytest.mark.parametrize("name", ["Dense", "Faiss", "BM25", "SentenceContext", "WordSentence", "Hybrid"])
+@pytest.mark.parametrize("name", ["Dense", "Faiss", "SentenceContext", "WordSentence", "Hybrid"])
 def test_load_index_finds_the_kind_of_a_saved_index(name: str, tmp_path: Path) -> None:
     index = contract(*KINDS[name])().built()
     index.save(tmp_path / "index")

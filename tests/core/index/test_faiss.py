@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.index import DenseIndex
+from precise_rag.index import DenseIndex, HybridIndex
 from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.faiss_rows import FaissBackend, FaissRows
 from precise_rag.index.arrays.words import Vocabulary
@@ -148,6 +148,51 @@ def test_a_saved_faiss_index_is_used_if_it_is_trusted(
         assert nearest(asked, "heron in the reeds", 100) == pytest.approx(
             nearest(expected, "heron in the reeds", 100), abs=1e-4
         )
+
+
+def test_a_saved_faiss_index_of_another_factory_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
+    index = DenseIndex.build(OLD + NEW, HashEncoder(), backend="faiss:HNSW16@efSearch=200")
+    index.save(tmp_path)
+    made: list[FaissBackend] = []
+    of = FaissRows.of
+
+    def counted(vectors: Any, backend: FaissBackend) -> FaissRows:
+        made.append(backend)
+        return of(vectors, backend)
+
+    monkeypatch.setattr(FaissRows, "of", counted)
+    built(DenseIndex.load(tmp_path, HashEncoder()))
+    built(DenseIndex.load(tmp_path, HashEncoder(), trusted=True, backend="faiss:HNSW16"))
+    built(DenseIndex.load(tmp_path, HashEncoder(), trusted=True, backend="faiss:Flat"))
+    assert made == [FaissBackend("HNSW16", "efSearch=200"), FaissBackend("Flat")]
+    with pytest.raises(InputError, match="search parameters 'nonsense=1'"):
+        DenseIndex.load(tmp_path, HashEncoder(), trusted=True, backend="faiss:HNSW16@nonsense=1")
+
+
+def test_filters_and_changes_find_what_they_find_without_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 40)
+    documents = [Document(d.id, d.text, {"even": n % 2 == 0, "n": n}) for n, d in enumerate(OLD + NEW)]
+    by_faiss = DenseIndex.build(documents, HashEncoder(), chunks="sentences", backend="faiss")
+    by_numpy = DenseIndex.build(documents, HashEncoder(), chunks="sentences")
+    assert built(by_faiss)[0] is not None
+    for wanted in ({"even": True}, {"n": {"$lt": 3}}, {"n": 99}, {"n": {"$ne": 5}}):
+        for query in ("old cat number 3", "a dog runs"):
+            found = by_faiss.search(query, 10, filter=wanted)
+            expected = by_numpy.search(query, 10, filter=wanted)
+            assert [c.score for c in found] == pytest.approx([c.score for c in expected], abs=1e-5)
+
+
+def test_only_a_dense_index_takes_faiss() -> None:
+    with pytest.raises(InputError, match="unexpected keyword argument 'backend'"):
+        HybridIndex(HashEncoder(), backend="faiss")
+    for backend in ("torch", "faiss:", "cuda"):
+        with pytest.raises(InputError, match=f"backend must be 'numpy' or .*, got '{backend}'"):
+            DenseIndex(HashEncoder(), backend=backend)
 
 
 class OnGpu:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from precise_rag.index import (
-    BM25Index,
     DatabaseIndex,
     DenseIndex,
     HybridIndex,
@@ -26,7 +25,6 @@ WORDS = [f"word{i}" for i in range(120)]
 BUILT: dict[str, tuple[Any, dict[str, Any]]] = {
     "hybrid": (HybridIndex, {"returns": "sentence"}),
     "hybrid with a small pool": (HybridIndex, {"returns": "sentence", "pool": 40}),
-    "bm25": (BM25Index, {"chunks": "sentences"}),
     "dense": (DenseIndex, {"chunks": "sentences", "precision": "int8"}),
     "sentence-context": (SentenceContextIndex, {}),
     "word-sentence": (WordSentenceIndex, {"max_candidates": 15}),

@@ -11,7 +11,6 @@ import pytest
 
 from precise_rag.encoders import load_encoder
 from precise_rag.index import (
-    BM25Index,
     DenseIndex,
     load_index,
 )
@@ -134,8 +133,6 @@ def test_a_kill_leaves_the_old_index_or_the_new_one(scenario: str, tmp_path: Pat
 def test_an_index_names_the_encoder_that_it_needs(tmp_path: Path) -> None:
     DenseIndex.build([], load_encoder()).save(tmp_path / "index")
     assert load_index(tmp_path / "index").encoder.name == "all-MiniLM-L6-v2"  # type: ignore[union-attr]
-    BM25Index.build(OLD).save(tmp_path / "words")
-    assert load_index(tmp_path / "words").encoder is None
 
 
 def test_vectors_are_memory_mapped_after_loading(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from precise_rag.index import (
-    BM25Index,
     DocumentIndex,
     HybridIndex,
 )
@@ -21,7 +20,7 @@ OLD = [Document(f"old{i}", f"The old cat number {i} sleeps. It purrs.") for i in
 NEW = [Document(f"new{i}", f"A new dog number {i} barks. It runs.") for i in range(30)]
 
 
-@pytest.mark.parametrize("kind", [BM25Index, HybridIndex])
+@pytest.mark.parametrize("kind", [HybridIndex])
 def test_the_words_of_a_saved_index_are_not_weighed_again(
     kind: type[DocumentIndex], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,7 +46,7 @@ def test_the_words_of_a_saved_index_are_not_weighed_again(
     np.testing.assert_allclose([c.score for c in found], [c.score for c in expected], rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [BM25Index, HybridIndex])
+@pytest.mark.parametrize("kind", [HybridIndex])
 def test_words_go_with_the_last_document_that_has_them(kind: type[DocumentIndex], tmp_path: Path) -> None:
     index = kind.build(OLD + NEW, HashEncoder())
     index.search("old", 1)
@@ -75,10 +74,10 @@ def test_words_go_with_the_last_document_that_has_them(kind: type[DocumentIndex]
 
 
 def test_an_index_without_documents_has_no_words(tmp_path: Path) -> None:
-    index = BM25Index.build(OLD)
+    index = HybridIndex.build(OLD, HashEncoder())
     index.delete([document.id for document in OLD])
     index.save(tmp_path / "index")
-    loaded = BM25Index.load(tmp_path / "index")
+    loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
     assert not loaded._rows.parts
     loaded.add(NEW)
     assert loaded.search("dog", 1)[0].score > 0

@@ -44,7 +44,6 @@ from precise_rag.selection import GradientSelector
 
 INDEXES = {
     "dense": "DenseIndex",
-    "bm25": "BM25Index",
     "sentence-context": "SentenceContextIndex",
     "word-sentence": "WordSentenceIndex",
     "hybrid": "HybridIndex",

@@ -104,23 +104,6 @@ class SentenceContexts:
         """(n, d) weighted sentence vectors; core: (n, d) sentence vectors."""
         return self._weighted(core, self.encoded, alpha, normalise)
 
-    def of_rows(self, rows: IntArray) -> tuple[SentenceContexts, IntArray, IntArray]:
-        """Return the contexts of the passages that some rows are in.
-
-        Also the rows of these passages, and where among them each of `rows` is.
-        """
-        groups, places = np.unique(self.groups.of_row[rows], return_inverse=True)
-        members, begins = self.groups.members(groups)
-        part = SentenceContexts(
-            Groups(begins, np.repeat(np.arange(len(groups)), np.diff(np.append(begins, len(members))))),
-            self.weights[members],
-            self.residuals[members],
-            self.overlap[members],
-            self.present[members],
-            None if self.encoded is None else self.encoded[members],
-        )
-        return part, members, begins[places] + rows - self.groups.starts[groups][places]
-
     def _weighted(
         self, core: FloatArray, context: npt.NDArray[Any] | None, alpha: float, normalise: bool
     ) -> FloatArray:
@@ -173,14 +156,6 @@ class GroupMeans:
             sums += WEIGHT * headings[self.headings]
         sums /= self.norms
         means: FloatArray = sums[self.groups.of_row]
-        return means
-
-    def vectors(self, columns: Columns, headings: Headings | None = None) -> FloatArray:
-        """(n, d) unit vectors of the mean of each sentence's group, from the columns of `group_norms`."""
-        means = np.empty(columns["vectors"].shape, dtype=np.float32)
-        for rows, members, sums in _sums_of_groups(columns, _weights(columns), self.groups, headings):
-            of_row = self.groups.of_row[rows] - members.start
-            means[rows] = (sums / self.norms[members, None])[of_row]
         return means
 
     def scores_of(self, rows: IntArray, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:

@@ -1,9 +1,7 @@
-"""Vectors as an index stores them: float32, float16 or int8."""
+"""Vectors as an index stores them: float32 or int8."""
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -15,36 +13,24 @@ from precise_rag.index.arrays.rough import code_products, rounded
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots
 
-Precision = Literal["float32", "float16", "int8"]
-_BACKEND = re.compile(r"numpy|torch(:(cpu|cuda(:[0-9]+)?))?|faiss(-gpu)?(:[^@]+(@.+)?)?")
-_SLICE = 1_024
-"""Rows converted to float32 at a time; they should fit the processor's cache."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class VectorSettings:
-    """Settings of indexes that store vectors.
+    """Setting of indexes that store vectors.
 
-    precision: "float32", "float16" (half the size) or "int8" (a quarter, and faster).
-    backend: library that computes dot products: "numpy", "torch" (CUDA if there is a device, otherwise
-        the CPU), a torch device such as "torch:cuda:1", or "faiss" with a factory string and search
-        parameters, such as "faiss:IVF1024,SQ8@nprobe=16"; see `FaissBackend`.
+    precision: "float32", or "int8": a quarter of the size, and faster.
     """
 
-    precision: Precision = "float32"
-    backend: str = "numpy"
+    precisions: ClassVar[tuple[str, ...]] = ("float32", "int8")
+    precision: Literal["float32", "int8"] = "float32"
 
     def __post_init__(self) -> None:
-        if self.precision not in ("float32", "float16", "int8"):
-            raise InputError(f"precision must be 'float32', 'float16' or 'int8', got {shown(self.precision)}")
-        if not isinstance(self.backend, str) or not _BACKEND.fullmatch(self.backend):
-            raise InputError(
-                "backend must be 'numpy', 'torch', a device like 'torch:cuda:0' or an index of faiss like "
-                f"'faiss:HNSW32', got {shown(self.backend)}"
-            )
+        if self.precision not in self.precisions:
+            given = shown(self.precision)
+            raise InputError(f"precision must be {' or '.join(map(repr, self.precisions))}, got {given}")
 
 
-def vector_columns(vectors: FloatArray, precision: Precision) -> Columns:
+def vector_columns(vectors: FloatArray, precision: str) -> Columns:
     """Column "vectors" (n, d), and for int8 "vector_scales" (n,): the factor of each row."""
     if precision != "int8":
         return {"vectors": vectors.astype(precision, copy=False)}
@@ -52,13 +38,13 @@ def vector_columns(vectors: FloatArray, precision: Precision) -> Columns:
     return {"vectors": codes, "vector_scales": scales}
 
 
-def vector_forms(precision: Precision) -> Forms:
+def vector_forms(precision: str) -> Forms:
     """The forms of the columns of `vector_columns`."""
     vectors = {"vectors": Form("fi", 2)}
     return {**vectors, "vector_scales": Form("f", 1)} if precision == "int8" else vectors
 
 
-def check_vectors(columns: Columns, precision: Precision) -> None:
+def check_vectors(columns: Columns, precision: str) -> None:
     """Raise ValueError unless the vectors are stored with this precision."""
     vectors = columns["vectors"]
     ensure(vectors.dtype == np.dtype(precision), f"vectors are {vectors.dtype}, not {precision}")
@@ -78,15 +64,6 @@ def read_vectors(columns: Columns, rows: slice | IntArray) -> FloatArray:
 def dot(columns: Columns, query: FloatArray) -> FloatArray:
     """(n,) float32 dot product of each vector with `query` (d,)."""
     vectors = columns["vectors"]
-    if vectors.dtype == np.float32:
-        return dots(vectors, query)
     if vectors.dtype == np.int8:
         return code_products(vectors, query, parts=2) * columns["vector_scales"]
-    scores = np.empty(len(vectors), dtype=np.float32)
-    for rows in _slices(len(vectors)):
-        scores[rows] = dots(vectors[rows].astype(np.float32), query)
-    return scores
-
-
-def _slices(n_rows: int) -> Iterator[slice]:
-    return (slice(first, first + _SLICE) for first in range(0, n_rows, _SLICE))
+    return dots(vectors, query)

@@ -1,10 +1,10 @@
 """An index whose rows live in PostgreSQL."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from typing_extensions import override
 
@@ -32,9 +32,20 @@ from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stret
 
 _BATCH = 256
 """Documents that are read, encoded and written together."""
-_DEFAULTS = {"precision": "float16", "pool": 400}
-"""Where they differ from those of HybridSettings: each row of the pool is read from the database."""
 _SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseSettings(HybridSettings):
+    """Settings of DatabaseIndex: those of HybridIndex, with other defaults.
+
+    precision: of the vectors, "float16" or "float32".
+    pool: smaller, as each row of the pool is read from the database.
+    """
+
+    precisions: ClassVar[tuple[str, ...]] = ("float16", "float32")
+    precision: Literal["float16", "float32"] = "float16"  # type: ignore[assignment]
+    pool: int = 400
 
 
 class DatabaseIndex(SentenceSearch):
@@ -46,9 +57,8 @@ class DatabaseIndex(SentenceSearch):
 
     location: a connection URI of PostgreSQL with pgvector; see `PostgresEngine`.
     encoder: the encoder that the collection was made with, or is to be made with.
-    settings: fields of `HybridSettings`, for a collection that does not exist yet; of an existing one, those
-        that only a search reads may differ. `precision` "float32" or "float16" (the default here); `pool`
-        is 400 by default.
+    settings: fields of `DatabaseSettings`, for a collection that does not exist yet; of an existing one,
+        those that only a search reads may differ.
     Raises IndexFormatError if the collection was made with another encoder or other settings.
 
     `Candidate.scores` has "dense", "bm25" (of the sentence) and "bm25_passage". Differs from HybridIndex: see
@@ -58,8 +68,8 @@ class DatabaseIndex(SentenceSearch):
     kind = "database"
     score_scale: ClassVar[ScoreScale] = "rank"
 
-    def __init__(self, location: str | Path, encoder: Encoder, **settings: Any) -> None:
-        self.engine = PostgresEngine(str(location))
+    def __init__(self, location: str, encoder: Encoder, **settings: Any) -> None:
+        self.engine = PostgresEngine(location)
         if encoder is None:
             raise InputError("DatabaseIndex needs an encoder; pass encoder=load_encoder()")
         self.encoder = encoder
@@ -68,13 +78,9 @@ class DatabaseIndex(SentenceSearch):
         if made is not None:
             settings = _merged(self.engine.location, made, encoder, settings)
         try:
-            self.settings = HybridSettings(**{**_DEFAULTS, **settings})
+            self.settings = DatabaseSettings(**settings)
         except TypeError as error:
             raise InputError(f"DatabaseIndex: {error}") from error
-        if self.settings.precision == "int8" or self.settings.backend != "numpy":
-            raise InputError(
-                "precision must be 'float32' or 'float16', and backend 'numpy', in a DatabaseIndex"
-            )
         self._searcher = Searcher(self.settings, self.score_scale)
         self.adaptation: Adaptation | None = None
 
@@ -84,7 +90,7 @@ class DatabaseIndex(SentenceSearch):
         documents: Iterable[Document],
         encoder: Encoder,
         *,
-        location: str | Path,
+        location: str,
         show_progress: bool = False,
         **settings: Any,
     ) -> Self:
@@ -229,7 +235,7 @@ class DatabaseIndex(SentenceSearch):
     @classmethod
     def load(cls, path: str | Path, encoder: Encoder, **settings: Any) -> Self:
         """Open the collection at a location. Raises IndexFormatError if the location holds none."""
-        index = cls(path, encoder, **settings)
+        index = cls(str(path), encoder, **settings)
         if not index._exists:
             raise IndexFormatError(f"{index.engine.location} holds no index; build one there")
         return index
@@ -248,7 +254,7 @@ class DatabaseIndex(SentenceSearch):
         same = [document for document in batch if known.get(document.id) == digests[document.id]]
         rows = rows_of_documents(new, self.encoder, self.settings, vectors, show_progress)
         if not self._exists:
-            names = [field.name for field in fields(HybridSettings)]
+            names = [field.name for field in fields(DatabaseSettings)]
             values = {name: as_json(getattr(self.settings, name)) for name in names}
             source = getattr(self.encoder, "source", None) or self.encoder.name
             about = {"encoder": {"name": self.encoder.name, "source": source}, "settings": values}
@@ -294,7 +300,7 @@ def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:
             with reading("settings"):
                 check_made(made)
                 ensure(made["encoder"]["name"], "the encoder has no name")
-                usable_settings(HybridSettings, made["settings"])
+                usable_settings(DatabaseSettings, made["settings"])
         return made
 
 

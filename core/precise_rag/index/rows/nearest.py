@@ -1,7 +1,5 @@
-"""faiss indexes over the vectors that decide the dense scores of a segment's rows."""
+"""faiss indexes over the vectors of a segment."""
 
-import json
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ from precise_rag.errors import IndexFormatError
 from precise_rag.index.arrays.collection import BoolArray, Columns
 from precise_rag.index.arrays.faiss_rows import FaissBackend, FaissRows
 from precise_rag.index.arrays.forms import Form, ensure
+from precise_rag.index.arrays.vectors import read_vectors
 from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.types import FloatArray, IntArray
 
@@ -26,19 +25,17 @@ _INDEX, _MADE = KEPT, f"{KEPT}.made"
 _FORM = Form("u", 1)
 
 
-def load_rows(
-    segment: Segment, backend: FaissBackend, made: Mapping[str, Any], vectors: Callable[[], FloatArray]
-) -> FaissRows:
-    """Return the faiss index of a segment: the saved one if it was made likewise, otherwise a new one.
+def load_rows(segment: Segment, backend: FaissBackend) -> FaissRows:
+    """Return the faiss index of a segment: the saved one if it has the same factory, otherwise a new one.
 
-    made: the settings that decide the vectors; JSON. vectors: computes them (n, d).
     Raises InputError for what faiss does not accept, and IndexFormatError if the saved one is damaged.
     """
-    if _INDEX not in segment.extras or _made(segment.extras) != _as_made(backend, made):
-        return FaissRows.of(vectors(), backend)
+    columns = segment.collection.columns
+    if _INDEX not in segment.extras or _made(segment.extras) != _as_made(backend):
+        return FaissRows.of(read_vectors(columns, slice(None)), backend)
     try:
         index = require("faiss", extra="faiss").deserialize_index(np.array(segment.extras[_INDEX]))
-        if (index.ntotal, index.d) != segment.collection.columns["vectors"].shape:
+        if (index.ntotal, index.d) != columns["vectors"].shape:
             raise ValueError("it does not hold the vectors of this index")
     except (RuntimeError, TypeError, ValueError) as error:
         where = segment.stored.path if segment.stored else "the index"
@@ -48,15 +45,13 @@ def load_rows(
     return FaissRows.around(index, backend)
 
 
-def saved_rows(segment: Segment, backend: FaissBackend, made: Mapping[str, Any]) -> Columns:
+def saved_rows(segment: Segment, backend: FaissBackend) -> Columns:
     """The arrays to save with a segment, by name; none for a copy of the vectors ("Flat")."""
     if segment.near is None or backend.factory == "Flat":
         return {}
     faiss = require("faiss", extra="faiss")
-    return {
-        _INDEX: faiss.serialize_index(segment.near.index),
-        _MADE: np.frombuffer(_as_made(backend, made), dtype=np.uint8),
-    }
+    made = np.frombuffer(_as_made(backend), dtype=np.uint8)
+    return {_INDEX: faiss.serialize_index(segment.near.index), _MADE: made}
 
 
 def check_saved(columns: Columns, saved: Columns) -> None:
@@ -93,9 +88,10 @@ def nearest_rows(
     return (rows, scores) if matching is None or len(rows) == min(top_k, n_found) else None
 
 
-def _as_made(backend: FaissBackend, made: Mapping[str, Any]) -> bytes:
-    return json.dumps({"factory": backend.factory, **made}, sort_keys=True).encode()
+def _as_made(backend: FaissBackend) -> bytes:
+    return backend.factory.encode()
 
 
 def _made(extras: Columns) -> bytes:
-    return bytes(np.asarray(extras[_MADE])) if _MADE in extras else b""
+    """The factory that a saved faiss index was made with."""
+    return extras[_MADE].tobytes() if _MADE in extras else b""

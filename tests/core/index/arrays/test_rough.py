@@ -33,8 +33,8 @@ def test_the_best_rows_are_those_of_all_products(
     monkeypatch.setattr(module, "_FEW", 1)
     columns = {"vectors": clustered(2000)}
     kept: dict[str, Columns] = {}
-    products = load_products(columns, "numpy", lambda name, make: kept.setdefault(name, make()))
-    exact = load_products(columns, "numpy")
+    products = load_products(columns, lambda name, make: kept.setdefault(name, make()))
+    exact = load_products(columns)
     assert exact.rough(columns["vectors"][0]) is None
     assert set(kept) == {"rough"}
     rows = None if share is None else np.flatnonzero(np.random.default_rng(0).random(2000) < share)
@@ -47,5 +47,5 @@ def test_the_best_rows_are_those_of_all_products(
 
 
 def test_few_vectors_are_not_rounded() -> None:
-    products = load_products({"vectors": clustered(50)}, "numpy", lambda *_: pytest.fail("was rounded"))
+    products = load_products({"vectors": clustered(50)}, lambda *_: pytest.fail("was rounded"))
     assert products.rough(clustered(1)[0]) is None

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag.index import BM25Index, DocumentIndex, HybridIndex, WordSentenceIndex
+from precise_rag.index import DocumentIndex, HybridIndex, WordSentenceIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -27,7 +27,6 @@ def found(index: DocumentIndex, **options: Any) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        (BM25Index, {"chunks": "sentences"}),
         (HybridIndex, {}),
         (WordSentenceIndex, {"max_candidates": 3}),
     ],

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from precise_rag.checks import check_text
 from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.filters.values import compared
 from precise_rag.index.databases.checked import json_object
@@ -31,6 +32,7 @@ class PostgresEngine:
     """
 
     def __init__(self, location: str) -> None:
+        check_text("location", location)
         if not location.startswith(("postgresql://", "postgres://")):
             raise InputError(
                 f"{location!r} is not a database: give postgresql://…; other stores are searched through "

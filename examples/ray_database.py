@@ -1,13 +1,10 @@
-"""Fill a database on any number of machines: Ray's workers encode documents and add them to one index.
+"""Fill PostgreSQL on any number of machines: Ray's workers encode documents and add them to one index.
 
     pip install 'precise-rag[postgres]' 'ray[data]'
     python examples/ray_database.py documents.jsonl postgresql://user@host/database 2
 
-Each line of the file is a record with "id", "text" and optionally "metadata", an object. The last argument is
-the largest number of workers. `add` leaves a document alone that is there with the same text and metadata.
-So a batch whose worker dies is simply repeated, and a second run does only what is missing.
-
-On a cluster, call `ray.init("auto")` first, and name a database that all workers reach.
+Each line of the file has "id", "text" and optionally "metadata". `add` leaves a document alone that is there
+with the same text, so a batch whose worker dies is repeated. On a cluster, call `ray.init("auto")` first.
 """
 
 import sys
@@ -46,7 +43,6 @@ def fill(
     documents: "ray.data.Dataset", location: str, workers: int = 2, encoder: str | Encoder = DEFAULT_ENCODER
 ) -> int:
     """Add the documents of a dataset, and return their number."""
-    DatabaseIndex(location, load_encoder(encoder))  # an error here is clearer than one of each worker
     counts = documents.map_batches(
         Writer,
         fn_constructor_args=(location, encoder),
@@ -57,10 +53,7 @@ def fill(
     return int(counts.sum("documents") or 0)
 
 
-def main(path: str, location: str, workers: str = "2") -> None:
+if __name__ == "__main__":
+    path, location, workers = sys.argv[1:]
     print(f"{fill(ray.data.read_json(path), location, int(workers)):,} documents are in {location}")
     DatabaseIndex(location, load_encoder()).optimize()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

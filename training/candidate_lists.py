@@ -26,7 +26,7 @@ from benchmarks.harness.datasets import (
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.index import DenseIndex, HybridIndex
 from precise_rag.protocols import Encoder
-from precise_rag.rerank.text_around import text_around
+from precise_rag.rerank.candidate_texts import text_around
 from precise_rag.types import Candidate, Document
 from training.word_chunks import WordChunks
 

@@ -18,9 +18,8 @@ from torch.nn import functional as F
 
 from benchmarks.harness.datasets import HALVED
 from precise_rag.checkpoints.saved import save_checkpoint
-from precise_rag.rerank.feature_network import FeatureNetwork
 from precise_rag.rerank.features import FEATURES, features, places
-from precise_rag.rerank.packaged import KNOWN
+from precise_rag.rerank.packaged import KNOWN, FeatureNetwork
 from training.candidate_lists import (
     KINDS,
     TRAINING,

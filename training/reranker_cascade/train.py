@@ -26,6 +26,7 @@ from precise_rag.encoders.load import minilm_encoder
 from precise_rag.encoders.sentence_transformer import fast_precision
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.models.packaged import packaged_model
+from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (
     PairNetwork,
@@ -37,7 +38,6 @@ from precise_rag.rerank.pair_network import (
     token_ids,
 )
 from precise_rag.rerank.pairs import PieceTokens, tokens_of_pieces
-from precise_rag.rerank.text_above import with_headings
 from precise_rag.types import Candidate
 from training.human_questions import SETS
 from training.reranker_cascade.build import read

@@ -5,11 +5,10 @@ from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
 from precise_rag.rerank.framework import FrameworkReranker
-from precise_rag.rerank.levels import LevelledReranker, calibrated
+from precise_rag.rerank.levels import LevelledReranker, LogitReranker, calibrated
 from precise_rag.rerank.load import load_reranker
-from precise_rag.rerank.logits import LogitReranker
 from precise_rag.rerank.packaged import PackagedReranker
-from precise_rag.rerank.reranking import rerank, rerank_best, unread_note
+from precise_rag.rerank.ranked_candidates import rerank, rerank_best, unread_note
 
 __all__ = [
     "Adaptation",

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from precise_rag.checks import as_path
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import Reranker
+from precise_rag.rerank.candidate_texts import score_texts
 from precise_rag.rerank.features import places
 from precise_rag.rerank.levels import Judged, LevelledReranker, calibrated, matched
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
-from precise_rag.rerank.long_texts import score_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 FORMAT, VERSION = "precise-rag-adaptation", 1

@@ -20,13 +20,12 @@ from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.int8_layers import Precision
 from precise_rag.errors import InputError, ModelError
 from precise_rag.models.packaged import packaged_model
-from precise_rag.rerank.language import language_of
+from precise_rag.rerank.candidate_texts import with_headings
+from precise_rag.rerank.language import language_of, mostly_latin
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
 from precise_rag.rerank.pairs import WIDTH, Piece, TransformerConfig, check_trained
-from precise_rag.rerank.script import mostly_latin
-from precise_rag.rerank.text_above import with_headings
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 

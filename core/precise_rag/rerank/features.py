@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from precise_rag.encoders.geometry import LEVELS
-from precise_rag.rerank.neighbours import Spans
 from precise_rag.rerank.query_terms import Positions, QueryTerms
 from precise_rag.stems import QUESTION_KINDS, IdfTable, Words, question_kinds, read_words
 from precise_rag.types import Candidate, FloatArray, IntArray
@@ -275,17 +274,32 @@ def _neighbourhood(
     for row, candidate in enumerate(candidates):
         documents.setdefault(candidate.doc_id, []).append(row)
     for rows in documents.values():
-        spans = Spans([candidates[row].start for row in rows], [candidates[row].end for row in rows], _NEAR)
-        lexical = spans.best_near(columns["lexical"][rows])
-        has_near = lexical != -math.inf
-        near = np.array(rows)[has_near]
-        out["near_lexical"][near] = lexical[has_near]
-        out["near_coverage"][near] = _coverage_near(terms, [positions[row] for row in rows], spans)[has_near]
-        out["near_dense"][near] = spans.best_near(columns["dense"][rows])[has_near]
+        near = _neighbours([candidates[row] for row in rows])
+        has_near = np.array([len(others) > 0 for others in near])
+        places = np.array(rows)[has_near]
+        out["near_lexical"][places] = _best_of(near, columns["lexical"][rows])[has_near]
+        out["near_coverage"][places] = _coverage_near(terms, [positions[row] for row in rows], near)[has_near]
+        out["near_dense"][places] = _best_of(near, columns["dense"][rows])[has_near]
     return out
 
 
-def _coverage_near(terms: QueryTerms, positions: Sequence[Positions], spans: Spans) -> FloatArray:
+def _neighbours(pieces: Sequence[Candidate]) -> list[IntArray]:
+    """The rows of the neighbours of each piece of one document; a piece is no neighbour of itself."""
+    starts, ends = (np.array([getattr(piece, edge) for piece in pieces]) for edge in ("start", "end"))
+    found = []
+    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        is_near = (starts < end + _NEAR) & (ends > start - _NEAR)
+        is_near[row] = False
+        found.append(np.flatnonzero(is_near))
+    return found
+
+
+def _best_of(near: Sequence[IntArray], values: FloatArray) -> FloatArray:
+    """(n,) largest value of each piece's neighbours: minus infinity without one, NaN if one is NaN."""
+    return np.array([values[rows].max(initial=-math.inf) for rows in near], dtype=np.float32)
+
+
+def _coverage_near(terms: QueryTerms, positions: Sequence[Positions], near: Sequence[IntArray]) -> FloatArray:
     """(n,) coverage of the query by each piece of a document together with its neighbours."""
     total = np.zeros(len(positions), dtype=np.float32)
     with_term: dict[str, list[int]] = {}
@@ -293,5 +307,8 @@ def _coverage_near(terms: QueryTerms, positions: Sequence[Positions], spans: Spa
         for term in places:
             with_term.setdefault(term, []).append(row)
     for term, rows in with_term.items():
-        total[spans.has_near(rows)] += terms.coverage([term])
+        covered = np.zeros(len(positions), dtype=np.bool_)
+        for row in rows:
+            covered[row] = covered[near[row]] = True
+        total[covered] += terms.coverage([term])
     return total

@@ -1,10 +1,12 @@
-"""Which kind of language candidates are in, as far as rerankers made for English differ by it."""
+"""Which language and which script texts are in, as far as rerankers made for English differ by it."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
+from unicodedata import name
 
-from precise_rag.rerank.script import mostly_latin, mostly_spaced
+from precise_rag.stems import UNSPACED, WORD
 
 Language = Literal["english", "latin", "spaced", "unspaced"]
 """English; another language in Latin letters; other scripts, with or without spaces between words."""
@@ -26,7 +28,14 @@ _OTHERS = """
 
 _COMMON = frozenset(_ENGLISH.split()), frozenset(_OTHERS.split())
 
-_WORD = re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+_LAST_LATIN = "\u024f"
+"""Last letter of Latin Extended-B."""
+
+_JAPANESE = "Japanese"
+_NAMES = {"CJK": "Chinese characters", "HIRAGANA": _JAPANESE, "KATAKANA": _JAPANESE}
+"""Names of scripts, where the first word of a letter's name in Unicode is not one."""
 
 
 def language_of(query: str, texts: Iterable[str]) -> Language:
@@ -45,6 +54,39 @@ def language_of(query: str, texts: Iterable[str]) -> Language:
 
 def _vote(text: str) -> int:
     """1 for English, -1 for another language, 0 if the words do not tell."""
-    words = _WORD.findall(text.casefold())
+    words = _LETTERS.findall(text.casefold())
     english, others = (sum(word in some for word in words) for some in _COMMON)
     return (english > others) - (others > english)
+
+
+def mostly_latin(text: str) -> bool:
+    """Check whether at least half of the words of a text are Latin; true without words.
+
+    Each ideograph is a word, and numbers are none. Of other scripts, MiniLM's vocabulary holds single letters
+    only, and a network trained on English reads little more from them than from noise.
+    """
+    if text.isascii():
+        return True
+    first = _first_letters(text)
+    return 2 * sum(letter <= _LAST_LATIN for letter in first) >= len(first)
+
+
+def mostly_spaced(text: str) -> bool:
+    """Check whether at least half of the words of a text are in scripts that put spaces between them."""
+    first = _first_letters(text)
+    return 2 * sum(UNSPACED.match(letter) is None for letter in first) >= len(first)
+
+
+def script_of(text: str) -> str:
+    """Return the name of the script of most words that are not Latin, such as "Cyrillic"; "" without one."""
+    counts = Counter(_name(letter) for letter in _first_letters(text) if letter > _LAST_LATIN)
+    return _JAPANESE if _JAPANESE in counts else max(counts, key=lambda one: counts[one], default="")
+
+
+def _first_letters(text: str) -> list[str]:
+    return [word[0] for word in WORD.findall(text) if word[0].isalpha()]
+
+
+def _name(letter: str) -> str:
+    first = name(letter, "unknown letters").partition(" ")[0]
+    return _NAMES.get(first, first.capitalize())

@@ -1,4 +1,4 @@
-"""Levels of scores: anybody's reranker gives an order, ours gives the probabilities."""
+"""Rerankers that change the scale of another one: to our probabilities, or to log-odds over chance."""
 
 import logging
 import math
@@ -11,9 +11,9 @@ import numpy.typing as npt
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
+from precise_rag.rerank.candidate_texts import score_texts
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
-from precise_rag.rerank.long_texts import score_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
 
 _log = logging.getLogger(__name__)
@@ -101,6 +101,32 @@ class LevelledReranker:
         """Load the models now, not at the first candidate."""
         for reranker in (self.order, self.levels):
             getattr(reranker, "load_model", lambda: None)()
+
+
+class LogitReranker:
+    """A reranker that gives the log-odds of another one's probabilities, over those of chance.
+
+    SAGE compares logits of its reranker with their predecessors (Figs. 8 and 9). They are positive for what
+    has to do with the question, and a ratio of negative ones says nothing. Calibrated log-odds are negative
+    for nearly all; over chance, 0 is a candidate as probable as any of the n if one of them is relevant.
+
+    reranker: a reranker whose scores are probabilities.
+    """
+
+    score_scale: ScoreScale = "logit"
+
+    def __init__(self, reranker: Reranker) -> None:
+        self.reranker = reranker
+        self.name = reranker.name
+
+    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        """Return (n,) logits, one per candidate, in their order."""
+        chance = -math.log(max(len(candidates) - 1, 1))
+        return log_odds(score_texts(query, candidates, self.reranker)) - np.float32(chance)
+
+    def load_model(self) -> None:
+        """Load the model now, not at the first candidate."""
+        getattr(self.reranker, "load_model", lambda: None)()
 
 
 def _as_probable(heard: FloatArray, levels: FloatArray) -> FloatArray:

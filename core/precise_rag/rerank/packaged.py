@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +14,13 @@ from precise_rag.checkpoints.saved import Tensors, load_checkpoint
 from precise_rag.encoders.geometry import LEVELS
 from precise_rag.errors import ModelError
 from precise_rag.models.packaged import packaged_model
-from precise_rag.rerank.feature_network import FeatureNetwork
+from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import FEATURES, features, places
-from precise_rag.rerank.language import language_of
+from precise_rag.rerank.language import language_of, mostly_latin
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
-from precise_rag.rerank.script import mostly_latin
-from precise_rag.rerank.text_above import with_headings
 from precise_rag.stems import IdfTable
 from precise_rag.types import Candidate, FloatArray, ScoreScale
+from precise_rag.vectors import dots, linear
 
 _FOLDER = packaged_model("reranker")
 
@@ -113,6 +113,39 @@ class PackagedReranker:
         return scores
 
 
+class FeatureNetwork:
+    """Logits from feature rows: a linear model plus a network with two hidden layers.
+
+    Each feature enters twice: standardised and clipped (0 if unknown), and as a flag that is 1 if
+    it is unknown.
+
+    tensors: "mean" and "deviation" (f,); "linear" (2f,) and "bias" (1,); "weight1" (h, 2f),
+    "bias1" (h,), "weight2" (h, h), "bias2" (h,), "weight3" (h,), for f features and h hidden units.
+    """
+
+    CLIP = 4.0
+    """Standard deviations at which a feature is clipped."""
+
+    def __init__(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
+        self._tensors = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Return (n,) logits for (n, f) feature rows."""
+        t = self._tensors
+        x = self.inputs(rows, t["mean"], t["deviation"])
+        hidden = _silu(linear(x, t["weight1"]) + t["bias1"])
+        hidden = _silu(linear(hidden, t["weight2"]) + t["bias2"])
+        logits: FloatArray = dots(x, t["linear"]) + dots(hidden, t["weight3"]) + t["bias"]
+        return logits
+
+    @classmethod
+    def inputs(cls, rows: FloatArray, mean: FloatArray, deviation: FloatArray) -> FloatArray:
+        """Return the (…, 2f) inputs of the network for (…, f) features, NaN where unknown."""
+        unknown = np.isnan(rows)
+        known = np.where(unknown, 0.0, np.clip((rows - mean) / deviation, -cls.CLIP, cls.CLIP))
+        return np.concatenate([known, unknown], axis=-1).astype(np.float32)
+
+
 def _without_dense(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: score for name, score in scores.items() if name not in _DENSE}
 
@@ -131,6 +164,10 @@ def _shapes(tensors: Tensors) -> dict[str, tuple[int, ...]]:
         "weight3": (hidden,),
         "idf": (max(len(tensors.get("idf", ())), 1),),
     }
+
+
+def _silu(x: FloatArray) -> FloatArray:
+    return np.asarray(x / (1.0 + np.exp(-x)), dtype=np.float32)
 
 
 @cache

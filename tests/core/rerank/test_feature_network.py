@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from precise_rag.rerank.feature_network import FeatureNetwork
+from precise_rag.rerank.packaged import FeatureNetwork
 
 # Two features and one hidden unit. Inputs are (known 1, known 2, unknown 1, unknown 2).
 TENSORS = {

@@ -1,6 +1,6 @@
 import pytest
 
-from precise_rag.rerank.script import mostly_latin, script_of
+from precise_rag.rerank.language import mostly_latin, script_of
 
 
 @pytest.mark.parametrize(

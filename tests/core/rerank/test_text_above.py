@@ -1,8 +1,8 @@
 import pytest
 
 from precise_rag.rerank import load_reranker
+from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.text_above import with_headings
 from precise_rag.types import Candidate
 
 QUERY = "How often do I service the Borealis M-7 pump?"

@@ -7,7 +7,7 @@ import numpy as np
 from precise_rag import HybridIndex, PreciseRAG
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.rerank import LevelledReranker, load_reranker, rerank
-from precise_rag.rerank.text_around import text_around, with_text_around
+from precise_rag.rerank.candidate_texts import text_around, with_text_around
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from precise_rag.checks import items_of
 from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.adapted import AdaptedReranker
+from precise_rag.rerank.candidate_texts import with_text_around
 from precise_rag.rerank.cascade import CascadeReranker
+from precise_rag.rerank.language import mostly_latin, script_of
 from precise_rag.rerank.levels import LevelledReranker, usable_scores
 from precise_rag.rerank.packaged import PackagedReranker
-from precise_rag.rerank.script import mostly_latin, script_of
-from precise_rag.rerank.text_around import with_text_around
 from precise_rag.types import (
     OWN,
     UNRANKED,

@@ -1,0 +1,114 @@
+"""What rerankers get of candidates: titles above, text around, and long texts by their sentences."""
+
+from collections.abc import Sequence, Set
+from dataclasses import replace
+
+import numpy as np
+
+from precise_rag.protocols import Neighbours, Reranker
+from precise_rag.rerank.query_terms import QueryTerms
+from precise_rag.sentences import load_sentence_splitter
+from precise_rag.stems import IdfTable, read_words
+from precise_rag.titles import joined_titles, titles_above
+from precise_rag.tokens import estimate_tokens
+from precise_rag.types import Candidate, FloatArray
+
+_LEAST_SHARE = 0.3
+"""Share of the query's rarity that the words above must add. With less, a title about the topic of all its
+document's sentences moves them all."""
+_TITLES = 200
+"""Characters of what stands above that are read, the last ones: a network reads 256 tokens in all."""
+_AROUND = 160
+"""Characters on each side, at most; the network reads some twenty tokens of them."""
+_REACH = 2
+"""Sentences on each side that are asked for."""
+
+
+def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -> list[Candidate]:
+    """Put the titles above a candidate before its text, if the query needs them.
+
+    It is needed if it has words of the query that the text lacks, with at least 0.3 of the rarity of all of
+    them: "How often is the M-7 serviced?" and "Change the oil every month.", under the title "Pump M-7".
+    What stands above are the titles of `precise_rag.titles`.
+    Returns the candidates in their order.
+    """
+    terms = QueryTerms.of(query, idf_table)
+    above = [joined_titles(titles_above(candidate))[-_TITLES:] for candidate in candidates]
+    named = {text: terms.positions(read_words(text)).keys() for text in set(above)}
+    return [
+        replace(candidate, text=f"{title}: {candidate.text}")
+        if _adds(terms, named[title], candidate.text)
+        else candidate
+        for candidate, title in zip(candidates, above, strict=True)
+    ]
+
+
+def _adds(terms: QueryTerms, named: Set[str], text: str) -> bool:
+    """Whether a heading with these terms of the query adds enough to a text."""
+    if terms.coverage(named) <= _LEAST_SHARE:
+        return False
+    return terms.coverage(named - terms.positions(read_words(text)).keys()) > _LEAST_SHARE
+
+
+def with_text_around(candidates: Sequence[Candidate], source: Neighbours) -> list[Candidate]:
+    """Give candidates the text around them, as `before` and `after`.
+
+    "He signed it there in 1791." says little alone, and enough after "Washington came to Philadelphia."
+    source: knows the text, such as an index of sentences; candidates that it does not know have none.
+    Returns the candidates in their order.
+    """
+    around = {}
+    for text, sentences in source.neighbours(candidates, _REACH):
+        for sentence in sentences:
+            start = sentence.start - sentences[0].start
+            around[sentence.id] = text_around(text, start, start + len(sentence.text))
+    known = ((one, *around.get(one.id, ("", ""))) for one in candidates)
+    return [replace(one, before=before, after=after) for one, before, after in known]
+
+
+def text_around(text: str, start: int, end: int) -> tuple[str, str]:
+    """Return the words of a text just before `start` and just after `end`, at most 160 characters of each."""
+    first, last = max(0, start - _AROUND), end + _AROUND
+    before, after = text[first:start], text[end:last]
+    if first:
+        before = before.partition(" ")[2]
+    if last < len(text):
+        after = after.rpartition(" ")[0]
+    return before, after
+
+
+def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker) -> FloatArray:
+    """Return (n,) scores of candidates of any length.
+
+    If the reranker has `longest_text`, each text of more tokens than that, estimated, is scored by its
+    sentences, and has the score of the best one. Short texts are scored whole, beside those sentences.
+    """
+    longest = getattr(reranker, "longest_text", None)
+    is_long = [longest is not None and _is_longer(c.text, longest) for c in candidates]
+    if not any(is_long):
+        return reranker.score(query, candidates)
+    parts: list[Candidate] = []
+    firsts = []
+    for candidate, split in zip(candidates, is_long, strict=True):
+        firsts.append(len(parts))
+        parts += _sentences(candidate) if split else [candidate]
+    best: FloatArray = np.maximum.reduceat(np.asarray(reranker.score(query, parts)), firsts)
+    return best
+
+
+def _is_longer(text: str, n_tokens: int) -> bool:
+    return len(text) > n_tokens and estimate_tokens(text) > n_tokens
+
+
+def _sentences(text: Candidate) -> list[Candidate]:
+    """The sentences of a text, without the retrieval scores, which say little about each; at least one."""
+    sentences = []
+    for span in load_sentence_splitter().split(text.text):
+        sentence = text.text[span.start : span.end]
+        if sentence.strip():
+            before, after = text_around(text.text, *span)
+            start, end = text.start + span.start, text.start + span.end
+            sentences.append(
+                replace(text, start=start, end=end, text=sentence, scores={}, before=before, after=after)
+            )
+    return sentences or [text]

@@ -89,7 +89,7 @@ class LLM(Protocol):
     """A chat model with a synchronous and an asynchronous call.
 
     It may also have `max_reply_tokens`, the tokens of its longest reply, and `max_call_seconds`, after which
-    an asynchronous call is cancelled; default: 600.
+    a call is given up; default: 600.
     """
 
     @property

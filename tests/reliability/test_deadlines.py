@@ -11,22 +11,17 @@ import pytest
 
 from precise_rag._worker import Worker
 from precise_rag.candidate_filters import RelevanceFilter
-from precise_rag.encoders.openai import OpenAIEncoder
-from precise_rag.errors import (
-    BudgetExceeded,
-    LLMConnectionError,
-    LLMError,
-    ModelError,
-)
+from precise_rag.errors import BudgetExceeded, LLMConnectionError
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, OpenAIChat, load_llm
-from precise_rag.rerank import CohereReranker
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Completion, Message
 from support.chat_server import ChatServer, Reply, fails, says
 from support.feedback import answering
 from support.misbehaving import ACCEPTED, CANDIDATES, PROMPT, QUESTION, client
+
+ONE_ROUND = FeedbackController(max_rounds=1)
 
 
 @pytest.mark.parametrize(
@@ -95,45 +90,46 @@ def ends_soon(task: Callable[[], Any], error: type[Exception], match: str | None
         outcome.result(30)
 
 
+async def drain(llm: Any, live: bool) -> None:
+    engine = answering(llm, controller=ONE_ROUND)
+    async with aclosing(engine.astream(QUESTION, candidates=CANDIDATES, live_final=live)) as items:
+        async for _ in items:
+            pass
+
+
+@pytest.mark.parametrize("live", [False, True])
 @pytest.mark.parametrize("drip", DRIPS)
-def test_a_reply_that_drips_ends_in_time_for_every_client(drip: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("precise_rag.limited_http.STREAM_TIMES", 1)
-    options: dict[str, Any] = {"api_key": "key", "timeout": 0.5, "max_retries": 0}
-
-    async def acomplete(llm: OpenAIChat) -> None:
+def test_a_reply_that_drips_ends_in_time(drip: str, live: bool) -> None:
+    async def later() -> None:
         try:
-            await llm.acomplete(PROMPT)
-        finally:
-            await llm.aclose()
-
-    async def astream(llm: OpenAIChat) -> None:
-        try:
-            async for _ in llm.astream(PROMPT):
-                pass
+            await drain(llm, live)
         finally:
             await llm.aclose()
 
     with dripping(*DRIPS[drip]) as url:
-        llm = OpenAIChat("m", base_url=url, **options)
-        ends_soon(lambda: llm.complete(PROMPT), LLMError)
-        ends_soon(lambda: list(llm.stream(PROMPT)), LLMError)
-        ends_soon(lambda: asyncio.run(acomplete(llm)), LLMError)
-        ends_soon(lambda: asyncio.run(astream(llm)), LLMError)
-        encoder = OpenAIEncoder("e", base_url=url, **options)
-        ends_soon(lambda: encoder.encode(["text"]), ModelError)
-        with CohereReranker(base_url=url.removesuffix("/v1"), **options) as cohere:
-            ends_soon(lambda: cohere.score(QUESTION, CANDIDATES), LLMConnectionError)
-        llm.close()
+        llm = OpenAIChat("m", base_url=url, api_key="key", timeout=0.1, max_retries=0)
+        engine = answering(llm, controller=ONE_ROUND)
+        ask = lambda: list(engine.stream(QUESTION, candidates=CANDIDATES, live_final=live))  # noqa: E731
+        ends_soon(ask, LLMConnectionError, "did not answer in time")
+        ends_soon(lambda: asyncio.run(later()), LLMConnectionError, "did not answer in time")
 
 
 @pytest.mark.parametrize("live", [False, True])
-async def test_an_asynchronous_call_of_any_model_ends_without_a_budget(
-    live: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_of_any_model_ends_without_a_budget(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
     class Drips(ScriptedLLM):
+        def complete(self, *args: Any, **kwargs: Any) -> Completion:
+            release.wait(30)
+            raise AssertionError
+
         async def acomplete(self, *args: Any, **kwargs: Any) -> Completion:
             await asyncio.sleep(30)
             raise AssertionError
+
+        def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
+            while not release.wait(0.01):
+                yield "x"
 
         async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
             while True:
@@ -141,16 +137,11 @@ async def test_an_asynchronous_call_of_any_model_ends_without_a_budget(
                 yield "x"
 
     monkeypatch.setattr("precise_rag.llm.budget.MOST_CALL_SECONDS", 0.2)
-    controller = FeedbackController(max_rounds=0)
-    engine = answering(Drips([]), controller=controller)
-
-    async def ask() -> None:
-        async with aclosing(engine.astream(QUESTION, candidates=CANDIDATES, live_final=live)) as pieces:
-            async for _ in pieces:
-                pass
-
-    with pytest.raises(LLMConnectionError, match="did not answer in time"):
-        await asyncio.wait_for(ask(), 20)
+    engine = answering(Drips([]), controller=ONE_ROUND)
+    ask = lambda: list(engine.stream(QUESTION, candidates=CANDIDATES, live_final=live))  # noqa: E731
+    ends_soon(ask, LLMConnectionError, "did not answer in time")
+    ends_soon(lambda: asyncio.run(drain(Drips([]), live)), LLMConnectionError, "did not answer in time")
+    release.set()
 
 
 def test_a_foreign_model_is_left_behind_and_the_draft_is_kept() -> None:
@@ -170,12 +161,9 @@ def test_a_foreign_model_is_left_behind_and_the_draft_is_kept() -> None:
 
 
 def test_a_live_stream_ends_with_the_budget_and_leaves_its_call() -> None:
-    controller = FeedbackController(max_rounds=1)
     with client([says("ready"), says("one two three four", stall=30.0)], timeout=60.0) as llm:
-        llm.complete(
-            [Message("user", "Ready?")]
-        )  # what is imported for the first call takes no time of the budget
-        engine = answering(llm, controller=controller, budget=Budget(seconds=2.0))
+        llm.complete(PROMPT)  # what is imported for the first call takes no time of the budget
+        engine = answering(llm, controller=ONE_ROUND, budget=Budget(seconds=2.0))
         trace = Trace(QUESTION)
         items = engine.stream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True)
         assert [next(items), next(items)] == ["one ", "two "]
@@ -184,18 +172,6 @@ def test_a_live_stream_ends_with_the_budget_and_leaves_its_call() -> None:
     (call,) = trace.calls
     assert call.error.startswith("BudgetExceeded")
     assert (call.text, call.output_tokens, call.usage_estimated) == ("one two ", 2, True)
-
-
-async def test_an_asynchronous_function_model_is_left_behind_too() -> None:
-    release = threading.Event()
-
-    def model(prompt: str) -> str:
-        release.wait(30.0)
-        return "late"
-
-    with pytest.raises(BudgetExceeded):
-        await answering(load_llm(model), budget=Budget(seconds=0.1)).aanswer(QUESTION, candidates=CANDIDATES)
-    release.set()
 
 
 def test_an_event_loop_does_not_wait_for_a_model_that_was_left_behind() -> None:
@@ -214,12 +190,9 @@ def test_an_event_loop_does_not_wait_for_a_model_that_was_left_behind() -> None:
 
 def test_the_relevance_filter_holds_its_seconds_in_synchronous_calls() -> None:
     release = threading.Event()
-
-    def model(prompt: str) -> str:
-        release.wait(30.0)
-        return "{}"
-
-    relevance = RelevanceFilter(load_llm(model), batch_size=1, budget=Budget(seconds=0.2))
+    relevance = RelevanceFilter(
+        load_llm(lambda prompt: str(release.wait(30.0))), batch_size=1, budget=Budget(seconds=0.2)
+    )
     selection = relevance.filter(QUESTION, CANDIDATES)
     release.set()
     assert all("seconds over budget" in reason for reason in selection.reasons)

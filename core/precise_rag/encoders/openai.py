@@ -14,17 +14,12 @@ from precise_rag._progress import progress_bar
 from precise_rag.checks import check_number, check_text
 from precise_rag.encoded import encoded_rows
 from precise_rag.errors import ModelError
-from precise_rag.limited_http import limited_client, max_reply_bytes, own_error
-from precise_rag.redaction import message_of, remember, remember_environment, without_password
+from precise_rag.redaction import quoted, remember, remember_environment, without_password
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
 """Limits of one request. The tokens are below OpenAI's limit because they are estimates."""
-
-
-_REPLY_BYTES, _VECTOR_BYTES = 2**20, 2**17
-"""Most bytes of a reply, and of each vector in it: numbers of 16 characters in 8,192 dimensions."""
 
 
 class OpenAIEncoder(Shared):
@@ -34,7 +29,7 @@ class OpenAIEncoder(Shared):
     dimensions: length of the vectors; default: the model's own.
     base_url: the server's address; default: OPENAI_BASE_URL, or OpenAI. It may have a user and password.
     api_key: default: OPENAI_API_KEY.
-    timeout: most seconds of one request, to the end of its reply.
+    timeout: most seconds without a byte from the server.
     max_retries: how often a failed request is repeated.
     Token counts are estimates. A pickle has no key: the key of an unpickled encoder is OPENAI_API_KEY.
     """
@@ -58,7 +53,6 @@ class OpenAIEncoder(Shared):
         url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
         remember(api_key)
         remember_environment()
-        self._timeout = timeout
         self._client_options = {
             "base_url": url,
             "api_key": api_key,
@@ -121,7 +115,6 @@ class OpenAIEncoder(Shared):
         """The vectors of one batch. The error has no cause: its cause would hold the request with the key."""
         options: dict[str, Any] = {"dimensions": self._dimensions} if self._dimensions else {}
         client = self._connection.get(self._client)
-        limit = max_reply_bytes.set(_REPLY_BYTES + len(batch) * _VECTOR_BYTES)
         try:
             reply = client.embeddings.create(
                 model=self._model, input=batch, encoding_format="float", **options
@@ -130,9 +123,7 @@ class OpenAIEncoder(Shared):
         except ModelError:
             raise
         except Exception as error:
-            said = message_of(own_error(error) or error)
-        finally:
-            max_reply_bytes.reset(limit)
+            said = quoted(error)
         raise ModelError(f"{self.name} returned no embeddings: {said}")
 
     def _rows(self, reply: Any, n: int) -> FloatArray:
@@ -146,9 +137,7 @@ class OpenAIEncoder(Shared):
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")
-        connection = limited_client(
-            openai.DefaultHttpxClient, self.name, seconds=self._timeout, auth=self._auth
-        )
+        connection = openai.DefaultHttpxClient(auth=self._auth)
         try:
             client = openai.OpenAI(**self._client_options, http_client=connection)
         except openai.OpenAIError as error:

@@ -19,8 +19,7 @@ class Budget:
     tokens: input and output tokens together.
     seconds: time since the start. When it is over, no call is begun and a running call is given up: an
         asynchronous one is cancelled, a synchronous one is left behind in a thread of its own (see
-        `Deadline`). Without a limit an asynchronous call ends after ten minutes, or as the model says
-        (`max_call_seconds`), and a synchronous one with the model's own timeout.
+        `Deadline`). Each call also ends after ten minutes, or as the model says (`max_call_seconds`).
     cost: dollars.
 
     The length of a reply is not known in advance, so tokens and cost may be exceeded by one reply, never by
@@ -46,11 +45,11 @@ class Budget:
 
 
 MOST_CALL_SECONDS = 600.0
-"""Most seconds of an asynchronous call of a model without `max_call_seconds`, if the budget has no limit."""
+"""Most seconds of a call of a model without `max_call_seconds`."""
 
 
 def most_call_seconds(llm: LLM) -> float:
-    """Return the most seconds of an asynchronous call of a model, if the budget does not limit them."""
+    """Return the most seconds of a call of a model."""
     seconds: float = getattr(llm, "max_call_seconds", MOST_CALL_SECONDS)
     return seconds
 
@@ -71,6 +70,11 @@ class Spending:
         if self.budget.seconds is None:
             return None
         return max(0.0, self.budget.seconds - (time.monotonic() - self._started))
+
+    def limited(self, seconds: float) -> float:
+        """Return `seconds`, or the seconds that are left if they are fewer."""
+        left = self.seconds_left
+        return seconds if left is None else min(left, seconds)
 
     def check(self, model: str, input_tokens: int, input_cost: float | None, *, calls: int = 1) -> None:
         """Check that the budget has room for a call.
@@ -113,11 +117,10 @@ class Spending:
     async def time_limit(self, most: float) -> AsyncIterator[None]:
         """Cancel the block when no seconds are left. Raises BudgetExceeded then.
 
-        most: the seconds if the budget does not limit them; the block then raises TimeoutError.
+        most: seconds after which the block is cancelled in any case. Raises TimeoutError then.
         """
-        left = self.seconds_left
         try:
-            async with asyncio.timeout(most if left is None else left):
+            async with asyncio.timeout(self.limited(most)):
                 yield
         except TimeoutError:
             self.check_time()

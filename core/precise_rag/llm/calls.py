@@ -126,7 +126,7 @@ def _one(request: Ask, prompt: Prompt | BudgetExceeded) -> _Timed:
     llm = request.llm
     started = time.perf_counter()
     try:
-        with Deadline(request.session.spending) as deadline:
+        with Deadline(request.session.spending, most_call_seconds(llm)) as deadline:
             reply = deadline.call(partial(llm.complete, prompt.messages, schema=prompt.schema))
         outcome: CallOutcome | Exception = checked_completion(reply, llm.name, prompt.messages)
     except Exception as error:

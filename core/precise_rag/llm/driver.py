@@ -37,7 +37,7 @@ async def adrive(conversation: Conversation[Result]) -> Result:
 
 
 def stream(conversation: Conversation[Result]) -> Iterator[str | Result]:
-    """Yield the text to show live, then the result. Calls are made on the caller's thread."""
+    """Yield the text to show live, then the result."""
     with closing(conversation):
         exchange = _Exchange(conversation)
         while (request := exchange.next_request()) is not None:
@@ -155,7 +155,8 @@ class _LiveReply:
 def _show(request: Ask) -> Generator[str, None, list[CallOutcome]]:
     llm, messages = request.llm, request.prompts[0].messages
     assert isinstance(llm, StreamingLLM)
-    with _LiveReply(request) as live, Deadline(request.session.spending) as deadline:
+    most = most_call_seconds(llm)
+    with _LiveReply(request) as live, Deadline(request.session.spending, most) as deadline:
         try:
             items = iter(deadline.call(partial(llm.stream, messages)))
             while (item := deadline.call(partial(next, items, None))) is not None:

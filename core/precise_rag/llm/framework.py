@@ -1,20 +1,22 @@
 """LlamaIndex and LangChain chat models as language models.
 
-Calls run on the thread and task of the caller, so the framework's callbacks and tracing see them. With
-`Budget(seconds=…)`, a synchronous call runs in another thread, in a copy of the caller's context. A JSON
-schema goes to the models that take one (`precise_rag.llm.structured`).
+A pipeline makes synchronous calls in a thread, in a copy of the caller's context, so the framework's
+callbacks and tracing see them.
+
+With a JSON schema, LlamaIndex models that call functions get it as the one function that they must call;
+LangChain models through `with_structured_output`. All others get the prompt alone, which asks for JSON, too.
 """
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.llm.failures import raises_llm_errors
+from precise_rag.errors import LLMError, LLMResponseError, PreciseRagError
+from precise_rag.llm.failures import llm_errors, translate
 from precise_rag.llm.finish import NOT_CUT, CutOff, read, reported_cut_off
-from precise_rag.llm.structured import SchemaCalls, reply_tool, structured_model, tool_reply
 from precise_rag.llm.usage import counted_completion, readable_messages
 from precise_rag.redaction import remember_environment
 from precise_rag.types import Completion, Message
@@ -28,85 +30,72 @@ class LlamaIndexLLM:
 
     def __init__(self, llm: Any) -> None:
         self._llm = llm
-        metadata = llm.metadata
-        self.name = str(getattr(metadata, "model_name", "") or type(llm).__name__)
+        self.name = str(getattr(llm.metadata, "model_name", "") or type(llm).__name__)
         remember_environment()
         self.max_reply_tokens = read(llm, "max_tokens")
-        self._schema_calls = SchemaCalls(self.name)
+        self._schema_calls = _SchemaCalls(self.name)
 
-    @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion. Every exception of the model is raised as an LLMError.
 
         schema: a model that calls functions must call one with this JSON schema; others ignore it.
         """
-        chat = self._chat(messages)
+        chat, tool = _chat(messages), _reply_tool(self._llm, schema)
 
         def plain() -> Completion:
             return self._completion(self._llm.chat(chat), messages)
 
-        if (tool := reply_tool(self._llm, schema)) is None:
-            return plain()
-
         def structured() -> Completion:
             response = self._llm.chat_with_tools([tool], chat_history=chat, tool_required=True)
-            return self._completion(response, messages, tool_reply(self._llm, response))
+            return self._completion(response, messages, _tool_reply(self._llm, response))
 
-        return self._schema_calls.ask(structured, plain)
+        with llm_errors(self):
+            return self._schema_calls.ask(structured if tool else None, plain)
 
-    @raises_llm_errors
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop."""
-        chat = self._chat(messages)
+        chat, tool = _chat(messages), _reply_tool(self._llm, schema)
 
         async def plain() -> Completion:
             return self._completion(await self._llm.achat(chat), messages)
 
-        if (tool := reply_tool(self._llm, schema)) is None:
-            return await plain()
-
         async def structured() -> Completion:
             response = await self._llm.achat_with_tools([tool], chat_history=chat, tool_required=True)
-            return self._completion(response, messages, tool_reply(self._llm, response))
+            return self._completion(response, messages, _tool_reply(self._llm, response))
 
-        return await self._schema_calls.aask(structured, plain)
+        with llm_errors(self):
+            return await self._schema_calls.aask(structured if tool else None, plain)
 
-    @raises_llm_errors
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the reply, then the Completion."""
         pieces: list[str] = []
         response, cut = None, NOT_CUT
-        for response in self._llm.stream_chat(self._chat(messages)):
-            cut = cut or _chat_cut_off(response)
-            pieces.append(response.delta or "")
-            yield pieces[-1]
-        yield replace(self._completion(response, messages, "".join(pieces)), cut_off=cut)
+        with llm_errors(self):
+            for response in self._llm.stream_chat(_chat(messages)):
+                cut = cut or _chat_cut_off(response)
+                pieces.append(response.delta or "")
+                yield pieces[-1]
+            yield replace(self._completion(response, messages, "".join(pieces)), cut_off=cut)
 
-    @raises_llm_errors
     async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop."""
         pieces: list[str] = []
         response, cut = None, NOT_CUT
-        async with aclosing(await self._llm.astream_chat(self._chat(messages))) as responses:
-            async for response in responses:
-                cut = cut or _chat_cut_off(response)
-                pieces.append(response.delta or "")
-                yield pieces[-1]
-        yield replace(self._completion(response, messages, "".join(pieces)), cut_off=cut)
-
-    def _chat(self, messages: Sequence[Message]) -> list[Any]:
-        message = require("llama_index.core.llms", extra="llamaindex").ChatMessage
-        return [message(role=role, content=content) for role, content in readable_messages(messages)]
+        with llm_errors(self):
+            async with aclosing(await self._llm.astream_chat(_chat(messages))) as responses:
+                async for response in responses:
+                    cut = cut or _chat_cut_off(response)
+                    pieces.append(response.delta or "")
+                    yield pieces[-1]
+            yield replace(self._completion(response, messages, "".join(pieces)), cut_off=cut)
 
     def _completion(self, response: Any, messages: Sequence[Message], text: str | None = None) -> Completion:
-        if text is None:
-            text = response.message.content
         usage = read(read(response, "raw"), "usage") or read(response, "additional_kwargs")
         return counted_completion(
             self.name,
-            text,
+            response.message.content if text is None else text,
             messages,
             read(usage, "prompt_tokens"),
             read(usage, "completion_tokens"),
@@ -126,59 +115,57 @@ class LangChainLLM:
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
         remember_environment()
         self.max_reply_tokens = read(model, "max_tokens")
-        self._schema_calls = SchemaCalls(self.name)
+        self._schema_calls = _SchemaCalls(self.name)
 
-    @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion. Every exception of the model is raised as an LLMError.
 
         schema: a model with structured output replies in this JSON schema; others ignore it.
         """
-        pairs = _pairs(messages)
+        pairs, model = _pairs(messages), _structured_model(self._model, schema)
 
         def plain() -> Completion:
             return self._completion(self._model.invoke(pairs), messages)
 
-        if (model := structured_model(self._model, schema)) is None:
-            return plain()
-        return self._schema_calls.ask(lambda: self._parsed(model.invoke(pairs), messages), plain)
+        def structured() -> Completion:
+            return self._parsed(model.invoke(pairs), messages)
 
-    @raises_llm_errors
+        with llm_errors(self):
+            return self._schema_calls.ask(structured if model else None, plain)
+
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop."""
-        pairs = _pairs(messages)
+        pairs, model = _pairs(messages), _structured_model(self._model, schema)
 
         async def plain() -> Completion:
             return self._completion(await self._model.ainvoke(pairs), messages)
 
-        if (model := structured_model(self._model, schema)) is None:
-            return await plain()
-
         async def structured() -> Completion:
             return self._parsed(await model.ainvoke(pairs), messages)
 
-        return await self._schema_calls.aask(structured, plain)
+        with llm_errors(self):
+            return await self._schema_calls.aask(structured if model else None, plain)
 
-    @raises_llm_errors
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the reply, then the Completion."""
         whole: Any = None
-        for chunk in self._model.stream(_pairs(messages)):
-            whole = chunk if whole is None else whole + chunk
-            yield _message_text(chunk)
-        yield self._completion(whole, messages)
+        with llm_errors(self):
+            for chunk in self._model.stream(_pairs(messages)):
+                whole = chunk if whole is None else whole + chunk
+                yield _message_text(chunk)
+            yield self._completion(whole, messages)
 
-    @raises_llm_errors
     async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop."""
         whole: Any = None
-        async with aclosing(self._model.astream(_pairs(messages))) as chunks:
-            async for chunk in chunks:
-                whole = chunk if whole is None else whole + chunk
-                yield _message_text(chunk)
-        yield self._completion(whole, messages)
+        with llm_errors(self):
+            async with aclosing(self._model.astream(_pairs(messages))) as chunks:
+                async for chunk in chunks:
+                    whole = chunk if whole is None else whole + chunk
+                    yield _message_text(chunk)
+            yield self._completion(whole, messages)
 
     def _parsed(self, reply: Any, messages: Sequence[Message]) -> Completion:
         """The completion of a structured reply; its own text where LangChain could not parse it."""
@@ -198,6 +185,59 @@ class LangChainLLM:
         )
 
 
+class _SchemaCalls:
+    """Asks a model with a schema, and without it once the model has refused one.
+
+    A reply that is blank is an error with its tokens, as always; the next call goes without the schema.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._refused = False
+
+    def ask(self, structured: Callable[[], Completion] | None, plain: Callable[[], Completion]) -> Completion:
+        """Return the reply of `structured`; of `plain` if there is none, or the model refuses the schema."""
+        if structured is None or self._refused:
+            return plain()
+        try:
+            return structured()
+        except Exception as error:
+            if not self._may_refuse(error):
+                raise
+        completion = plain()
+        self._refused = True
+        return completion
+
+    async def aask(
+        self,
+        structured: Callable[[], Awaitable[Completion]] | None,
+        plain: Callable[[], Awaitable[Completion]],
+    ) -> Completion:
+        """`ask` without blocking the event loop."""
+        if structured is None or self._refused:
+            return await plain()
+        try:
+            return await structured()
+        except Exception as error:
+            if not self._may_refuse(error):
+                raise
+        completion = await plain()
+        self._refused = True
+        return completion
+
+    def _may_refuse(self, error: Exception) -> bool:
+        """Whether the schema may be why the model failed: not for keys, limits, filters and connections."""
+        self._refused |= isinstance(error, LLMResponseError)
+        if isinstance(error, PreciseRagError | AssertionError):
+            return False
+        return type(translate(error, self._name)) in (LLMError, LLMResponseError)
+
+
+def _chat(messages: Sequence[Message]) -> list[Any]:
+    message = require("llama_index.core.llms", extra="llamaindex").ChatMessage
+    return [message(role=role, content=content) for role, content in readable_messages(messages)]
+
+
 def _chat_cut_off(response: Any) -> CutOff:
     """Why the reply that a LlamaIndex response carries was cut off, wherever its server says so."""
     raw = read(response, "raw")
@@ -207,18 +247,42 @@ def _chat_cut_off(response: Any) -> CutOff:
     )
 
 
+def _reply_tool(llm: Any, schema: Mapping[str, Any] | None) -> Any | None:
+    """The LlamaIndex tool whose arguments are the reply; None if the model calls no functions."""
+    calls = read(llm.metadata, "is_function_calling_model") and hasattr(llm, "chat_with_tools")
+    if schema is None or not calls:
+        return None
+    pydantic = require("pydantic", extra="llamaindex")
+    settings = pydantic.ConfigDict(extra="allow", json_schema_extra=lambda made: made.update(schema))
+    name = str(schema.get("title", "reply"))
+    return require("llama_index.core.tools", extra="llamaindex").FunctionTool.from_defaults(
+        fn=lambda **reply: reply,
+        name=name,
+        description="Takes the reply.",
+        fn_schema=pydantic.create_model(name, __config__=settings),
+    )
+
+
+def _tool_reply(llm: Any, response: Any) -> str | None:
+    """The arguments of the tool that a LlamaIndex model called, as JSON; None without a call."""
+    with suppress(Exception):  # every model reads its own calls, and some fail on a broken one
+        for call in llm.get_tool_calls_from_response(response, error_on_no_tool_call=False):
+            return json.dumps(call.tool_kwargs, ensure_ascii=False)
+    return None
+
+
 def _pairs(messages: Sequence[Message]) -> list[tuple[str, str]]:
     return [(message.role, message.content) for message in readable_messages(messages)]
 
 
+def _structured_model(model: Any, schema: Mapping[str, Any] | None) -> Any:
+    """The LangChain runnable that replies in the schema; None if the model has none."""
+    if schema is not None and hasattr(model, "with_structured_output"):
+        with suppress(Exception):  # NotImplementedError, or whatever an integration has against the schema
+            return model.with_structured_output({"title": "reply", **schema}, include_raw=True)
+    return None
+
+
 def _message_text(message: Any) -> str:
-    """The text of a LangChain message or chunk; content may be a string or a list of blocks."""
-    content = message if isinstance(message, str) else read(message, "content")
-    if isinstance(content, list):
-        return "".join(map(_block_text, content))
-    return "" if content is None else str(content)
-
-
-def _block_text(block: Any) -> str:
-    text = block if isinstance(block, str) else read(block, "text")
-    return text if isinstance(text, str) else ""
+    """The text of a LangChain message or chunk, or of a runnable that returns a string."""
+    return str(message if isinstance(message, str) else read(message, "text") or "")

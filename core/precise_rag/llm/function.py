@@ -8,7 +8,7 @@ from typing import Any
 
 from precise_rag._worker import Worker
 from precise_rag.errors import InputError
-from precise_rag.llm.failures import raises_llm_errors
+from precise_rag.llm.failures import llm_errors
 from precise_rag.llm.usage import counted_completion
 from precise_rag.redaction import remember_environment
 from precise_rag.types import Completion, Message
@@ -23,25 +23,25 @@ class FunctionLLM:
         self._takes_messages = _takes_messages(function)
         self.name = getattr(function, "__name__", type(function).__name__)
 
-    @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Call the function. Raises InputError if it is async and an event loop is running."""
-        text = self._call(messages)
-        if inspect.isawaitable(text):
-            text = _run(text, self.name)
-        return counted_completion(self.name, text, messages)
+        with llm_errors(self):
+            text = self._call(messages)
+            if inspect.isawaitable(text):
+                text = _run(text, self.name)
+            return counted_completion(self.name, text, messages)
 
-    @raises_llm_errors
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """Await the function, or call it in a thread if it is not async."""
-        if inspect.iscoroutinefunction(self._function):
-            text = await self._call(messages)
-        else:
-            text = await _in_thread(partial(self._call, messages))
-            text = await text if inspect.isawaitable(text) else text
-        return counted_completion(self.name, text, messages)
+        with llm_errors(self):
+            if inspect.iscoroutinefunction(self._function):
+                text = await self._call(messages)
+            else:
+                text = await _in_thread(partial(self._call, messages))
+                text = await text if inspect.isawaitable(text) else text
+            return counted_completion(self.name, text, messages)
 
     def _call(self, messages: Sequence[Message]) -> Any:
         prompt = tuple(messages) if self._takes_messages else "\n\n".join(m.content for m in messages)

@@ -7,33 +7,30 @@ The openai package retries; nothing else does. It retries connection failures an
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import weakref
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, ProcessLock, Shared
 from precise_rag.checks import check_number, check_text
 from precise_rag.errors import (
-    ContentFilterError,
     ContextLengthError,
     LLMAuthenticationError,
     LLMConnectionError,
     LLMResponseError,
 )
-from precise_rag.limited_http import limited_client
-from precise_rag.llm.failures import raises_llm_errors, translate
+from precise_rag.llm.deadline import end_with_call
+from precise_rag.llm.failures import llm_errors, translate
 from precise_rag.llm.finish import cut_off, read
 from precise_rag.llm.usage import counted_completion, model_name, readable_messages
 from precise_rag.redaction import (
-    KeyFreeStream,
     quoted,
     remember,
     remember_environment,
     remember_fields,
-    without_known_keys,
     without_password,
     without_secrets,
 )
@@ -50,12 +47,11 @@ class OpenAIChat(Shared):
     base_url: address of the server; default: OPENAI_BASE_URL, or else OpenAI's. A user and password in it
         are sent, but not kept in the attribute `base_url`.
     api_key: default: OPENAI_API_KEY. Optional with a `base_url`.
-    timeout: most seconds of one attempt, from the request to the end of the reply; also the most seconds
-        between two pieces of a stream, which may take ten times as long as a whole.
+    timeout: most seconds without a byte from the server. A call in a pipeline, with its retries, ends after
+        ten times as many.
     max_retries: attempts after the first.
     options: further fields of every request, such as temperature=0 or max_completion_tokens=500.
 
-    A reply may have at most 8 MiB, a stream at most 64 MiB and 200,000 events.
     For structured output the request has a `response_format` with the JSON schema. If the server refuses
     that field, the request is sent again without it, and so are all later ones.
 
@@ -107,53 +103,50 @@ class OpenAIChat(Shared):
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r}, base_url={self.base_url!r})"
 
-    max_call_seconds = math.inf  # its requests have limits of their own
+    @property
+    def max_call_seconds(self) -> float:
+        """Seconds after which a pipeline gives a call up."""
+        return 10 * self.timeout
 
     @property
     def max_reply_tokens(self) -> Any:
         """The option `max_completion_tokens` or `max_tokens`; None without both."""
         return self.options.get("max_completion_tokens", self.options.get("max_tokens"))
 
-    @raises_llm_errors
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion.
 
         schema: JSON schema of the reply; optional.
         Raises an LLMError that says what went wrong and what to do.
         """
-        return self._completion(self._create(messages, **_response_format(schema)), messages)
+        with llm_errors(self):
+            return self._completion(self._create(messages, _response_format(schema)), messages)
 
-    @raises_llm_errors
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop. Cancelling it closes the connection."""
-        return self._completion(await self._acreate(messages, **_response_format(schema)), messages)
+        with llm_errors(self):
+            return self._completion(await self._acreate(messages, _response_format(schema)), messages)
 
-    @raises_llm_errors
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the answer as they arrive, then the Completion."""
-        answer = _Streamed(self.name, messages)
-        with self._create(messages, stream=True, stream_options={"include_usage": True}) as events:
+        answer = _Streamed(self.name)
+        with llm_errors(self), self._create(messages, _WITH_USAGE, stream=True) as events:
             for event in events:
                 if piece := answer.add(event):
                     yield piece
-        if piece := answer.rest():
-            yield piece
-        yield answer.completion()
+            yield answer.completion(messages)
 
-    @raises_llm_errors
     async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop. Closing it closes the connection."""
-        answer = _Streamed(self.name, messages)
-        events = await self._acreate(messages, stream=True, stream_options={"include_usage": True})
-        async with events:
-            async for event in events:
-                if piece := answer.add(event):
-                    yield piece
-        if piece := answer.rest():
-            yield piece
-        yield answer.completion()
+        answer = _Streamed(self.name)
+        with llm_errors(self):
+            async with await self._acreate(messages, _WITH_USAGE, stream=True) as events:
+                async for event in events:
+                    if piece := answer.add(event):
+                        yield piece
+            yield answer.completion(messages)
 
     def close(self) -> None:
         """Close the connections of the synchronous methods; the next call opens new ones."""
@@ -166,54 +159,58 @@ class OpenAIChat(Shared):
         if client is not None:
             await client.close()
 
-    def _create(self, messages: Sequence[Message], **fields: Any) -> Any:
-        create: Any = self._client().chat.completions.create
+    def _create(self, messages: Sequence[Message], extra: Mapping[str, Any], **fields: Any) -> Any:
+        """Send a request. extra: fields that are left out from now on if the server refuses them."""
+        create: Any = self._sync.get(self._connect).chat.completions.create
+        request, wanted = self._request(messages, fields), self._wanted(extra)
         try:
-            return create(**self._request(messages, fields))
+            return create(**wanted, **request)
         except Exception as error:
-            if not self._may_drop(error, fields):
+            if not wanted or not self._may_refuse(error):
                 raise
-        response = create(**self._request(messages, fields, plain=True))
-        self._refused |= _DROPPABLE & fields.keys()
+        response = create(**request)
+        self._refused |= wanted.keys()
         return response
 
-    async def _acreate(self, messages: Sequence[Message], **fields: Any) -> Any:
+    async def _acreate(self, messages: Sequence[Message], extra: Mapping[str, Any], **fields: Any) -> Any:
+        """`_create` without blocking the event loop."""
         create: Any = self._async_client().chat.completions.create
+        request, wanted = self._request(messages, fields), self._wanted(extra)
         try:
-            return await create(**self._request(messages, fields))
+            return await create(**wanted, **request)
         except Exception as error:
-            if not self._may_drop(error, fields):
+            if not wanted or not self._may_refuse(error):
                 raise
-        response = await create(**self._request(messages, fields, plain=True))
-        self._refused |= _DROPPABLE & fields.keys()
+        response = await create(**request)
+        self._refused |= wanted.keys()
         return response
 
-    def _request(
-        self, messages: Sequence[Message], fields: Mapping[str, Any], plain: bool = False
-    ) -> dict[str, Any]:
-        left_out = _DROPPABLE if plain else self._refused
-        return {
-            "model": self.name,
-            "messages": [message._asdict() for message in readable_messages(messages)],
-            **{name: value for name, value in fields.items() if name not in left_out},
-            **self.options,
-        }
+    def _request(self, messages: Sequence[Message], fields: Mapping[str, Any]) -> dict[str, Any]:
+        shown = [message._asdict() for message in readable_messages(messages)]
+        return {"model": self.name, "messages": shown, **fields, **self.options}
 
-    def _may_drop(self, error: Exception, fields: Mapping[str, Any]) -> bool:
-        """Whether the server may have refused the request because of an optional field."""
-        return (
-            getattr(error, "status_code", None) in (400, 422)
-            and bool(_DROPPABLE & fields.keys() - self._refused)
-            and not isinstance(translate(error, self.name), ContextLengthError)
-        )
+    def _wanted(self, extra: Mapping[str, Any]) -> dict[str, Any]:
+        """The extra fields that were not refused, and that no option sets."""
+        without = self._refused | self.options.keys()
+        return {name: value for name, value in extra.items() if name not in without}
+
+    def _may_refuse(self, error: Exception) -> bool:
+        """Whether the server may have refused the request because of an extra field."""
+        is_refusal = getattr(error, "status_code", None) in (400, 422)
+        return is_refusal and not isinstance(translate(error, self.name), ContextLengthError)
 
     def _completion(self, response: Any, messages: Sequence[Message]) -> Completion:
         choice = _first_choice(response)
         if choice is None:
-            said = quoted(response)
-            raise LLMResponseError(f"{self.name}: the server's answer has no completion ({said})")
-        text = read(read(choice, "message"), "content")
-        return _checked(self.name, text, choice, response, messages)
+            raise LLMResponseError(f"{self.name}: the server's answer has no completion ({quoted(response)})")
+        return _counted(
+            self.name,
+            read(response, "model"),
+            read(read(choice, "message"), "content"),
+            messages,
+            read(choice, "finish_reason"),
+            read(response, "usage"),
+        )
 
     def _settings(self) -> dict[str, Any]:
         if self._key is None and self._needs_key:
@@ -229,14 +226,10 @@ class OpenAIChat(Shared):
             "max_retries": int(self.max_retries),
         }
 
-    def _client(self) -> OpenAI:
-        return self._sync.get(self._connect)
-
     def _connect(self) -> OpenAI:
         settings, openai = self._settings(), require("openai", extra="openai")
-        connection = limited_client(
-            openai.DefaultHttpxClient, self.name, seconds=self.timeout, auth=self._auth
-        )
+        hooks = {"request": [end_with_call]}
+        connection = openai.DefaultHttpxClient(auth=self._auth, event_hooks=hooks)
         client: OpenAI = openai.OpenAI(**settings, http_client=connection)
         weakref.finalize(client, connection.close)
         return client
@@ -249,64 +242,42 @@ class OpenAIChat(Shared):
                 del clients[ended]
             if loop not in clients:
                 settings, openai = self._settings(), require("openai", extra="openai")
-                connection = limited_client(
-                    openai.DefaultAsyncHttpxClient, self.name, seconds=self.timeout, auth=self._auth
-                )
+                connection = openai.DefaultAsyncHttpxClient(auth=self._auth)
                 clients[loop] = openai.AsyncOpenAI(**settings, http_client=connection)
             return clients[loop]
-
-
-_MOST_EVENTS = 200_000
-"""Most events of a stream; one has about a token."""
 
 
 class _Streamed:
     """Collects the events of one streamed answer."""
 
-    def __init__(self, model: str, messages: Sequence[Message]) -> None:
-        self.model = model
-        self.messages = messages
-        self.pieces: list[str] = []
-        self.last_choice: Any = None
-        self.last_event: Any = None
-        self.n_events = 0
-        self._stream = KeyFreeStream()
+    def __init__(self, model: str) -> None:
+        self._name = model
+        self._pieces: list[str] = []
+        self._model: Any = None
+        self._finish_reason: Any = None
+        self._usage: Any = None
 
     def add(self, event: Any) -> str:
-        """Take one event; returns its text, empty if it has none. Raises LLMResponseError after too many."""
-        self.n_events += 1
-        if self.n_events > _MOST_EVENTS:
-            raise LLMResponseError(f"{self.model}: the stream has more than {_MOST_EVENTS:,} events")
-        if read(event, "usage") is not None or read(self.last_event, "usage") is None:
-            self.last_event = event
+        """Take one event; returns its text, empty if it has none."""
+        self._model = read(event, "model") or self._model
+        self._usage = read(event, "usage") or self._usage
         choice = _first_choice(event)
-        if choice is None:
-            return ""
-        if self.last_choice is None or read(choice, "finish_reason") is not None:
-            self.last_choice = choice
-        piece = read(read(choice, "delta"), "content")
-        if not piece:
-            return ""
+        self._finish_reason = read(choice, "finish_reason") or self._finish_reason
+        piece = read(read(choice, "delta"), "content") or ""
         if not isinstance(piece, str):
-            raise LLMResponseError(f"{self.model}: the stream must hold strings, got {type(piece).__name__}")
-        return self._keep(self._stream.add(piece))
-
-    def rest(self) -> str:
-        """Return the text that was held back, once there are no more events."""
-        return self._keep(self._stream.end())
-
-    def _keep(self, piece: str) -> str:
-        self.pieces.append(piece)
+            raise LLMResponseError(f"{self._name}: the stream must hold strings, got {type(piece).__name__}")
+        self._pieces.append(piece)
         return piece
 
-    def completion(self) -> Completion:
+    def completion(self, messages: Sequence[Message]) -> Completion:
         """Return the whole answer. Raises LLMConnectionError if the stream ended too early."""
-        if read(self.last_choice, "finish_reason") is None:
-            raise LLMConnectionError(f"{self.model}: the stream ended before the answer was complete")
-        return _checked(self.model, "".join(self.pieces), self.last_choice, self.last_event, self.messages)
+        if self._finish_reason is None:
+            raise LLMConnectionError(f"{self._name}: the stream ended before the answer was complete")
+        text = "".join(self._pieces)
+        return _counted(self._name, self._model, text, messages, self._finish_reason, self._usage)
 
 
-_DROPPABLE = frozenset({"response_format", "stream_options"})
+_WITH_USAGE = {"stream_options": {"include_usage": True}}
 
 
 def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -327,22 +298,12 @@ def _first_choice(response: Any) -> Any | None:
     return choices[0] if isinstance(choices, list) and choices else None
 
 
-def _checked(model: str, text: Any, choice: Any, response: Any, messages: Sequence[Message]) -> Completion:
-    """The completion with its usage.
-
-    Raises LLMResponseError or ContentFilterError if it is empty, with the reason given.
-    """
-    reason = read(choice, "finish_reason")
-    if text is None or (isinstance(text, str) and not text.strip()):
-        why = quoted(read(read(choice, "message"), "refusal") or reason)
-        kind = ContentFilterError if cut_off(reason) == "content_filter" else LLMResponseError
-        raise kind(f"{model}: the completion is empty (finish reason: {why})")
-    usage = read(response, "usage")
-    return counted_completion(
-        model_name(read(response, "model"), model),
-        without_known_keys(text) if isinstance(text, str) else text,
-        messages,
-        read(usage, "prompt_tokens"),
-        read(usage, "completion_tokens"),
-        cut_off(reason),
+def _counted(
+    name: str, answered_by: Any, text: Any, messages: Sequence[Message], reason: Any, usage: Any
+) -> Completion:
+    """The completion with its usage. answered_by: the name that the server gave its model."""
+    tokens = read(usage, "prompt_tokens"), read(usage, "completion_tokens")
+    completion = counted_completion(
+        name, "" if text is None else text, messages, *tokens, cut_off=cut_off(reason)
     )
+    return replace(completion, model=model_name(answered_by, name))

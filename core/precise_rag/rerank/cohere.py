@@ -17,8 +17,7 @@ from precise_rag.errors import (
     LLMServerError,
     PreciseRagError,
 )
-from precise_rag.limited_http import limited_client, own_error
-from precise_rag.redaction import message_of, quoted, remember, remember_environment, without_password
+from precise_rag.redaction import quoted, remember, remember_environment, without_password
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
@@ -31,7 +30,7 @@ class CohereReranker(Shared):
     model: such as "rerank-v3.5" (default), or ChunkRAG's "rerank-english-v3.0".
     api_key: default: the environment's CO_API_KEY.
     base_url: default: Cohere's own.
-    timeout: most seconds of one request, to the end of its reply.
+    timeout: most seconds without a byte from the server.
     max_retries: repetitions of a request after status 429, 5xx or a broken connection.
     batch_size: documents in one request; more candidates take several requests.
 
@@ -98,8 +97,7 @@ class CohereReranker(Shared):
     def _connect(self) -> tuple[Any, Any]:
         """Return Cohere's client and the connection that it uses."""
         httpx = require("httpx", extra="cohere")
-        options = {"timeout": self._timeout, "follow_redirects": True, "auth": self._auth}
-        http = limited_client(httpx.Client, self.name, seconds=self._timeout, **options)
+        http = httpx.Client(timeout=self._timeout, follow_redirects=True, auth=self._auth)
         given = {name: value for name, value in self._options.items() if value is not None}
         return require("cohere", extra="cohere").ClientV2(**given, httpx_client=http), http
 
@@ -135,16 +133,14 @@ class CohereReranker(Shared):
     def _translated(self, error: Exception) -> LLMError:
         """Our error for one of Cohere's client."""
         errors, http = require("cohere.core", extra="cohere"), require("httpx", extra="cohere")
-        if own := own_error(error):
-            return own
         if isinstance(error, errors.ApiError):
             return self._by_status(error)
         if isinstance(error, http.TimeoutException):
             return LLMConnectionError(f"{self.name} gave no answer in {self._timeout:g} s")
         if isinstance(error, http.TransportError):
-            return LLMConnectionError(f"{self.name} cannot be reached ({message_of(error)})")
+            return LLMConnectionError(f"{self.name} cannot be reached ({quoted(error)})")
         return LLMResponseError(
-            f"{self.name} answered with something that is not a list of scores ({message_of(error)})"
+            f"{self.name} answered with something that is not a list of scores ({quoted(error)})"
         )
 
     def _by_status(self, error: Any) -> LLMError:

@@ -7,16 +7,11 @@ import pytest
 
 from precise_rag.errors import (
     BudgetExceeded,
-    LLMAuthenticationError,
-    LLMConnectionError,
-    LLMRateLimitError,
-    LLMResponseError,
-    LLMServerError,
 )
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.types import Candidate
-from support.chat_server import ChatServer, Reply, fails, says, wait_until
+from support.chat_server import ChatServer, says, wait_until
 from support.feedback import answering
 
 QUESTION = "Where is Paris?"
@@ -48,38 +43,6 @@ def test_a_good_server_gives_an_accepted_answer_and_its_usage():
     assert (answer.trace.input_tokens, answer.trace.output_tokens) == (44, 28)
     assert [is_judge(request) for request in server.requests] == [False, True, False, True]
     assert ["response_format" in request for request in server.requests] == [False, True, False, True]
-
-
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        (fails(401), LLMAuthenticationError),
-        (fails(429, retry_after="600"), LLMRateLimitError),
-        (fails(502), LLMServerError),
-        (Reply("not json"), LLMResponseError),
-        (Reply("[[["), LLMResponseError),
-        (says(""), LLMResponseError),
-        (says("late", stall=30.0), LLMConnectionError),
-        (Reply("{}", cut=True), LLMConnectionError),
-    ],
-)
-def test_a_failure_costs_an_error_before_the_first_draft_and_a_note_after_it(reply, error):
-    with loop([reply], timeout=2.0) as (engine, _), pytest.raises(error, match=r"^m: "):
-        engine.answer(QUESTION, candidates=CANDIDATES)
-
-    def judge_fails(request):
-        return reply if is_judge(request) else DRAFT
-
-    with loop(judge_fails, timeout=2.0) as (engine, _):
-        answer = engine.answer(QUESTION, candidates=CANDIDATES)
-    assert answer.text == "Paris is in France [1]."
-    assert answer.note.startswith("the judge failed: m: ")
-
-    with loop([DRAFT, MORE, reply], timeout=2.0) as (engine, _):
-        answer = engine.answer(QUESTION, candidates=CANDIDATES)
-    assert answer.text == "Paris is in France [1]."
-    assert answer.note.startswith("round 2 has no draft: m: ")
-    assert answer.trace.calls[-1].error.startswith(error.__name__)
 
 
 async def test_a_live_stream_over_http_is_shown_as_it_comes_and_can_be_left():

@@ -1,24 +1,22 @@
 import threading
+import time
 from contextvars import ContextVar
 
+import httpx
 import pytest
 
 from precise_rag._worker import Worker
-from precise_rag.errors import BudgetExceeded
+from precise_rag.errors import BudgetExceeded, LLMConnectionError
 from precise_rag.llm import Budget
-from precise_rag.llm.deadline import Deadline
+from precise_rag.llm.deadline import Deadline, end_with_call
 
 asked_for: ContextVar[str] = ContextVar("asked_for")
 
 
-def test_without_seconds_a_call_runs_on_the_callers_thread() -> None:
-    with Deadline(Budget().start()) as deadline:
-        assert deadline.call(threading.get_ident) == threading.get_ident()
-
-
-def test_with_seconds_calls_share_a_thread_and_the_callers_context() -> None:
+@pytest.mark.parametrize("budget", [Budget(), Budget(seconds=60)])
+def test_calls_share_a_thread_and_the_callers_context(budget: Budget) -> None:
     asked_for.set("Ada")
-    with Deadline(Budget(seconds=60).start()) as deadline:
+    with Deadline(budget.start(), 60.0) as deadline:
         assert deadline.call(asked_for.get) == "Ada"
         threads = {deadline.call(threading.get_ident) for _ in range(3)}
     assert len(threads) == 1
@@ -29,18 +27,38 @@ def test_what_a_call_raises_is_raised_a_timeout_of_its_own_too() -> None:
     def fails() -> None:
         raise TimeoutError("its own")
 
-    with Deadline(Budget(seconds=60).start()) as deadline, pytest.raises(TimeoutError, match="its own"):
+    with Deadline(Budget(seconds=60).start(), 70.0) as deadline, pytest.raises(TimeoutError, match="its own"):
         deadline.call(fails)
 
 
-def test_a_call_that_outlasts_the_budget_is_left_behind() -> None:
+@pytest.mark.parametrize(
+    ("seconds", "most", "error"), [(0.05, 60.0, BudgetExceeded), (60.0, 0.05, TimeoutError)]
+)
+def test_a_call_that_takes_too_long_is_left_behind(
+    seconds: float, most: float, error: type[Exception]
+) -> None:
     release = threading.Event()
-    with Deadline(Budget(seconds=0.05).start()) as deadline:
-        with pytest.raises(BudgetExceeded, match="left behind"):
-            deadline.call(lambda: release.wait(30))
-        with pytest.raises(BudgetExceeded, match="seconds over budget"):
-            deadline.call(lambda: None)
+    with Deadline(Budget(seconds=seconds).start(), most) as deadline:
+        for call in (lambda: release.wait(30), lambda: release.wait(30)):
+            with pytest.raises(error, match=r"left behind|seconds over budget"):
+                deadline.call(call)
     release.set()
+
+
+def test_a_request_ends_with_the_call_that_makes_it() -> None:
+    def timeouts(ends_in: float) -> dict[str, float]:
+        request = httpx.Request("POST", "http://host", extensions={"timeout": {"read": 60.0, "pool": None}})
+        worker = Worker(time.monotonic() + ends_in)
+        done = worker.submit(lambda: end_with_call(request))
+        worker.close()
+        done.result(5)
+        found: dict[str, float] = request.extensions["timeout"]
+        return found
+
+    assert all(seconds <= 5.0 for seconds in timeouts(5.0).values())
+    assert timeouts(90.0)["read"] == 60.0
+    with pytest.raises(LLMConnectionError, match="nothing more is sent"):
+        timeouts(-1.0)
 
 
 def test_a_closed_worker_ends_its_thread_and_is_no_reason_to_wait_at_exit() -> None:

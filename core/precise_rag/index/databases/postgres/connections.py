@@ -10,7 +10,7 @@ from precise_rag._extras import require
 from precise_rag._processes import PerProcess
 from precise_rag.errors import DatabaseError, InputError
 from precise_rag.index.databases.postgres.pool import Pool, shared_pool
-from precise_rag.redaction import message_of, remember_fields, without_password, without_secrets
+from precise_rag.redaction import quoted, remember_fields, without_password, without_secrets
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _MOST = "10"
@@ -82,7 +82,7 @@ class Connections:
             yield connection
             connection.commit()
         except (psycopg.Error, UnicodeEncodeError) as error:
-            raise DatabaseError(f"{self.location}: {message_of(error)}") from error
+            raise DatabaseError(f"{self.location}: {quoted(error)}") from error
         finally:
             if connection is not None:
                 pool.put_back(connection)

@@ -107,10 +107,6 @@ class DocumentIndex(Searched):
         """Return a document by its id. Raises InputError if it is not in the index."""
         return self._rows.document(identifier)
 
-    def some_metadata(self, most: int = 1_000) -> list[Mapping[str, Any]]:
-        """Return the metadata of at most `most` documents, whichever."""
-        return self._rows.some_metadata(most)
-
     def add(self, documents: Iterable[Document], *, show_progress: bool = False) -> None:
         """Add documents, or replace those whose ids are in the index.
 

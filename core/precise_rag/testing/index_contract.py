@@ -222,17 +222,6 @@ class SearchContract(ABC):
             assert set(index.document_ids) == {document.id for document in rest}
             assert _all_same(_all_found(index), _all_found(self.built(rest)))
 
-    def test_some_metadata_is_of_documents_that_are_there(self) -> None:
-        """At most as many as asked for; those of deleted documents are gone."""
-        index = self.built()
-        index.delete(["banks"])
-        rest = [document.metadata for document in _DOCUMENTS if document.id != "banks"]
-        listed = index.some_metadata()
-        assert len(listed) == len(rest)
-        assert all(metadata in rest for metadata in listed)
-        assert len(index.some_metadata(2)) == 2
-        assert self.build([], HashEncoder()).some_metadata() == []
-
     def test_a_changed_document_replaces_only_itself(self) -> None:
         """A document with a known id replaces the old one; no other document is encoded again."""
         encoder = HashEncoder()

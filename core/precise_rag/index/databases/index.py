@@ -125,13 +125,6 @@ class DatabaseIndex(SentenceSearch):
                 return Document(identifier, text, metadata)
         raise InputError(f"the index has no document {shown(identifier)}")
 
-    def some_metadata(self, most: int = 1_000) -> list[Mapping[str, Any]]:
-        """Return the metadata of at most `most` documents, whichever; their texts are not read."""
-        if not self._exists:
-            return []
-        with readable(self.engine.location), self.engine.view() as view:
-            return view.some_metadata(most)
-
     @property
     def empty_document_ids(self) -> tuple[str, ...]:
         """Ids of the documents without text; searches cannot find them."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -86,11 +85,6 @@ class DocumentRows:
         if known is None:
             raise InputError(f"the index has no document {shown(identifier)}")
         return known
-
-    def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
-        """Return the metadata of at most `most` documents, whichever."""
-        documents = chain.from_iterable(part.documents for part in self.parts)
-        return [document.metadata for document in islice(documents, most)]
 
     def add(self, documents: Iterable[Document], *, show_progress: bool = False) -> None:
         """Add or replace documents; see `DocumentIndex.add`."""

@@ -41,8 +41,6 @@ from precise_rag.index.storage.files import (
 from precise_rag.index.storage.lock import LOCK_FILE, LOCK_FILES, LONGEST_WAIT, WAIT, hold_folder
 from precise_rag.index.storage.manifest import (
     DATA_NAME,
-    FILES,
-    FILES_PART,
     FORMAT,
     MANIFEST,
     MANIFEST_PART,
@@ -56,7 +54,7 @@ from precise_rag.index.storage.manifest import (
 )
 
 _log = logging.getLogger(__name__)
-_FILES = {MANIFEST, MANIFEST_PART, FILES, FILES_PART, *LOCK_FILES}
+_FILES = {MANIFEST, MANIFEST_PART, *LOCK_FILES}
 
 
 @contextmanager
@@ -188,8 +186,6 @@ def _check_folder(path: Path) -> list[Path]:
             elif entry.name not in {
                 MANIFEST,
                 MANIFEST_PART,
-                FILES,
-                FILES_PART,
                 *LOCK_FILES,
             } or not stat.S_ISREG(mode):
                 raise InputError(

@@ -16,8 +16,6 @@ MANIFEST, MANIFEST_PART, SEGMENT = "manifest.json", "manifest.json.part", "segme
 """The manifest of an index, the same while it is written, and what is in a data folder."""
 FORMAT = "precise-rag-index"
 VERSION = 4
-FILES, FILES_PART = "files.json", "files.json.part"
-"""Beside the manifest: which files `precise index` made the index of, and the same while it is written."""
 DATA_NAME = re.compile(r"data-[0-9a-f]{32}")
 """Names of data folders."""
 _MOST_BYTES = 2**31

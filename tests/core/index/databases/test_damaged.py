@@ -67,7 +67,6 @@ def used(index: DatabaseIndex, top_k: int = 9) -> Any:
         sorted(index.document_ids),
         index.empty_document_ids,
         [index.document(name) for name in "ab"],
-        sorted(map(str, index.some_metadata())),
     )
 
 

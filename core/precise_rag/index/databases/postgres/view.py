@@ -129,11 +129,6 @@ class PostgresView:
         row = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
         return None if row is None else json_object("metadata", row[0])
 
-    def some_metadata(self, most: int) -> list[Mapping[str, Any]]:
-        """The metadata of at most `most` documents, whichever."""
-        rows = self._run(f"SELECT metadata FROM {self._c}_documents LIMIT %s", [most])
-        return [json_object("metadata", metadata) for (metadata,) in rows]
-
     def has_field(self, field: str) -> bool:
         """Whether a document has a field in its metadata."""
         query = f"SELECT EXISTS (SELECT 1 FROM {self._c}_documents WHERE fields ? %s)"
